@@ -1,0 +1,1 @@
+"""The gate for LLM agents: judges recorded agent runs with the evaluators a team already owns."""

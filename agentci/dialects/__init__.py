@@ -1,0 +1,1 @@
+"""The ways in which teams write evaluators down."""

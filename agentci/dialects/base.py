@@ -1,0 +1,50 @@
+"""What every evaluator is, whatever dialect it was written in."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentci.model.case import Case
+from agentci.model.exchange import Reply, Request
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What reports show of an evaluator.
+
+    Attributes:
+        name: unique in its config.
+        type: the ``type`` of its entry: ``code``, ``builtin``.
+        bar: what has to be reached, in words.
+        required: False makes it advisory.
+        place: its entry in the config.
+    """
+
+    name: str
+    type: str
+    bar: str
+    threshold: float | None
+    required: bool
+    place: Place
+
+
+class Evaluator(Protocol):
+    """Two pure steps around something that an engine does."""
+
+    @property
+    def identity(self) -> Identity:
+        """What reports show of it."""
+        ...
+
+    def ask(self, case: Case) -> Request:
+        """Say what has to be done to judge ``case``."""
+        ...
+
+    def read(self, reply: Reply) -> Judgement:
+        """Judge by what came back.
+
+        Raises:
+            EvaluatorError: the reply is off protocol.
+        """
+        ...

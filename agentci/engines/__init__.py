@@ -1,0 +1,1 @@
+"""How requests of evaluators are carried out."""

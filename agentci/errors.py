@@ -1,0 +1,35 @@
+"""What can go wrong, and who is told.
+
+AgentciError
+├── InputError        config, input or usage is wrong: every problem is listed, exit 2
+├── RecordingError    one recording cannot be read: a problem of that file alone
+└── EvaluatorError    one check could not be judged: it is errored, the others go on
+"""
+
+from collections.abc import Sequence
+
+from agentci.model.problem import Problem
+
+
+class AgentciError(Exception):
+    """Base of all errors that are not bugs of ours."""
+
+
+class InputError(AgentciError):
+    """The input cannot be used; carries every problem that was found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class RecordingError(AgentciError):
+    """A recording cannot be read; ``problem`` says where and what to do."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+class EvaluatorError(AgentciError):
+    """An evaluator could not judge: it crashed, hung or spoke off protocol. It did not score zero."""

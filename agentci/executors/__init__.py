@@ -1,0 +1,1 @@
+"""Where and under which limits a program runs."""

@@ -1,0 +1,1 @@
+"""Recorded files to spans, eval sets to golden cases."""

@@ -1,0 +1,1 @@
+"""What GitHub tells a workflow step, and how it is answered."""

@@ -1,0 +1,1 @@
+"""Scores that are computed here, without a process."""

@@ -1,0 +1,1 @@
+"""The nouns of the domain: frozen values, standard library only."""

@@ -1,0 +1,40 @@
+"""What is put before an evaluator: a recorded run beside what was expected of it."""
+
+from dataclasses import dataclass
+
+from agentci.model.place import Place
+from agentci.model.trace import Trace, Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Golden:
+    """A golden case: the turns that a good agent would take."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenSet:
+    """The golden cases of one eval set file, in its order; those without turns included."""
+
+    id: str
+    cases: tuple[Golden, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A recorded run and, where one was found, its golden case.
+
+    Attributes:
+        id: unique in a run; the golden case's id where there is one (it stays the same when the agent is
+            recorded anew), else the trace's or the conversation's.
+        no_golden_because: why ``golden`` is None ("no matching eval case").
+    """
+
+    id: str
+    trace: Trace
+    golden: Golden | None = None
+    no_golden_because: str | None = None

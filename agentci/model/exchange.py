@@ -1,0 +1,85 @@
+"""What an evaluator asks to be done, and what comes back: values, so that they can be compared and cached."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agentci.model.json import JsonObject
+from agentci.model.trace import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgram:
+    """Run an evaluator's program.
+
+    Attributes:
+        path: absolute path of the program's file.
+        stdin: what it reads, all of it, before the end of file.
+        timeout_seconds: wall time, start of the process included.
+        executor: name in the table of executors.
+    """
+
+    path: str
+    stdin: str
+    timeout_seconds: float
+    executor: str = "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """Compute a metric of ours over pairs of turns.
+
+    Attributes:
+        metric: name in the table of metrics.
+        actual, golden: of any length; pairs are made by index.
+    """
+
+    metric: str
+    actual: tuple[Turn, ...]
+    golden: tuple[Turn, ...]
+    options: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Do nothing: there is nothing to judge, and this is why."""
+
+    reason: str
+
+
+Request: TypeAlias = RunProgram | Measure | Skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramReply:
+    """What a program left behind that ended by itself.
+
+    Attributes:
+        stdout: as printed, undecoded.
+        stderr: decoded with replacement characters, clipped to its last part.
+        exit_code: negative for the number of a signal.
+    """
+
+    stdout: bytes
+    stderr: str
+    exit_code: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What a metric found.
+
+    Attributes:
+        score: 0 to 1, the mean over pairs.
+        turn_scores: one a pair.
+        misses: what fell short, in words, one line each.
+        details: what the reports show beside the score.
+    """
+
+    score: float
+    turn_scores: tuple[float, ...]
+    misses: tuple[str, ...] = ()
+    details: JsonObject = field(default_factory=dict)
+
+
+Reply: TypeAlias = ProgramReply | Measurement

@@ -1,0 +1,7 @@
+"""JSON as a type, so that no part of the tool needs ``Any`` for foreign data."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | None | Sequence[Json] | Mapping[str, Json]"
+JsonObject: TypeAlias = "Mapping[str, Json]"

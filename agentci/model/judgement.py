@@ -1,0 +1,28 @@
+"""What an evaluator says of a case."""
+
+from dataclasses import dataclass, field
+
+from agentci.model.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict with its reasons.
+
+    Attributes:
+        score: 0 to 1; None where none was given, which is not zero.
+        passed: None where the evaluator declined to judge (NOT_EVALUATED), which is not a failure.
+        bar: what had to be reached, in words: "at least 0.7".
+        turn_scores: one a turn, as the evaluator gave them; None for a turn it left out.
+        hits, misses: what was right and what was not, a line each.
+        details: whatever else the evaluator wants to be shown.
+    """
+
+    score: float | None
+    passed: bool | None
+    bar: str
+    turn_scores: tuple[float | None, ...] = ()
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    details: JsonObject = field(default_factory=dict)

@@ -1,0 +1,22 @@
+"""Places in the user's files, so that every message can say where to act."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A spot in a file of the user.
+
+    Attributes:
+        file: path as the user would write it, relative to the workspace where it lies inside, with ``/``.
+        line: counted from 1.
+        column: counted from 1; None where only the line is known.
+    """
+
+    file: str
+    line: int = 1
+    column: int | None = None
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f":{self.column}"
+        return f"{self.file}:{self.line}{column}"

@@ -1,0 +1,79 @@
+"""Results of checks, and the report that all of them make."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentci.model.case import Case
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One evaluator beside one case.
+
+    Attributes:
+        id: digest of config path, case id and evaluator name; the same on every run.
+        config: the config file, as shown to the user.
+        type: the evaluator's ``type`` in the config.
+        bar: what had to be reached, in words; known also where nothing was judged.
+        required: False for an advisory evaluator, which never shuts the gate.
+        reason: why it errored or was skipped, or failed beside its score; else None.
+        place: the evaluator in the config.
+    """
+
+    id: str
+    config: str
+    case: Case
+    evaluator: str
+    type: str
+    status: Status
+    bar: str
+    threshold: float | None
+    required: bool
+    place: Place
+    judgement: Judgement | None = None
+    reason: str | None = None
+    seconds: float = 0.0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Counts over all results; ``score`` is the mean over those that have one, None where none has."""
+
+    checks: int
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether the gate is open, the process's exit code, and why, the weightiest reason first."""
+
+    open: bool
+    exit_code: int
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that is said about one run.
+
+    Attributes:
+        complete: False where the run was broken off; ``results`` then holds what was judged.
+        results: config order, then case, then evaluator.
+        problems: broken recordings (errors), and warnings and notices about the input.
+    """
+
+    complete: bool
+    decision: Decision
+    totals: Totals
+    results: tuple[Result, ...]
+    problems: tuple[Problem, ...] = ()

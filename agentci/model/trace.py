@@ -1,0 +1,85 @@
+"""What an agent did, as recorded: turns with tool calls, whatever file format they came from."""
+
+from dataclasses import dataclass
+
+from agentci.model.json import Json, JsonObject
+from agentci.model.place import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool that was asked for.
+
+    Attributes:
+        args: as given; None where a golden case leaves them out, or where they could not be read.
+    """
+
+    name: str
+    args: Json = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResponse:
+    """What a tool answered.
+
+    Attributes:
+        output: any JSON value; None where the tool gave none.
+        failed: the tool's span was marked as failed.
+        call: index in the turn's ``tool_calls`` of the call that it answers, where known.
+    """
+
+    name: str
+    output: Json = None
+    id: str | None = None
+    failed: bool = False
+    call: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One round of a conversation: what the user asked, what the agent did and answered.
+
+    Attributes:
+        id: the anchor span's id in a recording, ``invocation_id`` (or "") in a golden case.
+        user_text: "" where nothing was recorded.
+        answer_parts: the text parts of the final answer; empty where there is none.
+        intermediate_texts: what other model calls of the turn said, in order.
+        trace_id, span_id: the anchor span; None in a golden case.
+    """
+
+    id: str
+    user_text: str
+    answer_parts: tuple[str, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_responses: tuple[ToolResponse, ...] = ()
+    intermediate_texts: tuple[str, ...] = ()
+    trace_id: str | None = None
+    span_id: str | None = None
+
+    @property
+    def final_text(self) -> str | None:
+        """The final answer in one piece, None where the agent gave none."""
+        return "".join(self.answer_parts) if self.answer_parts else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One recorded run of an agent: the unit that is judged.
+
+    Attributes:
+        id: trace id; of the earliest member where several traces make one conversation.
+        key: what the traces of one conversation share (session or conversation id), else the trace id.
+        golden_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
+        performance: latency, tokens and counts as agentevals reports them (spec 2.11); None without spans.
+        warnings: what had to be guessed or dropped while reading, sorted and unique.
+        place: the recording.
+    """
+
+    id: str
+    key: str
+    turns: tuple[Turn, ...]
+    place: Place
+    golden_id: str | None = None
+    performance: JsonObject | None = None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""How the file of a program becomes a command."""

@@ -1,0 +1,1 @@
+"""OpenTelemetry spans of agents, and the turns that are found in them."""
