@@ -32,4 +32,4 @@ class RecordingError(AgentciError):
 
 
 class EvaluatorError(AgentciError):
-    """An evaluator could not judge: it crashed, hung or spoke off protocol. It did not score zero."""
+    """An evaluator could not judge: it crashed, hung or spoke off protocol; it did not score 0."""

@@ -29,8 +29,8 @@ class Case:
     """A recorded run and, where one was found, its golden case.
 
     Attributes:
-        id: unique in a run; the golden case's id where there is one (it stays the same when the agent is
-            recorded anew), else the trace's or the conversation's.
+        id: unique in a run; the golden case's id where there is one (it stays the same when the
+            agent is recorded anew), else the trace's or the conversation's.
         no_golden_because: why ``golden`` is None ("no matching eval case").
     """
 

@@ -1,4 +1,4 @@
-"""What an evaluator asks to be done, and what comes back: values, so that they can be compared and cached."""
+"""What an evaluator asks to be done, and what comes back: values that can be compared and cached."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias

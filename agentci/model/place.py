@@ -8,7 +8,7 @@ class Place:
     """A spot in a file of the user.
 
     Attributes:
-        file: path as the user would write it, relative to the workspace where it lies inside, with ``/``.
+        file: path as the user would write it, with ``/``, relative to the workspace if inside it.
         line: counted from 1.
         column: counted from 1; None where only the line is known.
     """

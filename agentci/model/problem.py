@@ -1,4 +1,4 @@
-"""What is wrong, or worth knowing, about the input: a value that is collected, never raised one by one."""
+"""What is wrong, or worth knowing, about the input: values that are collected."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -69,9 +69,9 @@ class Trace:
 
     Attributes:
         id: trace id; of the earliest member where several traces make one conversation.
-        key: what the traces of one conversation share (session or conversation id), else the trace id.
+        key: what the traces of one conversation share (a session id, say), else the trace id.
         golden_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
-        performance: latency, tokens and counts as agentevals reports them (spec 2.11); None without spans.
+        performance: latency, tokens and counts as agentevals reports them; None without spans.
         warnings: what had to be guessed or dropped while reading, sorted and unique.
         place: the recording.
     """
