@@ -1,4 +1,4 @@
-"""What an evaluator asks to be done, and what comes back: values that can be compared and cached."""
+"""What an evaluator asks to be done, and what comes back: values, to be compared and cached."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
