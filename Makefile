@@ -1,0 +1,76 @@
+# Everything a developer or the CI runs. `make` alone lists the targets.
+# Needs python3 (3.11 or later) with venv, and make; the rest comes from the lock files.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SRC    := agentci tests scripts entrypoint.py $(wildcard benchmarks)
+SH     := .ci/run $(wildcard scripts/*.sh)
+PURE   := agentci/model/*,agentci/text/*,agentci/telemetry/*,agentci/formats/*,agentci/metrics/*,agentci/dialects/*,agentci/gate.py,agentci/reporters/*
+IMAGE  ?= agentci
+EXAMPLE ?= agentevals
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types tests bench docs schemas lock image clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## judge examples/agentevals as GitHub would, and show the summary (EXAMPLE=agentevals-failing: a shut gate)
+	@scripts/demo.sh examples/$(EXAMPLE)
+
+test: lint types tests ## lint, types and tests with coverage
+
+lint: $(VENV)/.dev ## ruff, the Dockerfile, the workflows, the shell scripts
+	$(BIN)/ruff check --quiet $(SRC)
+	$(BIN)/ruff format --check --quiet $(SRC)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --quiet --offline .
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/shellcheck $(SH)
+
+format: $(VENV)/.dev ## mend what ruff can mend
+	$(BIN)/ruff check --quiet --fix-only $(SRC)
+	$(BIN)/ruff format --quiet $(SRC)
+
+types: $(VENV)/.dev ## mypy, strict
+	$(BIN)/mypy
+
+tests: $(VENV)/.dev ## the tests in parallel, then the coverage report
+	@rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n auto
+	@$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
+
+bench: $(VENV)/.dev ## measure speed and memory
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev ## write the generated parts of README.md and docs/
+	$(BIN)/python -m scripts.docs
+
+schemas: $(VENV)/.dev ## write schemas/ from the code
+	$(BIN)/python -m agentci schema config > schemas/config.schema.json.new
+	mv schemas/config.schema.json.new schemas/config.schema.json
+
+lock: $(VENV)/.dev ## write the lock files from pyproject.toml (UPGRADE=1: the newest versions)
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install -qq --disable-pip-version-check uv
+	@scripts/lock.sh $(BIN)/uv $(if $(UPGRADE),--upgrade)
+
+image: ## build the container image (BASE_IMAGE=... for another base)
+	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --tag $(IMAGE) .
+
+clean: ## remove what the other targets made, the virtual environment included
+	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis agentci-results
+
+# One virtual environment: what the demo needs in it, then all that the developer's targets need.
+# The stamps make a second `make` instant, and a changed lock file installs anew.
+$(VENV)/.demo: requirements-evaluators.lock
+	@scripts/venv.sh $(PYTHON) $(VENV) $<
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock
+	@scripts/venv.sh $(PYTHON) $(VENV) $<
+	@touch $@
