@@ -1,0 +1,7 @@
+"""``python -m agentci``."""
+
+import sys
+
+from agentci.cli import main
+
+sys.exit(main())

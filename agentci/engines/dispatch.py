@@ -1,0 +1,46 @@
+"""Carries out what evaluators ask for: one engine for every kind of request."""
+
+from pathlib import Path
+from typing import assert_never
+
+from agentci.engines.world import World
+from agentci.errors import EvaluatorError
+from agentci.metrics.registry import METRICS
+from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
+from agentci.runtimes.registry import command_for
+
+
+def carry_out(request: RunProgram | Measure, *, name: str, world: World) -> Reply:
+    """Do what ``request`` says.
+
+    Args:
+        name: the evaluator's, for messages.
+
+    Raises:
+        EvaluatorError: it could not be done.
+    """
+    match request:
+        case RunProgram():
+            return _run(request, name, world)
+        case Measure():
+            return _measure(request)
+        case _:
+            assert_never(request)
+
+
+def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
+    executor = world.executors.get(request.executor)
+    if executor is None:
+        raise EvaluatorError(f"there is no executor {request.executor!r}")
+    return executor.run(
+        command_for(Path(request.path), search_path=world.search_path),
+        name=name,
+        stdin=request.stdin.encode("utf-8", "backslashreplace"),
+        timeout_seconds=request.timeout_seconds,
+        cwd=world.workspace.cwd,
+        environment=world.child_environment,
+    )
+
+
+def _measure(request: Measure) -> Measurement:
+    return METRICS[request.metric].measure(request.actual, request.golden, request.options)

@@ -1,0 +1,51 @@
+"""Everything outside that a run may touch, in one value: tests hand in another."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from agentci.executors.base import Executor
+from agentci.github.context import GitHub
+from agentci.workspace import Workspace
+
+
+class Interruption:
+    """Whether somebody asked the run to end: set by a signal, looked at between checks."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self.signal_number: int | None = None
+
+    def ask(self, signal_number: int) -> None:
+        """End the run as soon as that loses nothing."""
+        self.signal_number = signal_number
+        self._asked.set()
+
+    @property
+    def asked(self) -> bool:
+        """True from the first signal on."""
+        return self._asked.is_set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What is outside of the program.
+
+    Attributes:
+        executors: by the names that configs use.
+        child_environment: all that evaluators' programs see of the environment.
+        search_path: folders in which runtimes look for interpreters, as in ``PATH``.
+        out: for results; err: for progress.
+        clock: seconds from any fixed point on.
+    """
+
+    workspace: Workspace
+    executors: Mapping[str, Executor]
+    child_environment: Mapping[str, str]
+    search_path: str
+    github: GitHub
+    out: TextIO
+    err: TextIO
+    clock: Callable[[], float]
+    interruption: Interruption = field(default_factory=Interruption)

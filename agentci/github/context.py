@@ -1,0 +1,37 @@
+"""What GitHub Actions tells a step about itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHub:
+    """Where a step of a workflow may answer; everything is absent outside of one.
+
+    Attributes:
+        active: this process is a step, its log is scanned for workflow commands.
+        workspace: the checked-out repository.
+        output_file: takes the step's outputs.
+        summary_file: takes Markdown for the page of the run.
+    """
+
+    active: bool
+    workspace: Path | None
+    output_file: Path | None
+    summary_file: Path | None
+
+
+def github_of(environ: Mapping[str, str]) -> GitHub:
+    """Read the variables that the runner sets."""
+    active = environ.get("GITHUB_ACTIONS") == "true"
+
+    def path(name: str) -> Path | None:
+        return Path(environ[name]) if active and environ.get(name) else None
+
+    return GitHub(
+        active=active,
+        workspace=path("GITHUB_WORKSPACE"),
+        output_file=path("GITHUB_OUTPUT"),
+        summary_file=path("GITHUB_STEP_SUMMARY"),
+    )

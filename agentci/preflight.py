@@ -1,0 +1,209 @@
+"""Turns settings into a plan: every check that will be judged, before any of them is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentci.config.suite import Suite, suite_of_metrics
+from agentci.dialects.agentevals.goldens import choose, multi_turn
+from agentci.discovery import matches
+from agentci.engines.world import World
+from agentci.errors import InputError, RecordingError
+from agentci.formats.adk_eval_set import read_eval_set
+from agentci.formats.base import MAX_RECORDING_BYTES
+from agentci.formats.registry import read_recording
+from agentci.model.case import Golden, GoldenSet
+from agentci.model.place import Place
+from agentci.model.policy import GatePolicy
+from agentci.model.problem import Problem
+from agentci.pipeline import Check
+from agentci.settings import Settings
+from agentci.suites import Locator, load_suites, overrides_of
+from agentci.telemetry.groups import traces_of
+from agentci.telemetry.tree import SpanTree
+from agentci.workspace import read_file
+
+COMMAND_LINE = "<command line>"
+MAX_EVAL_SET_BYTES = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSuite:
+    """The checks of one config, and the gate over them."""
+
+    file: str
+    gate: GatePolicy
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that a run will do.
+
+    Attributes:
+        problems: what the reports tell beside the results: broken recordings, warnings, notices.
+        uncovered: how many golden cases no recording matched.
+    """
+
+    suites: tuple[PlannedSuite, ...]
+    problems: tuple[Problem, ...]
+    uncovered: int
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """All checks: config order, then case, then evaluator."""
+        return tuple(check for suite in self.suites for check in suite.checks)
+
+
+def prepare(settings: Settings, world: World) -> Plan:
+    """Read configs, eval sets and recordings, and pair them.
+
+    A broken recording is a problem of the plan and leaves the others alone.
+
+    Raises:
+        InputError: a config, an eval set or an option cannot be used; with every problem.
+    """
+    overrides = overrides_of(settings)
+    if settings.metrics and not settings.configs:
+        suites = (suite_of_metrics(overrides),)
+    else:
+        suites = load_suites(settings.configs, overrides, world.workspace)
+    sources = _find_sources(suites, settings, world)
+    return _pair(sources, settings, world)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sources:
+    """What one suite judges: golden cases, and the files of recordings."""
+
+    suite: Suite
+    goldens: GoldenSet | None
+    recordings: tuple[Path, ...]
+    notices: tuple[Problem, ...]
+
+
+def _find_sources(
+    suites: Sequence[Suite], settings: Settings, world: World
+) -> tuple[_Sources, ...]:
+    """Find and read what is cheap to read; whatever is wrong with it is raised together."""
+    sources: list[_Sources] = []
+    problems: list[Problem] = []
+    for suite in suites:
+        locator = Locator(world.workspace.root / suite.file, world.workspace)
+        goldens: GoldenSet | None = None
+        recordings: tuple[Path, ...] = ()
+        try:
+            goldens = _goldens(suite, settings, locator, world)
+        except InputError as error:
+            problems += error.problems
+        try:
+            recordings = _recordings(suite, settings, locator, world)
+        except InputError as error:
+            problems += error.problems
+        sources.append(
+            _Sources(
+                suite=suite,
+                goldens=goldens,
+                recordings=recordings,
+                notices=(*suite.notices, *locator.notices),
+            )
+        )
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+    return tuple(sources)
+
+
+def _goldens(suite: Suite, settings: Settings, locator: Locator, world: World) -> GoldenSet | None:
+    """The eval set of the command line (any file), else the config's (inside the workspace)."""
+    if settings.eval_set is not None:
+        path, place = world.workspace.cwd / settings.eval_set, None
+    elif suite.eval_set is not None:
+        place = suite.place_of("eval_set")
+        path = locator.locate(suite.eval_set, place)
+    else:
+        return None
+    name = world.workspace.name_of(path)
+    data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
+    return read_eval_set(data, file=name)
+
+
+def _recordings(
+    suite: Suite, settings: Settings, locator: Locator, world: World
+) -> tuple[Path, ...]:
+    """The recordings of the command line (any files), else the config's."""
+    if settings.traces:
+        base = world.workspace.cwd
+        found = {
+            pattern: (matches(base, pattern), Place(file=COMMAND_LINE))
+            for pattern in settings.traces
+        }
+    else:
+        place = suite.place_of("traces")
+        found = {pattern: (locator.matches(pattern, place), place) for pattern in suite.traces}
+        if not found:
+            raise _unusable(
+                suite.place, "there are no recordings to judge", "add `traces:`, or give --traces"
+            )
+    for pattern, (paths, place) in found.items():
+        if not paths:
+            raise _unusable(place, f"no recording matches {pattern}", "check the path or the glob")
+    return tuple(dict.fromkeys(path for paths, _ in found.values() for path in paths))
+
+
+def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
+    planned: list[PlannedSuite] = []
+    problems: dict[Problem, None] = {}
+    uncovered = 0
+    for source in sources:
+        suite = source.suite
+        trees, broken = _read(source, settings, world)
+        traces = traces_of(
+            trees,
+            group_by=settings.group_by or suite.group_by,
+            multi_turn_goldens=multi_turn(source.goldens),
+        )
+        choice = choose(traces, source.goldens)
+        uncovered += len(choice.uncovered)
+        problems.update(dict.fromkeys((*source.notices, *broken)))
+        problems.update(dict.fromkeys(map(_uncovered, choice.uncovered)))
+        checks = tuple(
+            Check(config=suite.file, evaluator=evaluator, case=case)
+            for case in choice.cases
+            for evaluator in suite.evaluators
+        )
+        planned.append(PlannedSuite(file=suite.file, gate=suite.gate, checks=checks))
+    return Plan(suites=tuple(planned), problems=tuple(problems), uncovered=uncovered)
+
+
+def _read(
+    source: _Sources, settings: Settings, world: World
+) -> tuple[list[SpanTree], list[Problem]]:
+    """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
+    trees: list[SpanTree] = []
+    broken: list[Problem] = []
+    trace_format = settings.trace_format or source.suite.trace_format
+    for path in source.recordings:
+        if world.interruption.asked:
+            break
+        name = world.workspace.name_of(path)
+        try:
+            data = read_file(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
+            trees += read_recording(data, file=name, trace_format=trace_format)
+        except RecordingError as error:
+            broken.append(error.problem)
+        except InputError as error:
+            broken += error.problems
+    return trees, broken
+
+
+def _uncovered(golden: Golden) -> Problem:
+    return Problem(
+        message=f"no recording matches the golden case {golden.id!r}",
+        place=golden.place,
+        hint="record it, or shut the gate on it with `gate: {on_skip: fail}`",
+        severity="warning",
+    )
+
+
+def _unusable(place: Place, message: str, hint: str) -> InputError:
+    return InputError([Problem(message=message, place=place, hint=hint)])

@@ -1,0 +1,79 @@
+"""The user's files: how they are named in messages, found and read, and what keeps them inside."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The folder that configs may name files in.
+
+    Attributes:
+        root: real path of the repository, or of the working directory outside of one.
+        cwd: real path of the working directory.
+    """
+
+    root: Path
+    cwd: Path
+
+    def name_of(self, path: Path) -> str:
+        """``path`` as it is shown: relative to the root where it lies inside, with ``/``."""
+        absolute = Path(os.path.normpath(self.cwd / path))
+        if absolute.is_relative_to(self.root):
+            return absolute.relative_to(self.root).as_posix()
+        return absolute.as_posix()
+
+    def holds(self, path: Path) -> bool:
+        """Whether ``path`` lies inside after all symbolic links are followed."""
+        return path.resolve().is_relative_to(self.root)
+
+
+def workspace_of(cwd: Path, *, root: Path | None = None) -> Workspace:
+    """The workspace around ``cwd``: ``root`` where given, else the git repository."""
+    here = cwd.resolve()
+    if root is not None and here.is_relative_to(root.resolve()):
+        return Workspace(root=root.resolve(), cwd=here)
+    for folder in (here, *here.parents):
+        if (folder / ".git").exists():
+            return Workspace(root=folder, cwd=here)
+    return Workspace(root=here, cwd=here)
+
+
+def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = None) -> bytes:
+    """The content of a file that the user names.
+
+    Args:
+        path: the file.
+        name: how messages call it.
+        limit_bytes: the largest content that is accepted.
+        place: where the file was named; by default problems are placed in the file itself.
+
+    Raises:
+        InputError: it is missing, a folder, too large, or may not be read.
+    """
+    place = place or Place(file=name)
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise _refused(place, f"{name} is a folder, a file is wanted", None)
+        if not stat.S_ISREG(status.st_mode):
+            raise _refused(place, f"{name} is not a regular file", None)
+        if status.st_size > limit_bytes:
+            limit = f"{limit_bytes // 1024**2} MiB"
+            raise _refused(place, f"{name} is larger than {limit}", "split it into several files")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise _refused(place, f"{name} does not exist", None) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _refused(place, f"{name} cannot be read: {reason}", None) from None
+
+
+def _refused(place: Place, message: str, hint: str | None) -> InputError:
+    return InputError([Problem(message=message, place=place, hint=hint)])

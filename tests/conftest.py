@@ -1,0 +1,62 @@
+"""What every test gets: a home and a network that it cannot harm, and golden files."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
+
+Golden: TypeAlias = Callable[[str, str], None]
+
+settings.register_profile(
+    "agentci",
+    derandomize=bool(os.environ.get("CI")),
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("agentci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+
+
+@pytest.fixture(autouse=True)
+def _guarded(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the machine's environment, writes to its home or talks to the internet."""
+    for name in list(os.environ):
+        if name not in KEPT_VARIABLES and not name.startswith(("PYTEST_", "COV_CORE_")):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    connect = socket.socket.connect
+
+    def connect_locally(self: socket.socket, address: object) -> None:
+        if self.family != socket.AF_UNIX and not str(address).startswith("('127.0.0.1'"):
+            pytest.fail(f"a test connects to {address}")
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connect_locally)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
+    """Compares a text with tests/golden/NAME; ``--update-golden`` writes it instead."""
+
+    def compare(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="\n")
+        assert text == file.read_text(encoding="utf-8"), f"see tests/golden/{name}"
+
+    return compare
