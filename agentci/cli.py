@@ -12,12 +12,17 @@ from agentci.version import __version__
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that ``arguments`` name and return the process's exit code."""
+    return run_guarded(lambda world: carry_out(arguments, world), os.environ)
+
+
+def carry_out(arguments: Sequence[str] | None, world: World) -> int:
+    """Run a command in ``world``; it is imported here, so that each loads only what it needs.
+
+    Raises:
+        InputError: the input cannot be used.
+        SystemExit: help was asked for, or the usage is wrong (code 2).
+    """
     options = vars(_parser().parse_args(arguments))
-    return run_guarded(lambda world: _carry_out(options, world), os.environ)
-
-
-def _carry_out(options: Mapping[str, object], world: World) -> int:
-    """Commands are imported here, so that each loads only what it needs."""
     match options["command"]:
         case "run":
             from agentci.commands.run import run

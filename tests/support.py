@@ -1,0 +1,76 @@
+"""What tests of several packages share: a run of the command line in a world of their own."""
+
+import io
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentci.cli import carry_out
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.executors.registry import EXECUTORS
+from agentci.github.context import github_of
+from agentci.model.problem import Problem
+from agentci.workspace import workspace_of
+
+ROOT = Path(__file__).resolve().parent.parent
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run of the command line left behind.
+
+    Attributes:
+        problems: those of the input that kept it from running.
+    """
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def results(self) -> Any:
+        """The content of results.json in the default folder."""
+        return json.loads((self.folder / "agentci-results" / "results.json").read_text())
+
+
+def run_agentci(
+    arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str] | None = None
+) -> Ran:
+    """Run ``agentci ARGUMENTS`` in this process, as the command line does."""
+    world = world_at(cwd, environ or {})
+    problems: tuple[Problem, ...] = ()
+    try:
+        code = carry_out(arguments, world)
+    except InputError as error:
+        code, problems = 2, error.problems
+    assert isinstance(world.out, io.StringIO)
+    assert isinstance(world.err, io.StringIO)
+    return Ran(
+        code=code,
+        out=world.out.getvalue(),
+        err=world.err.getvalue(),
+        folder=cwd,
+        problems=problems,
+    )
+
+
+def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
+    """A world whose workspace is ``cwd`` and whose output is kept."""
+    github = github_of(environ)
+    return World(
+        workspace=workspace_of(cwd, root=github.workspace or cwd),
+        executors={name: make() for name, make in EXECUTORS.items()},
+        child_environment={"PATH": PATH, "LANG": "C.UTF-8"},
+        search_path=PATH,
+        github=github,
+        out=io.StringIO(),
+        err=io.StringIO(),
+        clock=time.monotonic,
+    )

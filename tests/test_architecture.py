@@ -1,0 +1,116 @@
+"""The shape of the house: what may import what, and how large a room may be."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+PACKAGE = ROOT / "agentci"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAX_LINES = 250
+
+# From the ground up: a module imports from its own layer and from those before it.
+LAYERS = (
+    {"model", "version"},
+    {"errors"},
+    {"text"},
+    {"github", "telemetry", "metrics", "gate"},
+    {"formats", "dialects", "reporters"},
+    {"config"},
+    {"settings", "workspace"},
+    {"runtimes", "executors"},
+    {"engines", "discovery", "sinks"},
+    {"suites", "pipeline", "progress"},
+    {"preflight"},
+    {"commands"},
+    {"process"},
+    {"cli", "action"},
+    {"__main__"},
+)
+PURE = {"model", "text", "telemetry", "formats", "metrics", "dialects", "gate", "reporters"}
+OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
+EXTENSIONS = {"formats", "metrics", "dialects", "reporters", "runtimes", "executors"}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+class TestEveryModule:
+    def test_imports_nothing_from_above(self, module: Path) -> None:
+        own = _layer(_part(module))
+        assert [name for name in _imports(module) if _layer(name.split(".")[1]) > own] == []
+
+    def test_is_small_enough_to_read(self, module: Path) -> None:
+        assert len(module.read_text().splitlines()) <= MAX_LINES
+
+    def test_opens_with_a_sentence_on_what_it_is_for(self, module: Path) -> None:
+        assert ast.get_docstring(ast.parse(module.read_text()))
+
+
+@pytest.mark.parametrize("package", sorted(PURE))
+def test_the_middle_is_pure(package: str) -> None:
+    modules = [module for module in MODULES if _part(module) == package]
+    assert modules
+    assert {
+        _name(module): outside
+        for module in modules
+        if (outside := OUTSIDE & set(_foreign_imports(module)))
+    } == {}
+
+
+@pytest.mark.parametrize("package", sorted(EXTENSIONS))
+def test_an_extension_knows_its_base_but_neither_its_siblings_nor_the_registry(
+    package: str,
+) -> None:
+    registry = f"agentci.{package}.registry"
+    importers = {
+        _name(module)
+        for module in MODULES
+        if _part(module) == package and registry in _imports(module)
+    }
+    assert (PACKAGE / package / "registry.py").is_file()
+    assert importers == set()
+
+
+def test_there_are_no_cycles() -> None:
+    graph = {_name(module): set(_imports(module)) for module in MODULES}
+    TopologicalSorter(graph).prepare()
+
+
+def test_packages_hold_a_docstring_and_nothing_else() -> None:
+    for module in MODULES:
+        if module.name == "__init__.py":
+            assert len(ast.parse(module.read_text()).body) == 1, module
+
+
+def _name(module: Path) -> str:
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _part(module: Path) -> str:
+    """The package or the module right below ``agentci``; the ground for its ``__init__``."""
+    parts = _name(module).split(".")
+    return parts[1] if len(parts) > 1 else "version"
+
+
+def _layer(part: str) -> int:
+    return next(index for index, parts in enumerate(LAYERS) if part in parts)
+
+
+def _imports(module: Path) -> list[str]:
+    return [name for name in _imported(module) if name.startswith("agentci.")]
+
+
+def _foreign_imports(module: Path) -> list[str]:
+    return [name.split(".")[0] for name in _imported(module) if not name.startswith("agentci")]
+
+
+def _imported(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
