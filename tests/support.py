@@ -1,4 +1,4 @@
-"""What tests of several packages share: a run of the command line in a world of their own."""
+"""What tests of several packages share: a run of the command line in a world of its own."""
 
 import io
 import json

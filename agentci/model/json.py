@@ -4,4 +4,4 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
-JsonObject: TypeAlias = "Mapping[str, Json]"
+JsonObject: TypeAlias = Mapping[str, "Json"]
