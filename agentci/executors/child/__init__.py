@@ -1,0 +1,1 @@
+"""A child process of ours: started, fed, listened to, and ended with all that it started."""

@@ -1,0 +1,116 @@
+"""Feeds a child and listens to it: in one thread, without deadlock, within bounds."""
+
+import os
+import selectors
+import subprocess
+import time
+from functools import partial
+from typing import IO, Final
+
+from agentci.errors import EvaluatorError
+
+MEBIBYTE: Final = 1024**2
+MAX_OUTPUT_BYTES: Final = 10 * MEBIBYTE
+# Only the end of stderr is kept, but nobody may write to it for ever either.
+MAX_LOG_BYTES: Final = 64 * MEBIBYTE
+KEPT_LOG_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024
+
+
+class Sink:
+    """The last bytes of a stream.
+
+    Args:
+        stream: its name, for the message.
+        limit: how many bytes may come; more is an error.
+        kept: how many of them, the last ones, are of use.
+    """
+
+    def __init__(self, stream: str, *, limit: int, kept: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._kept = kept
+        self._received = 0
+        self._bytes = bytearray()
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._bytes[-self._kept :])
+
+    def take(self, chunk: bytes) -> None:
+        """Keep ``chunk``.
+
+        Raises:
+            EvaluatorError: the stream is over its limit.
+        """
+        self._received += len(chunk)
+        if self._received > self._limit:
+            size = f"{self._limit // MEBIBYTE} MiB"
+            raise EvaluatorError(f"printed more than {size} to {self._stream} and was ended")
+        self._bytes += chunk
+        if len(self._bytes) > 2 * self._kept:
+            del self._bytes[: -self._kept]
+
+
+class Pipes:
+    """The pipes of a child, moved on step by step until whoever holds them closes them.
+
+    Attributes:
+        output, log: what came on stdout and on stderr.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
+        self.output = Sink("stdout", limit=MAX_OUTPUT_BYTES, kept=MAX_OUTPUT_BYTES)
+        self.log = Sink("stderr", limit=MAX_LOG_BYTES, kept=KEPT_LOG_BYTES)
+        self._unsent = memoryview(stdin)
+        self._selector = selectors.PollSelector()
+        self._listening = 0
+        self._listen(process.stdout, self.output)
+        self._listen(process.stderr, self.log)
+        self._feed(process.stdin)
+
+    @property
+    def open(self) -> bool:
+        """Whether anybody can still print."""
+        return self._listening > 0
+
+    def step(self, seconds: float) -> bool:
+        """Wait for up to ``seconds``, move what can be moved, and say whether anything was.
+
+        Raises:
+            EvaluatorError: the child printed more than is bearable.
+        """
+        if not self._selector.get_map():
+            time.sleep(seconds)  # finer than the milliseconds of poll()
+            return False
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
+            key.data()
+        return bool(ready)
+
+    def _listen(self, stream: IO[bytes] | None, sink: Sink) -> None:
+        if stream is not None:
+            self._selector.register(stream, selectors.EVENT_READ, partial(self._read, stream, sink))
+            self._listening += 1
+
+    def _feed(self, stream: IO[bytes] | None) -> None:
+        if stream is not None:
+            os.set_blocking(stream.fileno(), False)
+            self._selector.register(stream, selectors.EVENT_WRITE, partial(self._write, stream))
+
+    def _read(self, stream: IO[bytes], sink: Sink) -> None:
+        chunk = os.read(stream.fileno(), CHUNK_BYTES)
+        if chunk:
+            sink.take(chunk)
+        else:
+            self._selector.unregister(stream)
+            self._listening -= 1
+
+    def _write(self, stream: IO[bytes]) -> None:
+        try:
+            sent = os.write(stream.fileno(), self._unsent[:CHUNK_BYTES])
+        except BrokenPipeError:  # it may stop reading whenever it likes
+            sent = len(self._unsent)
+        self._unsent = self._unsent[sent:]
+        if not self._unsent:
+            self._selector.unregister(stream)
+            stream.close()

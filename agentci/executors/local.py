@@ -1,0 +1,127 @@
+"""Runs programs as children of this process."""
+
+import itertools
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from agentci.errors import EvaluatorError
+from agentci.executors.base import INTERRUPTED
+from agentci.executors.child.group import ProcessGroup, start
+from agentci.executors.child.pipes import Pipes, Sink
+from agentci.executors.child.stragglers import MARK, end_marked
+from agentci.model.exchange import ProgramReply
+
+# How long what was printed may take to arrive once the program itself has ended, where a process
+# in its background keeps the pipe open.
+GRACE_SECONDS: Final = 0.2
+
+# Between two looks at whether the program has ended; twice as long after each in vain.
+SHORTEST_PAUSE_SECONDS: Final = 0.0001
+LONGEST_PAUSE_SECONDS: Final = 0.05
+
+MAX_LAST_WORDS: Final = 300
+
+
+class LocalExecutor:
+    """An executor that gives each program a process group of its own, and no more than that.
+
+    The group is killed as soon as the program has ended, run out of time or printed too much.
+    A process that left the group is found by its environment when it holds a pipe, when time ran
+    out, and on ``stop``.
+    """
+
+    def __init__(self) -> None:
+        self._brand = secrets.token_hex(8)
+        self._numbers = itertools.count(1)
+        # Taken again by the signal handler that calls stop() in the middle of a run.
+        self._lock = threading.RLock()
+        self._running: set[ProcessGroup] = set()
+        self._stopped = threading.Event()
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        """Run ``command`` to its end; whatever it started ends with it."""
+        if self._stopped.is_set():
+            raise EvaluatorError(INTERRUPTED)
+        begun = time.monotonic()
+        mark = f"{self._brand}.{next(self._numbers)}."
+        group = start(command, name=name, cwd=cwd, environment={**environment, MARK: mark})
+        pipes = Pipes(group.process, stdin)
+        try:
+            self._enlist(group)
+            _attend(group, pipes, begun=begun, timeout_seconds=timeout_seconds)
+        except EvaluatorError as error:
+            raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        finally:
+            exit_code = self._dismiss(group, pipes, mark)
+        if self._stopped.is_set() and exit_code == -signal.SIGKILL:
+            raise EvaluatorError(INTERRUPTED)
+        return ProgramReply(
+            stdout=bytes(pipes.output),
+            stderr=_text(pipes.log),
+            exit_code=exit_code,
+            seconds=time.monotonic() - begun,
+        )
+
+    def stop(self) -> None:
+        """End all programs at once, and refuse to run any more."""
+        with self._lock:
+            self._stopped.set()
+            for group in self._running:
+                group.kill()
+        end_marked(self._brand)
+
+    def _enlist(self, group: ProcessGroup) -> None:
+        with self._lock:
+            self._running.add(group)
+            if self._stopped.is_set():
+                group.kill()
+
+    def _dismiss(self, group: ProcessGroup, pipes: Pipes, mark: str) -> int:
+        group.kill()
+        if pipes.open:
+            end_marked(mark)
+        with self._lock:
+            self._running.discard(group)
+        return group.release()
+
+
+def _attend(group: ProcessGroup, pipes: Pipes, *, begun: float, timeout_seconds: float) -> None:
+    """Feed the program and listen to it until it has ended.
+
+    Raises:
+        EvaluatorError: why it has to be ended, as the end of a sentence.
+    """
+    pause = SHORTEST_PAUSE_SECONDS
+    while not group.has_ended():
+        left = begun + timeout_seconds - time.monotonic()
+        if left <= 0:
+            raise EvaluatorError(_overdue(timeout_seconds, _text(pipes.log)))
+        moved = pipes.step(min(left, pause))
+        pause = SHORTEST_PAUSE_SECONDS if moved else min(2 * pause, LONGEST_PAUSE_SECONDS)
+    given_up = time.monotonic() + GRACE_SECONDS
+    while pipes.open and (left := given_up - time.monotonic()) > 0:
+        pipes.step(left)
+
+
+def _overdue(timeout_seconds: float, log: str) -> str:
+    last_words = log.rstrip().rpartition("\n")[2][-MAX_LAST_WORDS:]
+    printed = f"; its last words on stderr: {last_words}" if last_words else ""
+    return f"timed out after {timeout_seconds:g}s; raise its timeout if it needs longer{printed}"
+
+
+def _text(log: Sink) -> str:
+    return bytes(log).decode("utf-8", "replace")
