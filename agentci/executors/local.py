@@ -1,7 +1,7 @@
 """Runs programs as children of this process."""
 
 import itertools
-import secrets
+import os
 import signal
 import threading
 import time
@@ -36,7 +36,7 @@ class LocalExecutor:
     """
 
     def __init__(self) -> None:
-        self._brand = secrets.token_hex(8)
+        self._brand = os.urandom(8).hex()
         self._numbers = itertools.count(1)
         # Taken again by the signal handler that calls stop() in the middle of a run.
         self._lock = threading.RLock()

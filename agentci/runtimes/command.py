@@ -1,0 +1,50 @@
+"""Runs executable files directly: scripts with a shebang line, and binaries."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from agentci.errors import EvaluatorError
+
+EXTENSIONS: tuple[str, ...] = ()
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+# What Linux reads of a first line.
+SHEBANG_BYTES: Final = 256
+
+
+def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
+    """Run the file itself.
+
+    Raises:
+        EvaluatorError: the system would refuse it with a message that misleads.
+    """
+    del search_path  # `env` in a shebang line looks there by itself
+    if not os.access(path, os.X_OK):
+        raise EvaluatorError(f"{path} is not executable; run chmod +x on it, and commit that")
+    flaw = _flaw_of_shebang(path)
+    if flaw:
+        raise EvaluatorError(f"{path} cannot be started: {flaw}")
+    return (str(path),)
+
+
+def _flaw_of_shebang(path: Path) -> str | None:
+    line = _first_line(path)
+    if line.startswith(BYTE_ORDER_MARK):
+        return "it starts with a byte order mark, so its first line is not seen; save it without"
+    if not line.startswith(b"#!"):
+        return None
+    if line.endswith(b"\r"):
+        return "its lines end as on Windows (CR LF); save it with LF (.gitattributes: eol=lf)"
+    interpreter = os.fsdecode(b"".join(line[2:].split()[:1]))
+    if not Path(interpreter).exists():
+        return f"the interpreter of its first line, {interpreter!r}, is not on this machine"
+    return None
+
+
+def _first_line(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        return b""  # a binary may be executable without being readable
