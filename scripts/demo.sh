@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# demo.sh EXAMPLE - run the action on an example as GitHub runs it: entrypoint.py without arguments,
+# inputs as INPUT_*, outputs and summary in files. Exits as the action does.
+set -uo pipefail
+example=$1
+runner=$(mktemp -d) || exit 1
+trap 'rm -rf "$runner"' EXIT
+touch "$runner/output" "$runner/summary"
+
+env -i PATH="$PATH" HOME="$runner" LANG=C.UTF-8 CI=true GITHUB_ACTIONS=true RUNNER_TEMP="$runner" \
+  GITHUB_WORKSPACE="$PWD" GITHUB_OUTPUT="$runner/output" GITHUB_STEP_SUMMARY="$runner/summary" \
+  "INPUT_CONFIG=$example/eval_config.yaml" "INPUT_OUTPUT-DIR=agentci-results" "INPUT_FAIL-ON=failed" \
+  .venv/bin/python -I entrypoint.py
+code=$?
+
+printf '\n--- the summary, as the page of the workflow run shows it\n\n'
+cat "$runner/summary"
+printf '\n--- the outputs, for later steps\n\n'
+# NAME<<DELIMITER, the value, DELIMITER
+awk '/<</ && !end { split($0, part, "<<"); end = part[2]; printf "%s: ", part[1]; next }
+     $0 == end { end = ""; printf "\n"; next }
+     { printf "%s", $0 }' "$runner/output"
+printf '\nexit code %s; reports in agentci-results/\n' "$code"
+exit "$code"
