@@ -1,0 +1,76 @@
+"""``type: builtin``: a metric of ours against a threshold, as agentevals 0.11.0 judges by it."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from agentci.dialects.base import Identity
+from agentci.metrics.registry import METRICS
+from agentci.model.case import Case
+from agentci.model.exchange import Measure, Measurement, Reply, Skip
+from agentci.model.json import JsonObject
+from agentci.model.judgement import Judgement
+from agentci.text.words import count as count_of
+
+DEFAULT_THRESHOLD: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinEvaluator:
+    """A metric that is computed here.
+
+    Attributes:
+        metric: its name in the table of metrics.
+        options: the metric's own.
+        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
+            which is that of the turns that have a partner. (agentevals passes such cases.)
+    """
+
+    identity: Identity
+    metric: str
+    options: JsonObject = field(default_factory=dict)
+    turn_mismatch_fails: bool = True
+
+    def ask(self, case: Case) -> Measure | Skip:
+        """Have the turns compared, unless there is nothing to compare them with."""
+        golden = case.golden.turns if case.golden else ()
+        if METRICS[self.metric].needs_golden and not golden:
+            return Skip(reason=case.no_golden_because or "the golden case has no turns")
+        return Measure(
+            metric=self.metric, actual=case.trace.turns, golden=golden, options=self.options
+        )
+
+    def read(self, reply: Reply) -> Judgement:
+        """Judge by the score, and by the number of turns."""
+        if not isinstance(reply, Measurement):
+            raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
+        mismatch = _mismatch(reply) if self.turn_mismatch_fails else ()
+        return Judgement(
+            score=reply.score,
+            passed=reply.score >= self._threshold and not mismatch,
+            bar=self.identity.bar,
+            turn_scores=reply.turn_scores,
+            misses=(*mismatch, *reply.misses),
+            details=reply.details,
+        )
+
+    @property
+    def _threshold(self) -> float:
+        given = self.identity.threshold
+        return DEFAULT_THRESHOLD if given is None else given
+
+
+def _mismatch(found: Measurement) -> tuple[str, ...]:
+    """Say in words how many turns have no partner; nothing where all have one."""
+    pairs = len(found.turn_scores)
+    missing, unexpected = (
+        count if isinstance(count := found.details.get(key), int) else 0
+        for key in ("missing_turns", "unexpected_turns")
+    )
+    if missing:
+        what = f"{missing} missing"
+    elif unexpected:
+        what = f"{unexpected} more recorded"
+    else:
+        return ()
+    expected = count_of(pairs + missing, "turn")
+    return (f"{expected} expected, {what}: the score is that of the first {pairs}",)

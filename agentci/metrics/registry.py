@@ -1,0 +1,35 @@
+"""The metrics that are computed here, and those that are known and not here yet."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentci.metrics import response_match, tool_trajectory
+from agentci.metrics.base import Metric
+
+METRICS: Final[Mapping[str, Metric]] = {
+    tool_trajectory.name: tool_trajectory,
+    response_match.name: response_match,
+}
+
+JUDGED: Final = "it asks a language model to judge, which this version does not do yet"
+HOSTED: Final = "it is computed by a Google Cloud service, which this version does not call"
+UNRUNNABLE: Final = "it cannot be run by agentevals 0.11.0 either"
+
+# Metrics of agentevals by name, and why this version does not run them.
+NOT_YET: Final[Mapping[str, str]] = {
+    "final_response_match_v2": JUDGED,
+    "hallucinations_v1": JUDGED,
+    "rubric_based_final_response_quality_v1": JUDGED,
+    "rubric_based_tool_use_quality_v1": JUDGED,
+    "response_evaluation_score": HOSTED,
+    "safety_v1": HOSTED,
+    "multi_turn_task_success_v1": HOSTED,
+    "multi_turn_trajectory_quality_v1": HOSTED,
+    "multi_turn_tool_use_quality_v1": HOSTED,
+    "rubric_based_multi_turn_trajectory_quality_v1": UNRUNNABLE,
+    "per_turn_user_simulator_quality_v1": UNRUNNABLE,
+    "tool_call_count_v1": UNRUNNABLE,
+    "inference_call_count_v1": UNRUNNABLE,
+    "token_usage_v1": UNRUNNABLE,
+    "invocation_duration_v1": UNRUNNABLE,
+}
