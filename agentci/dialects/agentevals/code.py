@@ -1,0 +1,162 @@
+"""``type: code``: an evaluator that is a program, reading EvalInput and printing EvalResult."""
+
+import codecs
+import signal
+from dataclasses import dataclass
+from typing import Final
+
+from agentci.dialects.agentevals.output import EXAMPLE, parse_output
+from agentci.dialects.agentevals.protocol import eval_input
+from agentci.dialects.agentevals.result import EvalResult, eval_result
+from agentci.dialects.base import Identity
+from agentci.errors import EvaluatorError
+from agentci.model.case import Case
+from agentci.model.exchange import ProgramReply, Reply, RunProgram
+from agentci.model.json import Json, JsonObject
+from agentci.model.judgement import Judgement
+from agentci.text.strict_json import readable
+
+DEFAULT_THRESHOLD: Final = 0.5
+OWN_VERDICT: Final = "its own verdict"
+
+# Lists that evaluators, the community's among them, put their complaints in.
+COMPLAINTS: Final = {"issues": "", "missing_tools": "missing tools: "}
+REASONS: Final = ("reasoning", "reason")
+
+PASSED: Final = {"PASSED": True, "FAILED": False, "NOT_EVALUATED": None}
+
+MAX_LOG_LINES: Final = 20
+MAX_LOG_CHARACTERS: Final = 2_000
+SDK: Final = "agentevals_evaluator_sdk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeEvaluator:
+    """A program that judges one case at a time.
+
+    Attributes:
+        path: absolute path of its file.
+        config: what it is given under ``config``.
+        executor: name of the executor that runs it.
+    """
+
+    identity: Identity
+    path: str
+    timeout_seconds: float
+    config: JsonObject
+    executor: str
+
+    def ask(self, case: Case) -> RunProgram:
+        """Have the program run over all turns of the recording and of its golden case."""
+        return RunProgram(
+            path=self.path,
+            stdin=eval_input(
+                case, name=self.identity.name, threshold=self._threshold, config=self.config
+            ),
+            timeout_seconds=self.timeout_seconds,
+            executor=self.executor,
+        )
+
+    def read(self, reply: Reply) -> Judgement:
+        """Judge by the program's own verdict where it gives one, else by its score.
+
+        Raises:
+            EvaluatorError: it failed, or did not print a result.
+        """
+        if not isinstance(reply, ProgramReply):
+            raise TypeError(f"a program was asked for, not {type(reply).__name__}")
+        try:
+            return self._judge(_result(reply))
+        except EvaluatorError as error:
+            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+
+    @property
+    def _threshold(self) -> float:
+        given = self.identity.threshold
+        return DEFAULT_THRESHOLD if given is None else given
+
+    def _judge(self, result: EvalResult) -> Judgement:
+        by_score = result.score >= self._threshold
+        passed = by_score if result.status is None else PASSED[result.status]
+        overruled = passed is not None and passed != by_score
+        return Judgement(
+            score=result.score,
+            passed=passed,
+            bar=OWN_VERDICT if overruled else self.identity.bar,
+            turn_scores=result.turn_scores,
+            misses=tuple(_complaints(result.details)) if passed is False else (),
+            reasoning=_reasoning(result.details),
+            details=result.details,
+        )
+
+
+def _result(reply: ProgramReply) -> EvalResult:
+    if reply.exit_code != 0:
+        raise EvaluatorError(_ending(reply))
+    if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
+        raise EvaluatorError(_silence(reply))
+    try:
+        return eval_result(parse_output(reply.stdout))
+    except EvaluatorError as error:
+        raise EvaluatorError(f"produced invalid JSON: {error}") from None
+
+
+def _ending(reply: ProgramReply) -> str:
+    how = f"exited with code {reply.exit_code}"
+    if reply.exit_code < 0:
+        how = f"was killed by {_signal(-reply.exit_code)}"
+    said = _last_lines(reply.stderr)
+    return f"{how}{': ' if said else ''}{said}{_hint(reply)}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def _hint(reply: ProgramReply) -> str:
+    if f"No module named '{SDK}'" in reply.stderr:
+        return f"\n(install {SDK.replace('_', '-')} beside agentci; the action's image has it)"
+    if reply.exit_code == -signal.SIGKILL:
+        return " (the machine may have run out of memory)"
+    if reply.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
+        return " (127: a command that it calls is not there)"
+    return ""
+
+
+def _silence(reply: ProgramReply) -> str:
+    said = _last_lines(reply.stderr)
+    log = f"\nEvaluator stderr:\n{said}" if said else ""
+    return f"produced no output on stdout; print a result such as {EXAMPLE}{log}"
+
+
+def _last_lines(log: str) -> str:
+    return "\n".join(log.strip().splitlines()[-MAX_LOG_LINES:])[-MAX_LOG_CHARACTERS:]
+
+
+def _complaints(details: JsonObject) -> list[str]:
+    return [
+        f"{prefix}{_line(complaint)}"
+        for key, prefix in COMPLAINTS.items()
+        for complaint in _listed(details.get(key))
+    ]
+
+
+def _listed(given: Json) -> list[Json]:
+    if isinstance(given, list):
+        return given
+    return [given] if given else []
+
+
+def _line(complaint: Json) -> str:
+    return complaint if isinstance(complaint, str) else readable(complaint)
+
+
+def _reasoning(details: JsonObject) -> str | None:
+    for key in REASONS:
+        reason = details.get(key)
+        if isinstance(reason, str) and reason.strip():
+            return reason
+    return None

@@ -1,0 +1,74 @@
+"""What an evaluator's program reads on stdin: EvalInput, protocol 1.1.
+
+Fields and spellings are those of agentevals 0.11.0; 1.1 is a superset of 1.0.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from agentci.model.case import Case
+from agentci.model.json import Json, JsonObject
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.text.strict_json import strict
+
+VERSION: Final = "1.1"
+
+
+def eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
+    """Write EvalInput as compact JSON; every key is there, whether it has a value or not."""
+    performance = case.trace.performance
+    golden = None if case.golden is None else [_invocation(turn) for turn in case.golden.turns]
+    document: JsonObject = {
+        "protocol_version": VERSION,
+        "metric_name": name,
+        "threshold": float(threshold),
+        "config": config,
+        "invocations": [
+            {**_invocation(turn), "performance_metrics": performance} for turn in case.trace.turns
+        ],
+        "expected_invocations": golden,
+    }
+    return json.dumps(strict(document), ensure_ascii=False, separators=(",", ":"))
+
+
+def _invocation(turn: Turn) -> dict[str, Json]:
+    return {
+        "invocation_id": turn.id,
+        "user_content": turn.user_text,
+        "final_response": turn.final_text,
+        "intermediate_steps": {
+            "tool_calls": [_tool_call(call) for call in turn.tool_calls],
+            "tool_responses": [_tool_response(response) for response in turn.tool_responses],
+        },
+        "performance_metrics": None,
+        "trace_id": turn.trace_id,
+        "span_id": turn.span_id,
+    }
+
+
+def _tool_call(call: ToolCall) -> dict[str, Json]:
+    return {"name": call.name, "args": _object(call.args), "id": call.id}
+
+
+def _object(args: Json) -> JsonObject:
+    """Make an object of the arguments, because evaluators look into them without asking."""
+    if isinstance(args, Mapping):
+        return args
+    return {} if args is None else {"value": args}
+
+
+def _tool_response(response: ToolResponse) -> dict[str, Json]:
+    return {
+        "name": response.name,
+        "output": _text(response.output),
+        "status": "error" if response.failed else None,
+        "id": response.id,
+        "response": response.output,
+    }
+
+
+def _text(output: Json) -> str:
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else json.dumps(strict(output), sort_keys=True)

@@ -1,0 +1,5 @@
+"""Forgets to print its result."""
+
+import sys
+
+print("judged", file=sys.stderr)

@@ -1,0 +1,4 @@
+"""Cannot decide."""
+
+print('{"score": 1.0}')
+print('{"score": 0.0}')

@@ -1,0 +1,3 @@
+"""Judges without looking."""
+
+print('{"score": 1.0}')

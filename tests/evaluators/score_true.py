@@ -1,0 +1,3 @@
+"""Takes a verdict for a score."""
+
+print('{"score": true}')
