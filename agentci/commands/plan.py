@@ -1,0 +1,40 @@
+"""``agentci plan``: say what a run would judge, and judge nothing."""
+
+from agentci.engines.world import World
+from agentci.errors import EvaluatorError
+from agentci.model.exchange import Measure, RunProgram, Skip
+from agentci.pipeline import NO_TURNS, Check
+from agentci.preflight import prepare
+from agentci.settings import Settings
+from agentci.text.escape import one_line
+
+
+def show_plan(settings: Settings, world: World) -> int:
+    """Print a line a check.
+
+    Raises:
+        InputError: as a run would.
+    """
+    plan = prepare(settings, world)
+    for check in plan.checks:
+        place = check.evaluator.identity.place
+        line = f"{place}: {check.case.id} › {check.evaluator.identity.name}: {_intent(check, world)}"
+        world.out.write(f"{one_line(line)}\n")
+    world.out.write(f"{len(plan.checks)} checks\n")
+    return 0
+
+
+def _intent(check: Check, world: World) -> str:
+    if not check.case.trace.turns:
+        return f"error: {NO_TURNS}"
+    try:
+        request = check.evaluator.ask(check.case)
+    except EvaluatorError as error:
+        return f"error: {error}"
+    match request:
+        case RunProgram(path=path, timeout_seconds=seconds):
+            return f"run {path} for at most {seconds:g} s"
+        case Measure(metric=metric):
+            return f"measure {metric}"
+        case Skip(reason=reason):
+            return f"skip: {reason}"

@@ -1,0 +1,36 @@
+"""``agentci validate``: check configs and the eval sets they name, and run nothing."""
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from agentci.config.suite import Overrides
+from agentci.discovery import find_configs
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.model.problem import Problem
+from agentci.reporters.problems import render_problems
+from agentci.suites import load_suite
+
+EXIT_INVALID = 2
+
+
+def validate(configs: Sequence[str], output_format: str, world: World) -> int:
+    """Print all problems of all configs; the exit code is 0 where there is no error."""
+    try:
+        paths = find_configs(configs, world.workspace)
+    except InputError as error:
+        paths, problems = (), list(error.problems)
+    else:
+        problems = []
+    for path in paths:
+        try:
+            problems += load_suite(path, Overrides(), world.workspace).notices
+        except InputError as error:
+            problems += error.problems
+    form = cast('Literal["text", "json", "github"]', output_format)
+    world.out.write(render_problems(problems, form, files=len(paths)))
+    return EXIT_INVALID if _errors(problems) else 0
+
+
+def _errors(problems: Sequence[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)

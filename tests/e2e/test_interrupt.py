@@ -1,0 +1,74 @@
+"""A run that is ended from outside leaves no process behind and loses nothing that was judged."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.recordings import otlp
+from tests.support import ROOT
+
+CONFIG = """\
+evaluators:
+- {name: quick, type: code, path: quick.py}
+- {name: slow, type: code, path: slow.py, timeout: 60}
+traces: trace.json
+"""
+SLOW = """\
+import pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+pathlib.Path("pids").write_text(f"{__import__('os').getpid()} {child.pid}")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_children_are_ended_and_what_was_judged_is_written(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "eval_config.yaml").write_text(CONFIG)
+    (tmp_path / "trace.json").write_text(otlp())
+    (tmp_path / "quick.py").write_text("print('{\"score\": 1}')")
+    (tmp_path / "slow.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agentci", "run", "--jobs", "1"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    pids = _pids(tmp_path / "pids")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == code, out
+    assert not any(_lives(pid) for pid in pids)
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert not report["complete"]
+    assert not report["decision"]["open"]
+    assert [result["evaluator"] for result in report["results"]] == ["quick"]
+    assert "Traceback" not in out
+
+
+def _pids(file: Path) -> list[int]:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if file.exists() and len(file.read_text().split()) == 2:
+            return [int(pid) for pid in file.read_text().split()]
+        time.sleep(0.02)
+    pytest.fail("the evaluator did not start")
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process runs; a zombie that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
