@@ -1,0 +1,68 @@
+"""The formats that recordings may have."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from agentci.formats import jaeger, otlp
+from agentci.formats.base import RecordingFormat, ShapeError, unreadable
+from agentci.formats.content import content_of
+from agentci.formats.documents import Document, documents_of, too_deep
+from agentci.telemetry.span import Record
+from agentci.telemetry.tree import SpanTree, assemble
+
+# In the order in which they are tried.
+FORMATS: Final[Mapping[str, RecordingFormat]] = {one.name: one for one in (otlp, jaeger)}
+AUTO: Final = "auto"
+
+_SHAPES: Final = (
+    'expected {"resourceSpans": [...]}, {"batches": [...]}, a span a line, '
+    'or {"data": [...]} from Jaeger'
+)
+
+
+def read_recording(data: bytes, *, file: str, trace_format: str = AUTO) -> tuple[SpanTree, ...]:
+    """The traces of a recording, in first-seen order.
+
+    Args:
+        data: JSON or JSON Lines in UTF-8, also packed with gzip.
+        file: the recording, as shown to the user.
+        trace_format: a name in ``FORMATS``, or ``auto`` to go by the content.
+
+    Raises:
+        RecordingError: nothing of the recording can be used.
+        KeyError: there is no format of this name.
+    """
+    forced = None if trace_format == AUTO else FORMATS[trace_format]
+    documents = documents_of(content_of(data, file=file), file=file)
+    trees, complaints = assemble(_records(documents, forced, file), file=file)
+    if not trees:
+        raise unreadable(
+            file,
+            ": ".join(["holds no spans", *complaints[:1]]),
+            hint="log records count only beside the spans of their trace",
+        )
+    return trees
+
+
+def _records(
+    documents: Iterable[Document], forced: RecordingFormat | None, file: str
+) -> Iterator[Record]:
+    chosen = forced
+    for document in documents:
+        chosen = chosen or _recognised(document, file)
+        line = document.line
+        try:
+            yield from chosen.read(document.value)
+        except ShapeError as error:
+            hint = _SHAPES if forced is None else f"leave the trace format out; {_SHAPES}"
+            raise unreadable(file, f"line {line} {error}", hint=hint, line=line) from None
+        except RecursionError:
+            raise too_deep(file, line) from None
+
+
+def _recognised(document: Document, file: str) -> RecordingFormat:
+    for one in FORMATS.values():
+        if one.recognises(document.value):
+            return one
+    known = " nor ".join(FORMATS)
+    raise unreadable(file, f"is neither {known}", hint=_SHAPES, line=document.line)

@@ -1,0 +1,175 @@
+"""One view of a span, whichever generation of conventions recorded it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agentci.model.json import Json
+from agentci.telemetry import adk, indexed, message_events, semconv
+from agentci.telemetry.foreign import loads_or_text, whole
+from agentci.telemetry.kinds import Kind
+from agentci.telemetry.layer import Layer
+from agentci.telemetry.message import Messages, is_captured, is_overlooked
+from agentci.telemetry.messages import parse
+from agentci.telemetry.span import Event, Span
+
+NOT_SPECIFIED: Final = "<not specified>"
+
+# The names of today, each beside the one that it had before.
+_RENAMED: Final = (
+    (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
+    (semconv.OUTPUT_TOKENS, semconv.COMPLETION_TOKENS),
+    (semconv.CACHE_WRITE_TOKENS, semconv.CACHE_CREATION_TOKENS),
+    (semconv.FINISH_REASONS, semconv.FINISH_REASON),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call; None for a counter that was not recorded."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFacts:
+    """What a tool span says of the call; None for what it leaves out."""
+
+    name: str | None
+    id: str | None
+    arguments: Json
+    result: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is known of a span, from all its sources.
+
+    Attributes:
+        input, output: messages to and from the model; empty where they were not captured.
+        usage: None where neither input nor output tokens were counted.
+        finish_reasons: in lower case.
+    """
+
+    span: Span
+    kind: Kind
+    input: Messages
+    output: Messages
+    request_model: str | None
+    response_model: str | None
+    usage: Usage | None
+    finish_reasons: tuple[str, ...]
+    tool: ToolFacts
+
+
+def own_layer(span: Span) -> Layer:
+    """What the attributes of a span say under the names of today."""
+    return Layer(
+        values=span.attributes,
+        input=parse(span.attributes.get(semconv.INPUT)),
+        output=parse(span.attributes.get(semconv.OUTPUT)),
+    )
+
+
+def view(span: Span, kind: Kind, own: Layer, logs: Sequence[Event]) -> View:
+    """What is known of a span.
+
+    Args:
+        own: what its attributes say.
+        logs: the log records that belong to it, by time.
+    """
+    layers = (own, *_further_layers(span, logs))
+    return View(
+        span=span,
+        kind=kind,
+        input=_messages([layer.input for layer in layers]),
+        output=_messages([layer.output for layer in layers]),
+        request_model=_text(layers, semconv.REQUEST_MODEL),
+        response_model=_text(layers, semconv.RESPONSE_MODEL),
+        usage=_usage(layers),
+        finish_reasons=_finish_reasons(layers),
+        tool=ToolFacts(
+            name=_text(layers, semconv.TOOL_NAME),
+            id=_text(layers, semconv.TOOL_CALL_ID),
+            arguments=_value(layers, semconv.TOOL_ARGUMENTS),
+            result=_value(layers, semconv.TOOL_RESULT),
+        ),
+    )
+
+
+def _further_layers(span: Span, logs: Sequence[Event]) -> Iterator[Layer]:
+    attributes = span.attributes
+    yield Layer(values={now: attributes.get(before) for now, before in _RENAMED})
+    if span.events or logs:
+        yield from _event_layers(span.events, logs)
+    if span.adk:
+        yield adk.layer(attributes)
+    if any(name.startswith((semconv.PROMPT, semconv.COMPLETION)) for name in attributes):
+        yield indexed.layer(attributes)
+
+
+def _event_layers(events: Sequence[Event], logs: Sequence[Event]) -> Iterator[Layer]:
+    for event in (*events, *logs):
+        if event.name == semconv.DETAILS_EVENT:
+            said = event.payload
+            yield Layer(
+                values=said,
+                input=parse(said.get(semconv.INPUT)),
+                output=parse(said.get(semconv.OUTPUT)),
+            )
+    for source in (events, logs):
+        messages = [event for event in source if event.name in semconv.MESSAGE_EVENTS]
+        if messages:
+            yield message_events.layer(messages)
+            return
+
+
+def _messages(candidates: Sequence[Messages]) -> Messages:
+    """The first list with content, whole; else the first whose content is easily overlooked."""
+    return next(filter(is_captured, candidates), None) or next(
+        filter(is_overlooked, candidates), ()
+    )
+
+
+def _first(layers: Sequence[Layer], name: str) -> Json:
+    for layer in layers:
+        value = layer.values.get(name)
+        if value is not None and value not in ("", []):
+            return value
+    return None
+
+
+def _text(layers: Sequence[Layer], name: str) -> str | None:
+    value = _first(layers, name)
+    if value == NOT_SPECIFIED or not isinstance(value, str | int | float):
+        return None
+    return str(value)
+
+
+def _value(layers: Sequence[Layer], name: str) -> Json:
+    value = _first(layers, name)
+    return loads_or_text(value) if isinstance(value, str) else value
+
+
+def _usage(layers: Sequence[Layer]) -> Usage | None:
+    counted = Usage(
+        input=_tokens(layers, semconv.INPUT_TOKENS),
+        output=_tokens(layers, semconv.OUTPUT_TOKENS),
+        cache_read=_tokens(layers, semconv.CACHE_READ_TOKENS),
+        cache_write=_tokens(layers, semconv.CACHE_WRITE_TOKENS),
+    )
+    return None if counted.input is None and counted.output is None else counted
+
+
+def _tokens(layers: Sequence[Layer], name: str) -> int | None:
+    count = whole(_first(layers, name))
+    return None if count is None else max(count, 0)
+
+
+def _finish_reasons(layers: Sequence[Layer]) -> tuple[str, ...]:
+    reasons = _first(layers, semconv.FINISH_REASONS)
+    listed = reasons if isinstance(reasons, list) else [reasons]
+    return tuple(reason.lower() for reason in listed if isinstance(reason, str))

@@ -1,0 +1,101 @@
+"""The names that are read: OpenTelemetry's GenAI conventions, old and new, and ADK's own."""
+
+from dataclasses import dataclass
+from typing import Final
+
+OPERATION: Final = "gen_ai.operation.name"
+INPUT: Final = "gen_ai.input.messages"
+OUTPUT: Final = "gen_ai.output.messages"
+SYSTEM: Final = "gen_ai.system"
+PROVIDER: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+FINISH_REASON: Final = "gen_ai.response.finish_reason"
+USAGE: Final = "gen_ai.usage."
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+PROMPT_TOKENS: Final = "gen_ai.usage.prompt_tokens"
+COMPLETION_TOKENS: Final = "gen_ai.usage.completion_tokens"
+CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+PROMPT: Final = "gen_ai.prompt."
+COMPLETION: Final = "gen_ai.completion."
+TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_RESULT: Final = "gen_ai.tool.call.result"
+CONVERSATION_ID: Final = "gen_ai.conversation.id"
+SESSION_ID: Final = "session.id"
+SESSION_NAME: Final = "agentevals.session_name"
+EVAL_CASE_ID: Final = "agentevals.eval.case.id"
+ERROR_TYPE: Final = "error.type"
+
+ADK: Final = "gcp.vertex.agent"
+ADK_PREFIX: Final = "gcp.vertex.agent."
+ADK_REQUEST: Final = "gcp.vertex.agent.llm_request"
+ADK_RESPONSE: Final = "gcp.vertex.agent.llm_response"
+ADK_TOOL_ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
+ADK_TOOL_RESULT: Final = "gcp.vertex.agent.tool_response"
+
+DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+USER_EVENT: Final = "gen_ai.user.message"
+ASSISTANT_EVENT: Final = "gen_ai.assistant.message"
+TOOL_EVENT: Final = "gen_ai.tool.message"
+CHOICE_EVENT: Final = "gen_ai.choice"
+MESSAGE_EVENTS: Final = frozenset({USER_EVENT, ASSISTANT_EVENT, TOOL_EVENT, CHOICE_EVENT})
+READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Attribute names that some rule reads; the others are dropped while a file is decoded."""
+
+    exact: frozenset[str]
+    prefixes: tuple[str, ...] = ()
+
+    def has(self, name: str) -> bool:
+        """Whether the attribute is read."""
+        return name in self.exact or name.startswith(self.prefixes)
+
+
+RESOURCE_NAMES: Final = Names(
+    frozenset({SESSION_NAME, CONVERSATION_ID, SESSION_ID, EVAL_CASE_ID}),
+)
+DETAILS_NAMES: Final = frozenset(
+    {
+        INPUT,
+        OUTPUT,
+        PROVIDER,
+        REQUEST_MODEL,
+        RESPONSE_MODEL,
+        FINISH_REASONS,
+        INPUT_TOKENS,
+        OUTPUT_TOKENS,
+        CACHE_READ_TOKENS,
+        CACHE_WRITE_TOKENS,
+    },
+)
+SPAN_NAMES: Final = Names(
+    DETAILS_NAMES
+    | {
+        OPERATION,
+        SYSTEM,
+        FINISH_REASON,
+        TOOL_NAME,
+        TOOL_CALL_ID,
+        TOOL_ARGUMENTS,
+        TOOL_RESULT,
+        CONVERSATION_ID,
+        SESSION_ID,
+        EVAL_CASE_ID,
+        ERROR_TYPE,
+    },
+    (ADK_PREFIX, USAGE, PROMPT, COMPLETION),
+)
+EVENT_NAMES: Final = Names(
+    DETAILS_NAMES
+    | {"content", "id", "message", "name", "finish_reason", "tool_calls"}
+    | {"event.name", "otel.event.name"},
+)

@@ -1,0 +1,126 @@
+"""Spans of one file, put together to traces."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentci.telemetry.span import LogRecord, Record, Rejection, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanTree:
+    """One trace of one file.
+
+    Attributes:
+        spans: by start, then id; each id once, and no cycles among their parents. A parent that is
+            not here makes its child a root.
+        logs: records with messages, in the file's order; those without a known span included.
+        warnings: what had to be mended, and what of the file could not be used.
+        file: the recording, as shown to the user.
+    """
+
+    id: str
+    spans: tuple[Span, ...]
+    logs: tuple[LogRecord, ...]
+    warnings: tuple[str, ...]
+    file: str
+
+
+@dataclass(slots=True)
+class _Parts:
+    spans: dict[str, Span] = field(default_factory=dict)
+    logs: list[LogRecord] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def assemble(
+    records: Iterable[Record], *, file: str
+) -> tuple[tuple[SpanTree, ...], tuple[str, ...]]:
+    """Group the records of a file by trace.
+
+    Returns:
+        The traces in first-seen order, and what is to be said about the spans that were rejected
+        (the traces have it among their warnings).
+    """
+    traces: dict[str, _Parts] = {}
+    logs: list[LogRecord] = []
+    rejected: Counter[str] = Counter()
+    for record in records:
+        match record:
+            case Span():
+                _add(traces.setdefault(record.trace_id, _Parts()), record)
+            case LogRecord():
+                logs.append(record)
+            case Rejection():
+                rejected[record.reason] += 1
+    for log in logs:
+        if log.trace_id in traces:
+            traces[log.trace_id].logs.append(log)
+    complaints = tuple(_complaint(reason, count) for reason, count in sorted(rejected.items()))
+    return tuple(
+        _tree(trace_id, parts, complaints, file) for trace_id, parts in traces.items()
+    ), complaints
+
+
+def united(first: SpanTree, second: SpanTree) -> SpanTree:
+    """Two recordings of one trace as one: what both hold counts once, as the first has it."""
+    spans = {span.id: span for span in (*second.spans, *first.spans)}
+    logged = {log.span_id for log in first.logs}
+    twice = len(first.spans) + len(second.spans) - len(spans)
+    where = f"twice in {first.file}" if first.file == second.file else f"also in {first.file}"
+    parts = _Parts(
+        spans=spans,
+        logs=[*first.logs, *(log for log in second.logs if log.span_id not in logged)],
+        warnings=[*first.warnings, f"{_spans(twice)} of {second.file} ignored: recorded {where}"],
+    )
+    return _tree(first.id, parts, second.warnings, first.file)
+
+
+def _add(parts: _Parts, span: Span) -> None:
+    if span.id in parts.spans:
+        parts.warnings.append(f"duplicate span {span.id} ignored")
+    else:
+        parts.spans[span.id] = span
+
+
+def _tree(trace_id: str, parts: _Parts, complaints: Sequence[str], file: str) -> SpanTree:
+    for orphan, warning in _broken(parts.spans):
+        parts.spans[orphan] = replace(parts.spans[orphan], parent_id=None)
+        parts.warnings.append(warning)
+    return SpanTree(
+        id=trace_id,
+        spans=tuple(sorted(parts.spans.values(), key=lambda span: (span.start, span.id))),
+        logs=tuple(parts.logs),
+        warnings=(*parts.warnings, *complaints),
+        file=file,
+    )
+
+
+def _broken(spans: dict[str, Span]) -> Iterator[tuple[str, str]]:
+    """The spans that must lose their parent so that no span is its own ancestor."""
+    settled: set[str] = set()
+    for start in spans.values():
+        path: dict[str, Span] = {}
+        span: Span | None = start
+        while span is not None and span.id not in settled and span.id not in path:
+            path[span.id] = span
+            span = spans.get(span.parent_id) if span.parent_id is not None else None
+        if span is not None and span.id in path:
+            yield _breach(list(path.values())[list(path).index(span.id) :])
+        settled.update(path)
+
+
+def _breach(cycle: list[Span]) -> tuple[str, str]:
+    if len(cycle) == 1:
+        name = cycle[0].id
+        return name, f"span {name} names itself as parent; treated as a root"
+    first = min(cycle, key=lambda span: (span.start, span.id))
+    return first.id, f"parent cycle through {len(cycle)} spans broken at {first.id}"
+
+
+def _complaint(reason: str, count: int) -> str:
+    return f"{_spans(count)} rejected: {reason}"
+
+
+def _spans(count: int) -> str:
+    return "1 span" if count == 1 else f"{count} spans"

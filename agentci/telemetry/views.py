@@ -1,0 +1,56 @@
+"""The views of all spans of a trace, with the log records that belong to them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from agentci.telemetry import semconv
+from agentci.telemetry.canonical import View, own_layer, view
+from agentci.telemetry.kinds import kind_of
+from agentci.telemetry.messages import MAX_MESSAGES_CHARS, is_too_long
+from agentci.telemetry.span import Event
+from agentci.telemetry.tree import SpanTree
+
+
+def views_of(tree: SpanTree) -> tuple[View, ...]:
+    """A view of every span, in the order of the trace."""
+    own = [own_layer(span) for span in tree.spans]
+    kinds = [kind_of(span, layer) for span, layer in zip(tree.spans, own, strict=True)]
+    calls = [span.id for span, kind in zip(tree.spans, kinds, strict=True) if kind == "inference"]
+    logs = _logs(tree, calls)
+    seen = tuple(
+        view(span, kind, layer, logs.get(span.id, ()))
+        for span, kind, layer in zip(tree.spans, kinds, own, strict=True)
+    )
+    return seen if calls else tuple(map(_taken_for_a_call, seen))
+
+
+def unread(tree: SpanTree) -> Iterator[str]:
+    """What was too long to be read."""
+    for span in tree.spans:
+        for name in (semconv.INPUT, semconv.OUTPUT):
+            if is_too_long(span.attributes.get(name)):
+                size = MAX_MESSAGES_CHARS // 2**20
+                yield f"span {span.id}: {name} is longer than {size} MiB and was not read"
+
+
+def _logs(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[Event]]:
+    """The log records of each span, by time; loose ones belong to a trace's only model call."""
+    known = {span.id for span in tree.spans}
+    only_call = calls[0] if len(calls) == 1 else None
+    found: defaultdict[str, list[Event]] = defaultdict(list)
+    for log in sorted(tree.logs, key=lambda log: log.event.time):
+        owner = log.span_id if log.span_id in known else only_call
+        if owner is not None:
+            found[owner].append(log.event)
+    return found
+
+
+def _taken_for_a_call(seen: View) -> View:
+    """A span with a model and messages is a model call, in a trace where none says that it is.
+
+    agentevals 0.11.0 wants an operation or a provider as well, and loses the answer.
+    """
+    if seen.kind == "none" and seen.request_model and (seen.input or seen.output):
+        return replace(seen, kind="inference")
+    return seen
