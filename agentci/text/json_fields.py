@@ -55,7 +55,8 @@ class Fields:
         """Complain of each of ``names`` that is left out."""
         for name in names:
             if not self.has(name):
-                close = get_close_matches(name, self._value, n=1)
+                given = [key for key, value in self._value.items() if value is not None]
+                close = get_close_matches(name, given, n=1)
                 hint = f"it has {close[0]!r}" if close else None
                 self.complain(f"{self._noun} needs {name!r}", hint=hint)
 
