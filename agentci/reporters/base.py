@@ -1,0 +1,163 @@
+"""What every reporter is, and what the reporters say alike."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from agentci.gate import totals
+from agentci.model.case import Case
+from agentci.model.json import JsonObject
+from agentci.model.problem import Problem, Severity
+from agentci.model.result import Decision, Report, Result, Status, Totals
+from agentci.text.commands import Annotation
+from agentci.text.words import apart, count, number
+
+Verdict: TypeAlias = Literal["open", "shut", "error", "invalid"]
+
+
+class Reporter(Protocol):
+    """One form of the report that is written to a file."""
+
+    @property
+    def name(self) -> str:
+        """What the form is called in messages and outputs."""
+        ...
+
+    @property
+    def file_name(self) -> str:
+        """The file in the output folder that takes it."""
+        ...
+
+    def render(self, report: Report) -> str:
+        """The whole file, in text that UTF-8 can encode."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The checks of one evaluator of one config."""
+
+    results: tuple[Result, ...]
+    totals: Totals
+
+    @property
+    def any(self) -> Result:
+        """One of them, for what all have in common: name, bar, place."""
+        return self.results[0]
+
+
+def tallies(results: Sequence[Result]) -> tuple[Tally, ...]:
+    """Results by config and evaluator, in the order in which these come up."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.config, result.evaluator), []).append(result)
+    return tuple(Tally(results=tuple(group), totals=totals(group)) for group in groups.values())
+
+
+def of_status(results: Sequence[Result], status: Status) -> tuple[Result, ...]:
+    """The results that ended so."""
+    return tuple(result for result in results if result.status == status)
+
+
+def worst_first(results: Sequence[Result]) -> list[Result]:
+    """Required before advisory, low scores before high ones; what has no score stands first."""
+
+    def badness(result: Result) -> tuple[bool, float]:
+        score = None if result.judgement is None else result.judgement.score
+        return (not result.required, -1.0 if score is None else score)
+
+    return sorted(results, key=badness)
+
+
+def headline(result: Result) -> str:
+    """In one phrase what came of a check: "score 0.33, wanted at least 0.7"."""
+    match result.status:
+        case "errored":
+            return result.reason or "it gave no reason"
+        case "skipped":
+            return result.reason or "there was nothing to judge"
+        case "failed":
+            reason = "" if result.reason is None else f"{result.reason}; "
+            return f"{reason}{_score(result)}, wanted {result.bar}"
+        case "passed":
+            return _score(result)
+
+
+def verdict(decision: Decision) -> Verdict:
+    """The decision in one word."""
+    return "open" if decision.open else _SHUT_BY.get(decision.exit_code, "shut")
+
+
+def tally_line(totals: Totals) -> str:
+    """All counts on a line: "12 checks: 9 passed, 2 failed, 1 errored, 0 skipped; ..."."""
+    counts = (
+        f"{totals.passed:,} passed, {totals.failed:,} failed, "
+        f"{totals.errored:,} errored, {totals.skipped:,} skipped"
+    )
+    mean = "" if totals.score is None else f"; mean score {number(totals.score)}"
+    return f"{count(totals.checks, 'check')}: {counts}{mean}"
+
+
+def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Case]]:
+    """The cases that one thing befell, by config, evaluator and headline."""
+    groups: dict[tuple[str, str, str], list[Case]] = {}
+    for result in results:
+        key = (result.config, result.evaluator, headline(result))
+        groups.setdefault(key, []).append(result.case)
+    return groups
+
+
+def cases(results: Sequence[Result]) -> tuple[Case, ...]:
+    """The cases that were judged, each once, in the order in which they come up."""
+    found = {
+        (case.id, case.trace.id, case.trace.place.file, case.golden and case.golden.id): case
+        for case in (result.case for result in results)
+    }
+    return tuple(found.values())
+
+
+def warnings(results: Sequence[Result]) -> dict[str, list[Case]]:
+    """What had to be guessed or dropped while recordings were read, and in which cases."""
+    found: dict[str, list[Case]] = {}
+    for case in cases(results):
+        for warning in case.trace.warnings:
+            found.setdefault(warning, []).append(case)
+    return found
+
+
+def problem_fields(problem: Problem) -> JsonObject:
+    """A problem as JSON."""
+    return {
+        "severity": problem.severity,
+        "message": problem.message,
+        "hint": problem.hint,
+        "place": None if problem.place is None else asdict(problem.place),
+    }
+
+
+def problem_annotation(problem: Problem) -> Annotation:
+    """A problem as a remark on its line."""
+    return Annotation(
+        level=problem.severity,
+        title=_TITLES[problem.severity],
+        message=problem.message if problem.hint is None else f"{problem.message}\n{problem.hint}",
+        place=problem.place,
+    )
+
+
+_SHUT_BY: dict[int, Verdict] = {2: "invalid", 3: "error"}
+_TITLES: dict[Severity, str] = {
+    "error": "agentci cannot use this",
+    "warning": "agentci warns",
+    "notice": "agentci notes",
+}
+
+
+def _score(result: Result) -> str:
+    """The score, with enough decimals to show on which side of the threshold it is."""
+    score = None if result.judgement is None else result.judgement.score
+    if score is None:
+        return "no score"
+    if result.threshold is None or score >= result.threshold:
+        return f"score {number(score)}"
+    return f"score {apart(score, result.threshold)[0]}"

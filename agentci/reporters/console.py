@@ -1,0 +1,133 @@
+"""The report for a terminal or a log: plain lines, in colour only where asked."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agentci.model.case import Case
+from agentci.model.result import Report, Result
+from agentci.reporters.base import (
+    Tally,
+    by_reason,
+    headline,
+    of_status,
+    tallies,
+    tally_line,
+    warnings,
+    worst_first,
+)
+from agentci.text import calls, clip, escape
+from agentci.text.words import count, number
+
+MAX_CASES = 10
+MAX_LINES = 12
+MAX_ITEMS = 20
+MAX_NAMES = 5
+MAX_WIDTH = 500
+MAX_CELL = 60
+
+COLUMNS = ("evaluator", "checks", "passed", "failed", "errored", "skipped", "score", "bar")
+
+
+def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) -> str:
+    """Verdict, evaluators, worst cases, errors, skips, warnings and problems.
+
+    Nothing in it is a workflow command, and no control sequence is in it but our own colours.
+
+    Args:
+        report: what was found.
+        quiet: the verdict alone, with its reasons.
+        verbose: every check has a line.
+        colour: for terminals.
+    """
+    text = _verdict(report, colour=colour)
+    for title, lines in () if quiet else _sections(report, verbose=verbose):
+        if body := "".join(f"  {line}\n" for line in lines):
+            text += f"\n{_painted(title, _BOLD, colour=colour)}\n{body}"
+    return escape.inert(text)
+
+
+def _verdict(report: Report, *, colour: bool) -> str:
+    word, paint = ("open", _GREEN) if report.decision.open else ("shut", _RED)
+    first, *others = report.decision.why or ("",)
+    title = _painted(f"Gate {word}", paint, colour=colour)
+    lines = (_line(line) for line in (*others, tally_line(report.totals)))
+    return "\n  ".join((f"{title}{first and f': {_line(first)}'}", *lines)) + "\n"
+
+
+_BOLD, _RED, _GREEN = "1", "1;31", "1;32"
+
+
+def _painted(text: str, paint: str, *, colour: bool) -> str:
+    return f"\x1b[{paint}m{text}\x1b[0m" if colour else text
+
+
+def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[str]]]:
+    if verbose:
+        yield "Checks", map(_check, report.results)
+    yield "Evaluators", _table(tallies(report.results))
+    yield "Worst cases", _worst(of_status(report.results, "failed"))
+    yield "Could not be judged", _grouped(of_status(report.results, "errored"))
+    yield "Nothing to judge", _grouped(of_status(report.results, "skipped"))
+    yield "Warnings", _warnings(report.results)
+    yield "Problems", clip.listed([_line(str(each)) for each in report.problems], MAX_ITEMS)
+
+
+def _check(result: Result) -> str:
+    return _line(f"{result.status:8}{result.case.id} > {result.evaluator}: {headline(result)}")
+
+
+def _table(found: Sequence[Tally]) -> Iterator[str]:
+    if not found:
+        return
+    rows = [COLUMNS, *(_row(tally) for tally in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    for row in rows:
+        name, *numbers, bar = row
+        cells = (cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True))
+        yield f"{name.ljust(widths[0])}  {'  '.join(cells)}  {bar}"
+
+
+def _row(tally: Tally) -> tuple[str, ...]:
+    totals, result = tally.totals, tally.any
+    counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
+    advisory = "" if result.required else " (advisory)"
+    return (
+        f"{_line(result.evaluator, MAX_CELL)}{advisory}",
+        *(f"{each:,}" for each in counts),
+        "-" if totals.score is None else number(totals.score),
+        _line(result.bar, MAX_CELL),
+    )
+
+
+def _worst(failed: Sequence[Result]) -> Iterator[str]:
+    for result in worst_first(failed)[:MAX_CASES]:
+        yield _line(f"{result.case.id} > {result.evaluator}: {headline(result)}")
+        yield f"  {_line(str(result.place))}"
+        if result.judgement is not None:
+            misses = (f"- {miss}" for miss in result.judgement.misses)
+            lines = [*misses, *calls.diff(result.judgement.details)]
+            yield from (f"  {_line(line)}" for line in clip.listed(lines, MAX_LINES))
+    if len(failed) > MAX_CASES:
+        yield f"... and {len(failed) - MAX_CASES:,} more"
+
+
+def _grouped(results: Sequence[Result]) -> Sequence[str]:
+    """What befell cases, by evaluator and reason."""
+    lines = [
+        f"{_line(evaluator, MAX_CELL)} ({_names(cases)}): {_line(reason)}"
+        for (_, evaluator, reason), cases in by_reason(results).items()
+    ]
+    return clip.listed(lines, MAX_ITEMS)
+
+
+def _warnings(results: Sequence[Result]) -> Sequence[str]:
+    found = warnings(results).items()
+    return clip.listed([f"{_line(text)} ({_names(cases)})" for text, cases in found], MAX_ITEMS)
+
+
+def _names(cases: Sequence[Case]) -> str:
+    shown = ", ".join(_line(case.id, MAX_CELL) for case in cases[:MAX_NAMES])
+    return f"{count(len(cases), 'case')}: {shown}{', ...' if len(cases) > MAX_NAMES else ''}"
+
+
+def _line(text: str, width: int = MAX_WIDTH) -> str:
+    return escape.plain_line(clip.characters(text, width))

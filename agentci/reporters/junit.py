@@ -1,0 +1,199 @@
+"""The report for CI servers: JUnit's XML, made with ``junit-xml`` and mended where that loses.
+
+``junit-xml`` drops a failure without a message (the case then counts as passed), knows no
+properties of test cases, leaves out zeros, writes attributes that the strict schema forbids, and
+its serialiser stops at half a surrogate pair. So its elements are built from filtered text that is
+never empty, amended, and serialised here.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from xml.etree import ElementTree as ET
+
+import junit_xml
+
+from agentci.gate import totals
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Result
+from agentci.reporters.base import headline
+from agentci.text import calls, clip, escape
+from agentci.text.words import number
+
+Dialect: TypeAlias = Literal["common", "jenkins"]
+
+MAX_ATTRIBUTE = 1_000
+MAX_TEXT = 8_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JUnit:
+    """One suite a config, one test case a check.
+
+    Attributes:
+        dialect: ``common`` is read by GitLab, Azure and the actions that publish test results, with
+            ``file``, ``line`` and properties on test cases; ``jenkins`` keeps to its strict schema.
+    """
+
+    dialect: Dialect = "common"
+    name: str = "junit"
+    file_name: str = "junit.xml"
+
+    def render(self, report: Report) -> str:
+        """The XML document; problems of the input stand in the output of their suite."""
+        suites = _by_config(report.results) or {"agentci": []}
+        problems = _shared_out(report.problems, list(suites))
+        root = ET.Element("testsuites", {"name": "agentci"})
+        for config, classname in _classnames(list(suites)).items():
+            root.append(self._suite(config, classname, suites[config], problems[config]))
+        self._count(root, report.results)
+        ET.indent(root)
+        body = ET.tostring(root, encoding="unicode")
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
+
+    def _suite(
+        self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
+    ) -> ET.Element:
+        suite = junit_xml.TestSuite(
+            _attribute(config),
+            [_test_case(result, classname) for result in results],
+            file=_attribute(config) if results else None,
+            stdout=_text(str(each) for each in problems if each.severity != "error"),
+            stderr=_text(str(each) for each in problems if each.severity == "error"),
+        )
+        element: ET.Element = suite.build_xml_doc()
+        for test_case, result in zip(element.iter("testcase"), results, strict=True):
+            self._amend(test_case, result)
+        self._count(element, results)
+        return element
+
+    def _amend(self, test_case: ET.Element, result: Result) -> None:
+        """Add what ``junit-xml`` cannot write or leaves out where it is zero."""
+        test_case.set("time", _seconds([result]))
+        asides = list(result.case.trace.warnings)
+        if self.dialect == "common":
+            test_case.set("file", _attribute(result.place.file))
+            test_case.set("line", str(result.place.line))
+            test_case.insert(0, _properties(result))
+        else:
+            asides = [f"{name}: {value}" for name, value in _facts(result).items()] + asides
+        if asides:
+            ET.SubElement(test_case, "system-out").text = _text(asides)
+
+    def _count(self, element: ET.Element, results: Sequence[Result]) -> None:
+        """Set the attributes of a suite or of the root, and no others."""
+        counts = totals(results)
+        attributes = {
+            "name": element.get("name", ""),
+            "tests": str(counts.checks),
+            "failures": str(counts.failed),
+            "errors": str(counts.errored),
+            "skipped": str(counts.skipped),
+            "time": _seconds(results),
+        }
+        if self.dialect == "jenkins" and element.tag == "testsuites":
+            del attributes["skipped"]
+        if file := element.get("file"):
+            attributes["file"] = file
+        element.attrib.clear()
+        element.attrib.update(attributes)
+
+
+def _by_config(results: Sequence[Result]) -> dict[str, list[Result]]:
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.config, []).append(result)
+    return groups
+
+
+def _shared_out(problems: Sequence[Problem], configs: Sequence[str]) -> dict[str, list[Problem]]:
+    """Problems by the config that they lie in; those that lie elsewhere are the first one's."""
+    shares: dict[str, list[Problem]] = {config: [] for config in configs}
+    for problem in problems:
+        file = configs[0] if problem.place is None else problem.place.file
+        shares[file if file in shares else configs[0]].append(problem)
+    return shares
+
+
+def _classnames(configs: Sequence[str]) -> dict[str, str]:
+    """Dotted names by config, each its own: GitLab drops the second of two tests of one name."""
+    names: dict[str, str] = {}
+    for config in configs:
+        path = re.sub(r"\.ya?ml$", "", config)
+        parts = (_part(part) for part in path.split("/") if part.strip("."))
+        name = ".".join(parts) or "agentci"
+        while name in names.values():
+            name += "_"
+        names[config] = name
+    return names
+
+
+def _part(text: str) -> str:
+    """A part of a dotted name."""
+    return re.sub(r"[.\s]", "_", _attribute(text))
+
+
+def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
+    name = _attribute(
+        f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator}"
+    )
+    test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator)}")
+    message = _attribute(headline(result)) or result.status
+    match result.status:
+        case "failed":
+            test_case.add_failure_info(message, _text(_findings(message, result)), "failed")
+        case "errored":
+            test_case.add_error_info(message, _text(_findings(message, result)), "errored")
+        case "skipped":
+            test_case.add_skipped_info(message)
+        case "passed":
+            pass
+    return test_case
+
+
+def _findings(message: str, result: Result) -> Iterator[str]:
+    """What consumers show that do not show ``message``: it, where to act, and the details."""
+    yield message
+    yield f"at {result.place.file}:{result.place.line}"
+    if result.reason and "\n" in result.reason:
+        yield result.reason
+    if result.judgement is not None:
+        yield from (f"- {miss}" for miss in result.judgement.misses)
+        yield from calls.diff(result.judgement.details)
+        yield result.judgement.reasoning or ""
+
+
+def _properties(result: Result) -> ET.Element:
+    element = ET.Element("properties")
+    for name, value in _facts(result).items():
+        ET.SubElement(element, "property", {"name": name, "value": _attribute(value)})
+    return element
+
+
+def _facts(result: Result) -> dict[str, str]:
+    score = None if result.judgement is None else result.judgement.score
+    facts = {
+        "score": "" if score is None else number(score, digits=6),
+        "threshold": "" if result.threshold is None else number(result.threshold, digits=6),
+        "bar": result.bar,
+        "type": result.type,
+        "required": "" if result.required else "false",
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _seconds(results: Iterable[Result]) -> str:
+    taken = (result.seconds for result in results)
+    return f"{math.fsum(each for each in taken if math.isfinite(each) and each > 0):.3f}"
+
+
+def _attribute(text: str) -> str:
+    return escape.plain_line(escape.xml(clip.characters(text, MAX_ATTRIBUTE)))
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Lines as the text of an element; GitLab would follow ``[[ATTACHMENT|path]]`` in it."""
+    text = clip.characters("\n".join(line for line in lines if line), MAX_TEXT)
+    return escape.xml(text).replace("[[ATTACHMENT", "[ [ATTACHMENT")

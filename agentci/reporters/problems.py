@@ -1,0 +1,60 @@
+"""Problems of configs and recordings, for people, programs and pull requests."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from agentci.github import limits
+from agentci.model.problem import Problem
+from agentci.reporters.base import problem_annotation, problem_fields
+from agentci.text import escape, strict_json
+from agentci.text.commands import LEVELS, annotate
+from agentci.text.words import count
+
+Format: TypeAlias = Literal["text", "json", "github"]
+
+
+def render_problems(problems: Sequence[Problem], form: Format, *, files: int | None = None) -> str:
+    """All of ``problems`` in their order.
+
+    Args:
+        problems: of any severity.
+        form: ``text`` ends with their number; ``github`` keeps to GitHub's limits.
+        files: how many files were looked at, where that is worth a word.
+    """
+    match form:
+        case "text":
+            return _text(problems, files)
+        case "json":
+            return _json(problems)
+        case "github":
+            return annotate(
+                tuple(map(problem_annotation, problems)),
+                per_level=limits.ANNOTATIONS_PER_TYPE,
+                message_units=limits.ANNOTATION_MESSAGE_UNITS,
+                title_characters=limits.ANNOTATION_TITLE_CHARACTERS,
+            )
+
+
+def _text(problems: Sequence[Problem], files: int | None) -> str:
+    """``FILE:LINE:COLUMN: error: MESSAGE``, the form that editors and problem matchers read."""
+    looked_at = "" if files is None else f" in {count(files, 'file')}"
+    lines = [*map(_line, problems), f"{_counted(problems)}{looked_at}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(problem: Problem) -> str:
+    where = "" if problem.place is None else f"{problem.place}: "
+    hint = "" if problem.hint is None else f" ({problem.hint})"
+    return escape.one_line(f"{where}{problem.severity}: {problem.message}{hint}")
+
+
+def _counted(problems: Sequence[Problem]) -> str:
+    severities = [problem.severity for problem in problems]
+    counts = (count(severities.count(level), level) for level in LEVELS if level in severities)
+    return ", ".join(counts) or "no problems"
+
+
+def _json(problems: Sequence[Problem]) -> str:
+    """An object, so that no problems can be told from no output; one problem a line."""
+    lines = ",\n".join(f"  {strict_json.dumps(problem_fields(each))}" for each in problems)
+    return f'{{"problems": [\n{lines}\n]}}\n' if problems else '{"problems": []}\n'

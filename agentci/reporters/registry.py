@@ -1,0 +1,18 @@
+"""The reporters whose text is a file in the output folder: a new one is one line here."""
+
+from agentci.reporters.base import Reporter
+from agentci.reporters.json_report import JsonReport
+from agentci.reporters.junit import Dialect, JUnit
+from agentci.reporters.summary.page import Summary
+
+# By name, the weightiest first: where the disk fills up, the later ones are lost.
+REPORTERS: dict[str, Reporter] = {
+    "results": JsonReport(),
+    "junit": JUnit(),
+    "summary": Summary(),
+}
+
+
+def reporters(*, junit_dialect: Dialect) -> tuple[Reporter, ...]:
+    """All of them, set up as the user asked."""
+    return tuple({**REPORTERS, "junit": JUnit(dialect=junit_dialect)}.values())

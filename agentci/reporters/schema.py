@@ -1,0 +1,102 @@
+"""The JSON Schema of ``results.json``, for everyone who reads it."""
+
+from agentci.model.json import Json, JsonObject
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def results_schema() -> JsonObject:
+    """Draft 2020-12; objects are open, since keys may be added to them."""
+    return {
+        "$schema": DIALECT,
+        "title": "results.json of agentci",
+        "description": "What a run judged, and whether its gate is open.",
+        **_object(
+            schema_version={"const": 1},
+            tool=_object(name={"const": "agentci"}, version=_TEXT),
+            complete=_said(_BOOLEAN, "False where the run was broken off."),
+            decision=_object(
+                open=_BOOLEAN,
+                exit_code=_COUNT,
+                why=_said(_TEXTS, "The weightiest reason first."),
+            ),
+            totals=_object(
+                checks=_COUNT,
+                passed=_COUNT,
+                failed=_COUNT,
+                errored=_COUNT,
+                skipped=_COUNT,
+                score=_said(_NUMBER_OR_NULL, "The mean of the scores that were given."),
+            ),
+            results={"type": "array", "items": {"$ref": "#/$defs/result"}},
+            cases={"type": "array", "items": {"$ref": "#/$defs/case"}},
+            problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
+        ),
+        "$defs": {"result": _result(), "case": _case(), "problem": _problem()},
+    }
+
+
+def _result() -> JsonObject:
+    return _object(
+        id=_said(_TEXT, "Of config, case and evaluator: the same on every run."),
+        config=_TEXT,
+        case=_said(_TEXT, "The golden case's id, else the trace's or the conversation's."),
+        trace=_TEXT,
+        evaluator=_TEXT,
+        type=_said(_TEXT, "The evaluator's `type` in the config."),
+        status={"enum": ["passed", "failed", "errored", "skipped"]},
+        score=_said(_NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."),
+        bar=_said(_TEXT, "What had to be reached, in words."),
+        threshold=_NUMBER_OR_NULL,
+        required=_said(_BOOLEAN, "False for an advisory evaluator, which never shuts the gate."),
+        turn_scores={"type": "array", "items": _NUMBER_OR_NULL},
+        hits=_TEXTS,
+        misses=_TEXTS,
+        reasoning=_TEXT_OR_NULL,
+        details=_said({"type": "object"}, "Whatever else the evaluator told."),
+        reason=_said(_TEXT_OR_NULL, "Why it errored or was skipped, or failed beside its score."),
+        warnings=_said(_TEXTS, "What had to be guessed or dropped while the case was read."),
+        seconds={"type": ["number", "null"]},
+        cached=_BOOLEAN,
+        place=_said(_object(file=_TEXT, line=_COUNT), "The evaluator in the config."),
+    )
+
+
+def _case() -> JsonObject:
+    return _object(
+        id=_TEXT,
+        trace=_TEXT,
+        golden=_said(_TEXT_OR_NULL, "The golden case's id."),
+        no_golden_because=_TEXT_OR_NULL,
+        recording=_said(_TEXT, "The recorded file."),
+        turns=_COUNT,
+        warnings=_TEXTS,
+        performance=_said({"type": ["object", "null"]}, "Latency, tokens and counts, as recorded."),
+    )
+
+
+def _problem() -> JsonObject:
+    place = _object(file=_TEXT, line=_COUNT, column={"type": ["integer", "null"], "minimum": 1})
+    return _object(
+        severity={"enum": ["error", "warning", "notice"]},
+        message=_TEXT,
+        hint=_said(_TEXT_OR_NULL, "A way out."),
+        place={"anyOf": [place, {"type": "null"}]},
+    )
+
+
+_TEXT: JsonObject = {"type": "string"}
+_TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
+_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
+_BOOLEAN: JsonObject = {"type": "boolean"}
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_NUMBER_OR_NULL: JsonObject = {"type": ["number", "null"]}
+
+
+def _object(**properties: Json) -> dict[str, Json]:
+    """All of ``properties`` are always there."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _said(schema: JsonObject, description: str) -> JsonObject:
+    return {**schema, "description": description}

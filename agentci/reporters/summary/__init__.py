@@ -1,0 +1,1 @@
+"""The report for people: Markdown on the page of a workflow run."""

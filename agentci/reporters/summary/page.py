@@ -1,0 +1,210 @@
+"""The page: verdict first, then evaluators, the worst cases, and what else is to be known."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from agentci.github import limits
+from agentci.model.case import Case
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Result
+from agentci.reporters.base import (
+    Tally,
+    Verdict,
+    by_reason,
+    of_status,
+    tallies,
+    tally_line,
+    verdict,
+    warnings,
+    worst_first,
+)
+from agentci.reporters.summary.failed_check import block
+from agentci.text import clip
+from agentci.text.markdown import code, fence, prose, row
+from agentci.text.words import count, number
+
+# Below GitHub's limit, with room for what else the step may write there.
+MAX_BYTES = limits.SUMMARY_BYTES - 124 * 1024
+
+MAX_CASES = 50
+UNFOLDED_CASES = 3
+MAX_EVALUATORS = 200
+MAX_ITEMS = 100
+MAX_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Verdict, evaluators, worst cases, errors, skips, warnings, problems.
+
+    Attributes:
+        max_bytes: of the whole text in UTF-8. Whole blocks are left out, none is cut: GitHub loses
+            a summary over its limit, and shows half a table as text.
+    """
+
+    max_bytes: int = MAX_BYTES
+    name: str = "summary"
+    file_name: str = "summary.md"
+
+    def render(self, report: Report) -> str:
+        """Markdown; its last line says what was left out."""
+        text = _verdict(report)
+        left_out: list[str] = []
+        for section in _sections(report):
+            shown = islice(section.blocks, section.at_most)
+            kept = clip.whole(shown, int(self.max_bytes * section.share))
+            if kept.text:
+                text += f"{section.title}{kept.text}\n"
+            if kept.blocks < section.total:
+                left_out.append(count(section.total - kept.blocks, section.noun))
+        if left_out:
+            text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
+        return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """Blocks under a title.
+
+    Attributes:
+        noun: what a block is about, to count those left out.
+        blocks: made only where they may be shown.
+        share: of the whole text that the blocks may take; all shares together leave some room.
+    """
+
+    title: str
+    noun: str
+    blocks: Iterator[str]
+    total: int
+    at_most: int = MAX_ITEMS
+    share: float = 0.05
+
+
+def _sections(report: Report) -> Iterator[_Section]:
+    """All that stands under the verdict, in the order of the page."""
+    reasons = report.decision.why[1:]
+    yield _Section(
+        title="",
+        noun="reason",
+        blocks=(f"- {prose(why)}\n" for why in reasons),
+        total=len(reasons),
+    )
+    yield _evaluators(tallies(report.results))
+    yield _worst(of_status(report.results, "failed"))
+    yield _errors(of_status(report.results, "errored"))
+    yield _skips(of_status(report.results, "skipped"))
+    yield _warnings(report.results)
+    yield _Section(
+        title="### Problems\n\n",
+        noun="problem",
+        blocks=map(_problem, report.problems),
+        total=len(report.problems),
+    )
+
+
+_VERDICTS: dict[Verdict, str] = {
+    "open": "\N{WHITE HEAVY CHECK MARK} Gate open",
+    "shut": "\N{CROSS MARK} Gate shut",
+    "error": "\N{COLLISION SYMBOL} Gate shut",
+    "invalid": "\N{NO ENTRY SIGN} Gate shut",
+}
+
+
+def _verdict(report: Report) -> str:
+    why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
+    title = f"{_VERDICTS[verdict(report.decision)]}{why}"
+    return f"## {title}\n\n{tally_line(report.totals)}\n\n"
+
+
+def _evaluators(found: Sequence[Tally]) -> _Section:
+    several = len({tally.any.config for tally in found}) > 1
+    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped", "Mean score", "Bar"]
+    ruler = ["---", *["--:"] * 6, "---"]
+    if several:
+        columns, ruler = ["Config", *columns], ["---", *ruler]
+    return _Section(
+        title=row(columns) + row(ruler),
+        noun="evaluator",
+        blocks=(_evaluator(tally, several=several) for tally in found),
+        total=len(found),
+        at_most=MAX_EVALUATORS,
+        share=0.2,
+    )
+
+
+def _evaluator(tally: Tally, *, several: bool) -> str:
+    totals, result = tally.totals, tally.any
+    counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
+    cells = [
+        f"{_icon(tally)} {code(result.evaluator)}{'' if result.required else ' (advisory)'}",
+        *(f"{each:,}" for each in counts),
+        "" if totals.score is None else number(totals.score),
+        prose(result.bar),
+    ]
+    return row([code(result.config), *cells] if several else cells)
+
+
+def _icon(tally: Tally) -> str:
+    if tally.totals.failed or tally.totals.errored:
+        return "\N{CROSS MARK}" if tally.any.required else "\N{WARNING SIGN}"
+    return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
+
+
+def _worst(failed: Sequence[Result]) -> _Section:
+    ordered = worst_first(failed)
+    return _Section(
+        title="### Worst cases\n\n",
+        noun="failed check",
+        blocks=(block(result, unfolded=i < UNFOLDED_CASES) for i, result in enumerate(ordered)),
+        total=len(failed),
+        at_most=MAX_CASES,
+        share=0.5,
+    )
+
+
+def _errors(errored: Sequence[Result]) -> _Section:
+    groups = by_reason(errored)
+    return _Section(
+        title="### Could not be judged\n\n",
+        noun="error",
+        blocks=(
+            f"{code(evaluator)}: {_names(cases)}\n\n{fence(reason)}\n"
+            for (_, evaluator, reason), cases in groups.items()
+        ),
+        total=len(groups),
+    )
+
+
+def _skips(skipped: Sequence[Result]) -> _Section:
+    groups = by_reason(skipped)
+    return _Section(
+        title="### Nothing to judge\n\n",
+        noun="skip reason",
+        blocks=(
+            f"- {code(evaluator)}: {prose(reason)} ({_names(cases)})\n"
+            for (_, evaluator, reason), cases in groups.items()
+        ),
+        total=len(groups),
+    )
+
+
+def _warnings(results: Sequence[Result]) -> _Section:
+    found = warnings(results)
+    return _Section(
+        title="### Warnings\n\n",
+        noun="warning",
+        blocks=(f"- {prose(text)} ({_names(cases)})\n" for text, cases in found.items()),
+        total=len(found),
+    )
+
+
+def _problem(problem: Problem) -> str:
+    place = "" if problem.place is None else f"{code(str(problem.place))} "
+    hint = "" if problem.hint is None else f" ({prose(problem.hint)})"
+    return f"- **{problem.severity}** {place}{prose(problem.message)}{hint}\n"
+
+
+def _names(cases: Sequence[Case]) -> str:
+    shown = ", ".join(code(case.id) for case in cases[:MAX_NAMES])
+    return f"{count(len(cases), 'case')}: {shown}{', ...' if len(cases) > MAX_NAMES else ''}"

@@ -1,0 +1,52 @@
+"""Numbers in words, so that every report says them the same way."""
+
+import math
+from collections.abc import Callable
+
+# Enough to tell apart any two numbers that differ by more than the gate's tolerance.
+_MOST_DIGITS = 12
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """``1 check``, ``12,000 checks``; ``plural`` where an s at the end does not make it."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """``0.7``, ``0.333``, ``1``: at most ``digits`` decimals and no more than are needed."""
+    if not math.isfinite(value):
+        return str(value)
+    written = f"{value:.{digits}f}"
+    if "." in written:
+        written = written.rstrip("0").rstrip(".")
+    return "0" if written == "-0" else written
+
+
+def percent(ratio: float) -> str:
+    """``83%``; never ``100%`` or ``0%`` of what is not wholly so."""
+    digits = 0 if ratio in {0, 1} else _fewest(0, lambda d: _percent(ratio, d) not in _WHOLE)
+    return _percent(ratio, digits)
+
+
+def apart(value: float, bar: float) -> tuple[str, str]:
+    """Two numbers, with as many decimals as show that they differ."""
+    digits = _fewest(3, lambda d: number(value, d) != number(bar, d))
+    return number(value, digits), number(bar, digits)
+
+
+def percents_apart(value: float, bar: float) -> tuple[str, str]:
+    """Two ratios in percent, with as many decimals as show that they differ."""
+    digits = _fewest(0, lambda d: _percent(value, d) != _percent(bar, d))
+    return _percent(value, digits), _percent(bar, digits)
+
+
+_WHOLE = {"0%", "100%"}
+
+
+def _percent(ratio: float, digits: int) -> str:
+    return f"{number(ratio * 100, digits)}%"
+
+
+def _fewest(least: int, enough: Callable[[int], bool]) -> int:
+    """The fewest decimals that are enough; ``least`` where none are."""
+    return next((digits for digits in range(least, _MOST_DIGITS) if enough(digits)), least)
