@@ -1,0 +1,112 @@
+"""Evaluators and a gate out of a config that may still have errors."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import ValidationError
+
+from agentci.config.complaints import complaints, in_order
+from agentci.config.document import Document
+from agentci.config.entry_types import types_in
+from agentci.config.merging import Merged, merge
+from agentci.config.models import EvalConfig, GateSpec
+from agentci.config.names import option_problems, selection_problems
+from agentci.config.options import Find, Options
+from agentci.config.schema import Types
+from agentci.dialects.base import Evaluator
+from agentci.dialects.registry import Surroundings
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.policy import Bar, GatePolicy
+from agentci.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Building:
+    """What came of a config.
+
+    Attributes:
+        config: None where the top level is not as it should be.
+        evaluators: those that could be built.
+        problems: what is wrong, and what is worth knowing.
+    """
+
+    config: EvalConfig | None
+    evaluators: tuple[Evaluator, ...]
+    problems: tuple[Problem, ...]
+
+
+def build(document: Document, options: Options, *, only: Sequence[str], find: Find) -> Building:
+    """Build all evaluators of a config, as far as it goes.
+
+    Args:
+        only: names of the evaluators to build; empty builds all.
+        find: the program that is named at a place; raises InputError where it cannot be run.
+    """
+    problems = [*complaints(document), *option_problems(options.metrics)]
+    config = _config(document)
+    types = types_in(document.data)
+    entries = merge(document, types, options)
+    names = [entry.name for entry in entries]
+    if names:
+        problems += selection_problems(only, names, Place(file=document.file))
+    gate = GateSpec() if config is None else config.gate
+    evaluators: list[Evaluator] = []
+    for entry in entries:
+        if entry.name in (only or names):
+            try:
+                evaluators.append(_evaluator(entry, types, gate, find))
+            except InputError as error:
+                problems += error.problems
+            except ValidationError as error:
+                problems += _misfit(entry, error, problems)
+    return Building(config=config, evaluators=tuple(evaluators), problems=in_order(problems))
+
+
+def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
+    """The gate over the evaluators ``names``; bars of others, which do not run, are left out."""
+    overall = gate.model_dump(exclude={"evaluators"})
+    return GatePolicy(
+        overall=Bar(**overall),
+        evaluators={
+            name: Bar(**{**overall, **bar.model_dump(exclude_unset=True)})
+            for name, bar in gate.evaluators.items()
+            if name in names
+        },
+    )
+
+
+def _config(document: Document) -> EvalConfig | None:
+    try:
+        return EvalConfig.model_validate(document.data)
+    except ValidationError:
+        return None
+
+
+def _evaluator(entry: Merged, types: Types, gate: GateSpec, find: Find) -> Evaluator:
+    kind = types[entry.type]
+    surroundings = Surroundings(
+        place=entry.place,
+        locate=partial(find, place=entry.path_place),
+        turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
+    )
+    return kind.build(kind.entry.model_validate(entry.data), surroundings)
+
+
+def _on_turn_mismatch(gate: GateSpec, name: str) -> str:
+    bar = gate.evaluators.get(name, gate)
+    return (bar if "on_turn_mismatch" in bar.model_fields_set else gate).on_turn_mismatch
+
+
+def _misfit(entry: Merged, error: ValidationError, known: Iterable[Problem]) -> list[Problem]:
+    """Say what ``defaults`` break in an entry, unless it was broken before."""
+    if any(problem.severity == "error" for problem in known):
+        return []
+    return [
+        Problem(
+            message=f"{entry.name!r} does not go together with `defaults`: {each['msg']}",
+            place=entry.place,
+        )
+        for each in error.errors(include_url=False)
+    ]

@@ -1,0 +1,89 @@
+"""What has to be true of a config beyond the shape of its parts."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from agentci.config.document import Document
+from agentci.config.names import metric_problem
+from agentci.config.words import did_you_mean, one_of, quoted
+from agentci.model.json import JsonObject
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+_WITHOUT_EFFECT: Final = ("output", "output_format")
+
+
+def cross_checks(document: Document) -> Iterator[Problem]:
+    """Check names against each other and against what there is; the parts may be of any shape."""
+    entries = _entries(document)
+    yield from _repeated_names(document, entries)
+    yield from _metrics(document, entries)
+    yield from _gate(document, entries)
+    yield from _without_effect(document)
+
+
+_Entries = dict[int, JsonObject]
+
+
+def _entries(document: Document) -> _Entries:
+    """The entries that have a name, by their index in ``evaluators``."""
+    evaluators = document.data.get("evaluators")
+    return {
+        index: entry
+        for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ())
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str)
+    }
+
+
+def _repeated_names(document: Document, entries: _Entries) -> Iterator[Problem]:
+    first: dict[str, Place] = {}
+    for index, entry in entries.items():
+        name, place = str(entry["name"]), document.place_of(("evaluators", index, "name"))
+        if name in first:
+            yield Problem(
+                message=f"the name {quoted(name)} is taken by the evaluator on line"
+                f" {first[name].line}",
+                place=place,
+                hint="every evaluator needs a name of its own",
+            )
+        first.setdefault(name, place)
+
+
+def _metrics(document: Document, entries: _Entries) -> Iterator[Problem]:
+    for index, entry in entries.items():
+        if entry.get("type") != "builtin":
+            continue
+        problem = metric_problem(
+            str(entry["name"]), document.place_of(("evaluators", index, "name"))
+        )
+        if problem is not None:
+            yield problem
+        elif entry.get("rubrics"):
+            yield Problem(
+                message=f"{entry['name']} has no use for rubrics",
+                place=document.place_of(("evaluators", index, "rubrics"), key=True),
+                hint="remove them",
+            )
+
+
+def _gate(document: Document, entries: _Entries) -> Iterator[Problem]:
+    gate = document.data.get("gate")
+    bars = gate.get("evaluators") if isinstance(gate, Mapping) else None
+    names = list(dict.fromkeys(str(entry["name"]) for entry in entries.values()))
+    for name in bars if isinstance(bars, Mapping) else ():
+        if name not in names:
+            yield Problem(
+                message=f"there is no evaluator {quoted(name)} for the gate to look at",
+                place=document.place_of(("gate", "evaluators", name), key=True),
+                hint=did_you_mean(name, names) or (f"there is {one_of(names)}" if names else None),
+            )
+
+
+def _without_effect(document: Document) -> Iterator[Problem]:
+    for key in _WITHOUT_EFFECT:
+        if key in document.data:
+            yield Problem(
+                message=f"{key!r} has no effect: reports are written in all forms",
+                place=document.place_of((key,), key=True),
+                severity="notice",
+            )

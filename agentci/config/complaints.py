@@ -1,0 +1,63 @@
+"""Everything that is wrong with a config, each at its place, in the order of the file."""
+
+from collections.abc import Iterable
+
+from agentci.config.checks import cross_checks
+from agentci.config.document import Document
+from agentci.config.entry_types import types_in
+from agentci.config.kind import kind_of
+from agentci.config.readings import rejections
+from agentci.config.schema import Types
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+
+def complaints(document: Document) -> tuple[Problem, ...]:
+    """All problems of a config, notices included; without errors the models accept it."""
+    try:
+        kind = kind_of(document)
+    except InputError as error:
+        return (*document.problems, *error.problems)
+    if kind == "eval_file":
+        return (*document.problems, _eval_file(document))
+    problems = [*document.problems, *_shape(document), *cross_checks(document)]
+    return in_order(problems)
+
+
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Each problem once, in the order of the file."""
+    return tuple(sorted(dict.fromkeys(problems), key=_position))
+
+
+def _shape(document: Document) -> list[Problem]:
+    """Breaches of the schema, or what the models know beyond it."""
+    types = types_in(document.data)
+    rejected = rejections(document, types)
+    if not rejected:
+        return []
+    # A value that YAML itself has trouble with is not complained about twice.
+    known = {each.place for each in document.problems if each.severity == "error"}
+    beyond = [each.problem for each in rejected if each.is_beyond_schema]
+    found = [*_violations(document, types), *beyond] or [each.problem for each in rejected]
+    return [problem for problem in found if problem.place not in known]
+
+
+def _violations(document: Document, types: Types) -> tuple[Problem, ...]:
+    # The models say whether there is anything to report; jsonschema is loaded to report it well.
+    from agentci.config.violations import violations  # noqa: PLC0415
+
+    return violations(document, types)
+
+
+def _eval_file(document: Document) -> Problem:
+    return Problem(
+        message="AgentV eval files are not run by this version of agentci",
+        place=Place(file=document.file),
+        hint="judge recorded runs by an eval config with `evaluators`",
+    )
+
+
+def _position(problem: Problem) -> tuple[int, int]:
+    place = problem.place
+    return (0, 0) if place is None else (place.line, place.column or 0)

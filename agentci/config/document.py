@@ -1,0 +1,104 @@
+"""Config files, read so that every part can be pointed at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentci.config.nodes import Field, Fields, Items, Node, Scalar, plain_data
+from agentci.errors import InputError
+from agentci.model.json import Json, JsonObject
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+MAX_CONFIG_BYTES = 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a config file says, and on which line.
+
+    Attributes:
+        file: as shown to the user.
+        data: dicts with text as keys, lists and scalars; never NaN or infinity.
+        problems: what was readable and is wrong all the same (a key twice, ``010``), and notices
+            about values that YAML reads differently than they look.
+    """
+
+    file: str
+    data: JsonObject
+    root: Fields
+    problems: tuple[Problem, ...] = ()
+
+    def place_of(self, path: Sequence[str | int], *, key: bool = False) -> Place:
+        """The place of the value at ``path``, or with ``key`` of the key that leads to it.
+
+        What is not there has the place of the nearest parent that is.
+        """
+        place = self.root.place
+        node: Node = self.root
+        for depth, step in enumerate(path):
+            found = _step(node, step)
+            if found is None:
+                return place
+            is_last = depth == len(path) - 1
+            node = found.value if isinstance(found, Field) else found
+            place = found.place if key and is_last else node.place
+        return place
+
+    def value(self, path: Sequence[str | int]) -> Json:
+        """The value at ``path``, None where there is none."""
+        node = self._find(path)
+        return None if node is None else plain_data(node)
+
+    def written(self, path: Sequence[str | int]) -> str | None:
+        """The text of the value at ``path`` where it stands without quotes, else None."""
+        node = self._find(path)
+        return node.text if isinstance(node, Scalar) and node.plain else None
+
+    def _find(self, path: Sequence[str | int]) -> Node | None:
+        node: Node = self.root
+        for step in path:
+            found = _step(node, step)
+            if found is None:
+                return None
+            node = found.value if isinstance(found, Field) else found
+        return node
+
+
+def read_document(data: bytes, *, file: str) -> Document:
+    """Read a config file.
+
+    Args:
+        data: content of the file.
+        file: its name as shown to the user.
+
+    Raises:
+        InputError: it is not UTF-8, not YAML, too large or no mapping.
+    """
+    # PyYAML would be half of our start-up, and a run without a config does not need it.
+    from agentci.config.composer import compose  # noqa: PLC0415
+    from agentci.config.encoding import decode  # noqa: PLC0415
+
+    if len(data) > MAX_CONFIG_BYTES:
+        limit = MAX_CONFIG_BYTES // 1024**2
+        raise InputError(
+            [
+                Problem(
+                    message=f"the file is larger than {limit} MiB",
+                    place=Place(file=file),
+                    hint="split it into several configs, or move data into files of its own",
+                )
+            ]
+        )
+    root, problems = compose(decode(data, file=file), file=file)
+    content = {key: plain_data(field.value) for key, field in root.fields.items()}
+    return Document(file=file, data=content, root=root, problems=problems)
+
+
+def _step(node: Node, step: str | int) -> Field | Node | None:
+    match node, step:
+        case Fields(), str():
+            return node.fields.get(step)
+        case Items(), int() if 0 <= step < len(node.items):
+            return node.items[step]
+        case _:
+            return None

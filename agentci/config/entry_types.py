@@ -1,0 +1,82 @@
+"""Entries of ``evaluators:`` whose type is missing, unknown or not run by this version."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentci.config.document import Document
+from agentci.config.schema import Types
+from agentci.config.words import did_you_mean, one_of, quoted, shown
+from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
+from agentci.metrics.registry import METRICS
+from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Problem
+
+
+def types_in(data: JsonObject) -> Types:
+    """Our own types of evaluators, and those of other packages that a config makes use of."""
+    evaluators = data.get("evaluators")
+    entries = evaluators if isinstance(evaluators, list) else []
+    named = [entry.get("type") for entry in entries if isinstance(entry, Mapping)]
+    others = {name for name in named if isinstance(name, str)} - {*EVALUATOR_TYPES, *NOT_YET}
+    found = {name: each for name in sorted(others) if (each := find_type(name)) is not None}
+    return {**EVALUATOR_TYPES, **found}
+
+
+def type_of(entry: Json, types: Types) -> str | None:
+    """The type of an entry, None where it has none of ``types``."""
+    name = entry.get("type") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) and name in types else None
+
+
+def type_problem(entry: Json, index: int, document: Document, types: Types) -> Problem:
+    """Say why an entry has none of ``types``."""
+    path = ("evaluators", index)
+    if not isinstance(entry, Mapping):
+        what = shown(entry, document.written(path))
+        return Problem(
+            message=f"each evaluator must be a mapping with `name` and `type`, not {what}",
+            place=document.place_of(path),
+            hint=_as_entry(entry),
+        )
+    if "type" in entry:
+        return _wrong_type(entry["type"], (*path, "type"), document, types)
+    name = entry.get("name")
+    return Problem(
+        message=f"{f'the evaluator {quoted(name)}' if isinstance(name, str) else 'an evaluator'}"
+        " has no 'type'",
+        place=document.place_of(path),
+        hint=f"add `type: {_likely_type(entry)}`",
+    )
+
+
+def _wrong_type(
+    value: Json, path: tuple[str | int, ...], document: Document, types: Types
+) -> Problem:
+    name = value if isinstance(value, str) else ""
+    if name in NOT_YET:
+        return Problem(
+            message=f"evaluators of type {name!r} are not run by this version of agentci",
+            place=document.place_of(path),
+            hint=NOT_YET[name],
+        )
+    return Problem(
+        message=f"type must be {one_of(list(types))}, not {shown(value, document.written(path))}",
+        place=document.place_of(path),
+        hint=did_you_mean(name, list(types)),
+    )
+
+
+def _likely_type(entry: JsonObject) -> str:
+    if "path" in entry:
+        return "code"
+    known = entry.get("name") in {*METRICS, *METRICS_NOT_YET}
+    return "builtin" if known else "builtin` or `type: code"
+
+
+_EXAMPLE: Final = "- {name: tool_trajectory_avg_score, type: builtin}"
+
+
+def _as_entry(entry: Json) -> str:
+    is_metric = isinstance(entry, str) and entry in METRICS
+    return f"write `- {{name: {entry}, type: builtin}}`" if is_metric else f"like `{_EXAMPLE}`"

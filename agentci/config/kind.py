@@ -1,0 +1,50 @@
+"""Which kind of file a config is, seen from its keys."""
+
+from collections.abc import Set as AbstractSet
+from typing import Final, Literal, TypeAlias
+
+from agentci.config.document import Document
+from agentci.config.words import did_you_mean, quoted
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+Kind: TypeAlias = Literal["eval_config", "eval_file"]
+
+# AgentV has called the list of cases by each of these.
+CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
+
+
+def kind_of(document: Document) -> Kind:
+    """Tell an eval config, which lists evaluators, from an AgentV eval file, which lists cases.
+
+    Raises:
+        InputError: the file is both, or neither.
+    """
+    keys = document.data.keys()
+    case_keys = [key for key in CASE_KEYS if key in keys]
+    if "evaluators" in keys and case_keys:
+        raise _unclear(
+            f"the file is both an eval config (`evaluators`) and an eval file (`{case_keys[0]}`)",
+            document,
+            "make it two files",
+        )
+    if "evaluators" in keys:
+        return "eval_config"
+    if case_keys:
+        return "eval_file"
+    raise _unclear("the file lists no `evaluators`", document, _likely_key(keys))
+
+
+def _likely_key(keys: AbstractSet[str]) -> str:
+    for key in keys:
+        if did_you_mean(key, ("evaluators",)):
+            return f"did you mean `evaluators` by {quoted(key)}?"
+    if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
+        return f"`{old[0]}` of older configs is now part of `evaluators`"
+    return "add `evaluators:`, a list of what judges the recorded runs"
+
+
+def _unclear(message: str, document: Document, hint: str) -> InputError:
+    place = Place(file=document.file)
+    return InputError([Problem(message=message, place=place, hint=hint)])

@@ -1,0 +1,83 @@
+"""Entries with all that applies to them: defaults, values of the whole config, options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentci.config.document import Document
+from agentci.config.entry_types import type_of
+from agentci.config.options import Options
+from agentci.config.schema import Types
+from agentci.dialects.agentevals.entries import CAMEL_CASE
+from agentci.model.json import JsonObject
+from agentci.model.place import Place
+
+BUILTIN: Final = "builtin"
+
+# Top-level keys of agentevals 0.7.3 for all built-in metrics; here for those that set none.
+FOR_BUILTINS: Final = ("threshold", "trajectory_match_type", "judge_model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What an evaluator is built from.
+
+    Attributes:
+        type: one of the known types.
+        path_place: where its program is named.
+    """
+
+    name: str
+    type: str
+    data: JsonObject
+    place: Place
+    path_place: Place
+
+
+def merge(document: Document, types: Types, options: Options) -> tuple[Merged, ...]:
+    """All entries with a name and a known type, in the order of the config; added metrics last."""
+    merged: dict[str, Merged] = {}
+    evaluators = document.data.get("evaluators")
+    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
+        kind, name = type_of(entry, types), document.value(("evaluators", index, "name"))
+        if isinstance(entry, Mapping) and kind is not None and isinstance(name, str):
+            shared = _shared(document.data, kind, types)
+            own = {CAMEL_CASE.get(key, key): value for key, value in _given(entry).items()}
+            last = options.fields if kind == BUILTIN and not options.metrics else {}
+            each = Merged(
+                name=name,
+                type=kind,
+                data={**shared, **own, **last},
+                place=document.place_of(("evaluators", index)),
+                path_place=document.place_of(("evaluators", index, "path")),
+            )
+            merged.setdefault(name, each)
+    for metric in options.metrics:
+        shared = _shared(document.data, BUILTIN, types)
+        merged[metric] = Merged(
+            name=metric,
+            type=BUILTIN,
+            data={**shared, "name": metric, "type": BUILTIN, **options.fields},
+            place=options.place,
+            path_place=options.place,
+        )
+    return tuple(merged.values())
+
+
+def _shared(data: JsonObject, kind: str, types: Types) -> JsonObject:
+    """Fields that entries of a type take from the whole config; ``defaults`` count more."""
+    defaults = data.get("defaults")
+    known = types[kind].entry.model_fields
+    return {
+        **{key: data[key] for key in FOR_BUILTINS if kind == BUILTIN and key in _given(data)},
+        **{
+            key: value
+            for key, value in _given(defaults if isinstance(defaults, Mapping) else {}).items()
+            if key in known
+        },
+    }
+
+
+def _given(fields: JsonObject) -> JsonObject:
+    """Fields with a value; as in agentevals, null is as good as none."""
+    return {key: value for key, value in fields.items() if value is not None}

@@ -1,0 +1,98 @@
+"""What a config may say, apart from the entries of its evaluators."""
+
+from typing import Final, Literal, TypeAlias
+
+from pydantic import Field, JsonValue, model_validator
+
+from agentci.dialects.fields import MatchType, OnTurnMismatch, Share, Strict, Text, Version
+
+OWN_PREFIX: Final = "x-"
+
+GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
+TraceFormat: TypeAlias = Literal["auto", "jaeger-json", "otlp-json"]
+
+
+class BarSpec(Strict):
+    """Demands on the checks of one evaluator; what is left out is taken from the whole gate."""
+
+    min_pass_rate: Share = Field(
+        default=1.0, description="Share of checks that have to pass, from 0 to 1."
+    )
+    min_score: Share | None = Field(
+        default=None, description="Mean score that has to be reached, from 0 to 1."
+    )
+    on_error: Literal["fail", "warn"] = Field(
+        default="fail", description="What a check that could not be judged does to the gate."
+    )
+    on_skip: Literal["fail", "allow"] = Field(
+        default="allow",
+        description="What a check that had nothing to judge, or a golden case without a "
+        "recording, does to the gate.",
+    )
+    on_turn_mismatch: OnTurnMismatch = Field(
+        default="fail",
+        description="Whether missing or unexpected turns fail a check whatever its score.",
+    )
+
+
+class GateSpec(BarSpec):
+    """What has to be reached for the gate to open."""
+
+    evaluators: dict[str, BarSpec] = Field(
+        default={}, description="Demands on single evaluators, by name."
+    )
+
+
+def _with_own_keys(schema: dict[str, JsonValue]) -> None:
+    schema["patternProperties"] = {f"^{OWN_PREFIX}": {}}
+
+
+class EvalConfig(Strict, json_schema_extra=_with_own_keys):
+    """What agentci judges recorded agent runs by; eval configs of agentevals work as they are."""
+
+    version: Version = Field(default=1, description="Version of this format.")
+    evaluators: list[dict[str, JsonValue]] = Field(
+        min_length=1, description="What judges every case, in the order of the reports."
+    )
+    defaults: dict[str, JsonValue] = Field(
+        default={}, description="Fields for all evaluators that know them and set none themselves."
+    )
+    traces: Text | list[Text] = Field(
+        default=[], description="Recordings to judge: a path or glob, or a list of them."
+    )
+    group_by: GroupBy | None = Field(
+        default=None,
+        description="Whether a case is one trace, or all traces of a conversation.",
+    )
+    eval_set: Text | None = Field(default=None, description="File of golden cases (ADK eval set).")
+    trace_format: TraceFormat | None = Field(
+        default=None, description="Format of the recordings; by default seen from their content."
+    )
+    threshold: Share | None = Field(
+        default=None, description="Threshold of the built-in evaluators that set none."
+    )
+    trajectory_match_type: MatchType | None = Field(
+        default=None, description="Match type of the built-in evaluators that set none."
+    )
+    judge_model: Text | None = Field(
+        default=None, description="Model that judges for the built-in evaluators that name none."
+    )
+    gate: GateSpec = Field(default_factory=GateSpec)
+    output_format: JsonValue = Field(
+        default=None, description="Read by agentevals; has no effect here.", deprecated=True
+    )
+    output: JsonValue = Field(
+        default=None, description="Read by agentevals; has no effect here.", deprecated=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_own_keys(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if not key.startswith(OWN_PREFIX)}
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """What ``traces`` names, always as many."""
+        return (self.traces,) if isinstance(self.traces, str) else tuple(self.traces)

@@ -1,0 +1,80 @@
+"""A YAML file as a tree in which every part knows its place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agentci.model.json import Json
+from agentci.model.place import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A single value.
+
+    Attributes:
+        text: as written, without quotes.
+        plain: written without quotes, so that YAML guessed the type of ``value``.
+    """
+
+    place: Place
+    value: str | float | bool | None
+    text: str
+    plain: bool
+
+    @property
+    def size(self) -> int:
+        """How many values it holds, itself included."""
+        return 1
+
+    @property
+    def height(self) -> int:
+        """How many levels are nested in it."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """A list.
+
+    Attributes:
+        size: how many values it holds, itself included, aliases expanded.
+        height: how many levels are nested in it, aliases expanded.
+    """
+
+    place: Place
+    items: "tuple[Node, ...]"
+    size: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A key of a mapping, and its value."""
+
+    place: Place
+    value: "Node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """A mapping; ``size`` and ``height`` as in :class:`Items`."""
+
+    place: Place
+    fields: Mapping[str, Field]
+    size: int
+    height: int
+
+
+Node: TypeAlias = Scalar | Items | Fields
+
+
+def plain_data(node: Node) -> Json:
+    """What ``node`` says, as dicts, lists and scalars."""
+    match node:
+        case Scalar():
+            return node.value
+        case Items():
+            return [plain_data(item) for item in node.items]
+        case Fields():
+            return {key: plain_data(field.value) for key, field in node.fields.items()}

@@ -1,0 +1,107 @@
+"""Every breach of the JSON Schema as a problem in plain words, each at its place."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from agentci.config.document import Document
+from agentci.config.entry_types import type_of, type_problem
+from agentci.config.keys import unknown_key_hint
+from agentci.config.schema import Types, json_schema
+from agentci.config.words import Schema, expected, quoted, shown, way_out
+from agentci.model.json import JsonObject
+from agentci.model.problem import Problem
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+def violations(document: Document, types: Types) -> tuple[Problem, ...]:
+    """All breaches of the schema of configs whose evaluators are of ``types``."""
+    reader = _Reader(document, types)
+    errors = Draft202012Validator(json_schema(types)).iter_errors(document.data)
+    return tuple(dict.fromkeys(problem for error in errors for problem in reader.read(error)))
+
+
+def subject(path: Path) -> str:
+    """How a message calls the value at ``path``; an entry's fields go by their own names."""
+    match path:
+        case ("evaluators", int()):
+            return "each evaluator"
+        case ("evaluators", int(), *rest):
+            names = rest
+        case _:
+            names = list(path)
+    dotted = ".".join(name for name in names if isinstance(name, str))
+    last = names[-1]
+    return f"item {last + 1} of {dotted}" if isinstance(last, int) else dotted
+
+
+class _Reader:
+    def __init__(self, document: Document, types: Types) -> None:
+        self._document = document
+        self._types = types
+
+    def read(self, error: ValidationError) -> Iterator[Problem]:
+        """Say in words what ``error`` is about; of alternatives, the one that was meant."""
+        path: Path = tuple(error.absolute_path)
+        schema = error.schema if isinstance(error.schema, dict) else {}
+        match error.validator:
+            case "oneOf":
+                yield from self._entry(error, path)
+            case "anyOf" if deeper := [each for each in error.context or () if each.path]:
+                for each in deeper:
+                    yield from self.read(each)
+            case "additionalProperties":
+                yield from self._unknown_keys(schema, path)
+            case "required":
+                yield from self._missing_keys(schema, path)
+            case _:
+                yield self._wrong_value(schema, path)
+
+    def _entry(self, error: ValidationError, path: Path) -> Iterator[Problem]:
+        """Read the branch of the entry's type, and no other."""
+        entry, index = self._document.value(path), path[-1]
+        kind = type_of(entry, self._types)
+        if kind is None and isinstance(index, int):
+            yield type_problem(entry, index, self._document, self._types)
+        for each in error.context or ():
+            if kind is not None and each.schema_path[0] == list(self._types).index(kind):
+                yield from self.read(each)
+
+    def _unknown_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
+        known = list(schema["properties"])
+        own = tuple(schema.get("patternProperties", {}))
+        for key in self._mapping(path):
+            if key not in known and not any(re.search(pattern, key) for pattern in own):
+                yield Problem(
+                    message=f"unknown key {quoted(key)}",
+                    place=self._document.place_of((*path, key), key=True),
+                    hint=unknown_key_hint(key, path, known, self._types),
+                )
+
+    def _missing_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
+        mapping = self._mapping(path)
+        name = mapping.get("name")
+        owner = f"the evaluator {quoted(name)}" if isinstance(name, str) else "an evaluator"
+        for key in schema["required"]:
+            if key not in mapping:
+                yield Problem(
+                    message=f"{owner if path else 'the config'} has no {key!r}",
+                    place=self._document.place_of(path),
+                    hint=f"add `{key}: ...`",
+                )
+
+    def _wrong_value(self, schema: Schema, path: Path) -> Problem:
+        value, written = self._document.value(path), self._document.written(path)
+        return Problem(
+            message=f"{subject(path)} must be {expected(schema)}, not {shown(value, written)}",
+            place=self._document.place_of(path),
+            hint=way_out(schema, value, written),
+        )
+
+    def _mapping(self, path: Path) -> JsonObject:
+        value = self._document.value(path)
+        return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,162 @@
+"""JSON Schema in plain words: what a value must be, what it is instead, and the way out."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, TypeAlias
+
+from agentci.model.json import Json
+
+Schema: TypeAlias = dict[str, Any]
+
+MAX_SHOWN: Final = 40
+
+_TYPES: Final = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "text",
+    "object": "a mapping",
+    "null": "nothing",
+}
+_SWITCHES: Final = frozenset({"yes", "no", "on", "off"})
+
+
+def expected(schema: Schema) -> str:
+    """What a value must be: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
+    if choices := choices_of(schema):
+        return one_of(choices)
+    if branches := schema.get("anyOf"):
+        return " or ".join(expected(each) for each in branches if each.get("type") != "null")
+    name = str(schema.get("type", "object"))
+    match name:
+        case "number" | "integer":
+            return f"{_TYPES[name]}{_range(schema)}"
+        case "array":
+            is_text = schema.get("items", {}).get("type") == "string"
+            few = " with at least one item" if schema.get("minItems") else ""
+            return f"a list{' of text' if is_text else ''}{few}"
+        case _:
+            return _TYPES[name]
+
+
+def shown(value: Json, written: str | None) -> str:
+    """What a value is.
+
+    Args:
+        written: its text in the file, where that stands without quotes.
+    """
+    match value:
+        case str():
+            return f"the text {quoted(value)}" if value else "empty"
+        case Mapping():
+            return "a mapping"
+        case Sequence():
+            return "a list" if value else "an empty list"
+        case _:
+            return _shown_scalar(value, written)
+
+
+def way_out(schema: Schema, value: Json, written: str | None) -> str | None:
+    """What to write instead, where that can be told from what stands there."""
+    types = set(_types(schema))
+    match value:
+        case str():
+            return _way_out_of_text(value, types, choices_of(schema))
+        case bool() | int() | float() if "string" in types:
+            return f'put it in quotes: "{clip(written or json.dumps(value))}"'
+        case int() | float() if not isinstance(value, bool) and _LEAST_PERCENT <= value <= _PERCENT:
+            is_share = any(each.get("maximum") == 1 for each in _leaves(schema))
+            return f"write {value / _PERCENT:g} for {value:g} percent" if is_share else None
+        case _ if "array" in types:
+            return "begin every item of a list with `- `"
+        case _:
+            return None
+
+
+def did_you_mean(text: str, known: Sequence[str]) -> str | None:
+    """The known word that ``text`` was probably meant to be, as a hint."""
+    plain = {_letters(word): word for word in reversed(known)}
+    close = get_close_matches(_letters(text), plain, n=1, cutoff=0.65)
+    return f"did you mean {plain[close[0]]!r}?" if close else None
+
+
+def choices_of(schema: Schema) -> tuple[str, ...]:
+    """The only texts that ``schema`` allows; empty where it is not about a choice."""
+    if "const" in schema:
+        return (str(schema["const"]),)
+    if "enum" in schema:
+        return tuple(map(str, schema["enum"]))
+    lists = [choices_of(branch) for branch in schema.get("anyOf", ())]
+    return next((choices for choices in lists if choices), ())
+
+
+def one_of(words: Sequence[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def quoted(text: str) -> str:
+    """A text of the user in one line, cut where it is long."""
+    return repr(clip(text))
+
+
+def clip(text: str) -> str:
+    """At most ``MAX_SHOWN`` characters of ``text``."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+
+
+_PERCENT: Final = 100
+# From here on a share is surely meant in percent.
+_LEAST_PERCENT: Final = 10
+
+
+def _shown_scalar(value: float | None, written: str | None) -> str:
+    if value is None:
+        return written or "nothing"
+    if isinstance(value, bool) and written is not None and written.lower() in _SWITCHES:
+        return f"{written}, which YAML reads as {json.dumps(value)}"
+    return clip(written or json.dumps(value))
+
+
+def _way_out_of_text(text: str, types: set[str], choices: Sequence[str]) -> str | None:
+    if choices:
+        return did_you_mean(text, choices)
+    if types & {"number", "integer"}:
+        return _way_out_of_number(text)
+    if "boolean" in types and text.lower() in {"true", "false", *_SWITCHES}:
+        return "remove the quotes"
+    return None
+
+
+def _way_out_of_number(text: str) -> str | None:
+    if found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text):
+        return f"write {float(found[1]) / _PERCENT:g}"
+    if re.fullmatch(r"\s*\d*,\d+\s*", text):
+        return f"write {text.strip().replace(',', '.')}"
+    if re.fullmatch(r"\s*[-+]?\d*\.?\d+\s*", text):
+        return "remove the quotes"
+    return None
+
+
+def _range(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    return "" if low is None or high is None else f" from {low} to {high}"
+
+
+def _types(schema: Schema) -> Iterator[str]:
+    return (str(each["type"]) for each in _leaves(schema) if "type" in each)
+
+
+def _leaves(schema: Schema) -> Iterator[Schema]:
+    """The alternatives of a schema, each without alternatives of its own."""
+    if "anyOf" not in schema:
+        yield schema
+    for branch in schema.get("anyOf", ()):
+        yield from _leaves(branch)
+
+
+def _letters(word: str) -> str:
+    return word.lower().replace("-", "_")

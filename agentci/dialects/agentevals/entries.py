@@ -1,0 +1,85 @@
+"""Entries of ``evaluators:`` as agentevals writes them, with its names, spellings and defaults."""
+
+from typing import Final, Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from agentci.dialects.agentevals.code import DEFAULT_THRESHOLD
+from agentci.dialects.fields import Entry, MatchType, OnTurnMismatch, Seconds, Share, Text
+
+DEFAULT_TIMEOUT_SECONDS: Final = 30
+
+# agentevals 0.11.0 reads these fields of built-in metrics in both spellings.
+CAMEL_CASE: Final = {
+    "trajectoryMatchType": "trajectory_match_type",
+    "judgeModel": "judge_model",
+    "credentialRef": "credential_ref",
+    "judgeBaseUrl": "judge_base_url",
+}
+
+
+class CodeEntry(Entry):
+    """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
+
+    type: Literal["code"]
+    path: Text = Field(
+        description="File of the program: .py, .js, .ts, or anything executable; "
+        "relative to this config."
+    )
+    threshold: Share = Field(
+        default=DEFAULT_THRESHOLD, description="Score from which on a case passes."
+    )
+    timeout: Seconds = Field(
+        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which the program is ended."
+    )
+    config: dict[str, JsonValue] = Field(
+        default={}, description="Settings of your own, handed to the program as they are."
+    )
+    executor: Literal["local"] = Field(default="local", description="Where the program runs.")
+
+
+def _with_camel_case(schema: dict[str, JsonValue]) -> None:
+    properties = schema["properties"]
+    if isinstance(properties, dict):
+        properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
+
+
+class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
+    """A metric that is computed here, by comparing the recorded run with its golden case."""
+
+    type: Literal["builtin"]
+    threshold: Share | None = Field(
+        default=None,
+        description="Score from which on a case passes; by default that of the config, or 0.5.",
+    )
+    trajectory_match_type: MatchType | None = Field(
+        default=None,
+        description="How tool calls are compared: EXACT (same calls, same order), IN_ORDER "
+        "(others may come between) or ANY_ORDER.",
+    )
+    on_turn_mismatch: OnTurnMismatch | None = Field(
+        default=None,
+        description="Whether missing or unexpected turns fail a case whatever its score; by "
+        "default as in `gate`.",
+    )
+    judge_model: Text | None = Field(
+        default=None, description="Model that judges, where the metric asks one."
+    )
+    rubrics: list[Text | dict[str, JsonValue]] | None = Field(
+        default=None, description="What a rubric-based metric looks for."
+    )
+    credential_ref: Text | None = Field(
+        default=None, description="Credential of the judge, as agentevals names it."
+    )
+    judge_base_url: Text | None = Field(default=None, description="Address of the judge.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_snake_case(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        if both := [
+            camel for camel, snake in CAMEL_CASE.items() if camel in data and snake in data
+        ]:
+            raise ValueError(f"{both[0]} is given in both spellings")
+        return {CAMEL_CASE.get(key, key): value for key, value in data.items()}

@@ -1,0 +1,79 @@
+"""Types that the fields of configs share, whatever the dialect.
+
+What they accept is told twice: to pydantic, which reads configs, and to editors as JSON Schema.
+Both say the same, so numbers stay numbers: neither ``"0.7"`` nor ``true`` is one.
+"""
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+MAX_SECONDS: Final = 86_400
+MATCH_TYPES: Final = ("EXACT", "IN_ORDER", "ANY_ORDER")
+
+
+class Strict(BaseModel):
+    """A mapping with known keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Entry(Strict):
+    """What the entries of all evaluators share."""
+
+    name: "Text" = Field(description="Name of the evaluator in reports; unique in its config.")
+    type: str
+    required: bool = Field(
+        default=True,
+        description="Whether it can shut the gate; with `false` it is advisory and only warns.",
+    )
+
+
+def _integral(value: object) -> object:
+    """Take 30.0 for 30, as agentevals and JSON Schema do."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _canonical(value: object) -> object:
+    """Find the match type that is meant, in upper or lower case."""
+    if not isinstance(value, str):
+        return value
+    return {name.lower(): name for name in MATCH_TYPES}.get(value.lower(), value)
+
+
+def _in_any_case(word: str) -> str:
+    return "".join(f"[{char}{char.lower()}]" if char.isalpha() else char for char in word)
+
+
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Seconds: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_integral),
+    Field(ge=1, le=MAX_SECONDS),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_SECONDS}),
+]
+Version: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_integral),
+    Field(ge=1, le=1),
+    WithJsonSchema({"type": "integer", "const": 1}),
+]
+# Editors offer the names of the first form; the second is there to allow them in any case. After
+# the last letter there may be no line break, which `$` alone allows in some languages.
+MatchType: TypeAlias = Annotated[
+    Literal["EXACT", "IN_ORDER", "ANY_ORDER"],
+    BeforeValidator(_canonical),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(MATCH_TYPES)},
+                {
+                    "type": "string",
+                    "pattern": f"^({'|'.join(map(_in_any_case, MATCH_TYPES))})$(?!\\n)",
+                },
+            ]
+        }
+    ),
+]
+OnTurnMismatch: TypeAlias = Literal["fail", "allow"]

@@ -1,0 +1,110 @@
+"""The types of evaluators that a config can list: a new one is an entry model and a line here.
+
+Packages of others add theirs as entry points of the group ``agentci.dialects``: the name is the
+type, the object an :class:`EvaluatorType`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from agentci.dialects.agentevals.assembly import assemble_builtin, bar_of
+from agentci.dialects.agentevals.code import CodeEvaluator
+from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry
+from agentci.dialects.base import Evaluator, Identity
+from agentci.dialects.fields import Entry
+from agentci.model.place import Place
+
+E = TypeVar("E", bound=Entry)
+
+GROUP: Final = "agentci.dialects"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an entry cannot say of itself.
+
+    Attributes:
+        place: the entry in its config.
+        locate: finds the program at the path that the entry gives; raises InputError where it is
+            missing, out of bounds, or nothing that can be run.
+        turn_mismatch_fails: what the gate makes of missing or unexpected turns.
+    """
+
+    place: Place
+    locate: Callable[[str], Path]
+    turn_mismatch_fails: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorType(Generic[E]):
+    """How entries of one type are read, and what becomes of them.
+
+    Attributes:
+        entry: its fields; from it come the JSON Schema, the messages and the documents.
+        build: makes the evaluator; raises InputError where ``Surroundings.locate`` does.
+    """
+
+    entry: type[E]
+    build: Callable[[E, Surroundings], Evaluator]
+
+
+def find_type(name: str) -> EvaluatorType[Any] | None:
+    """The type that configs call ``name``: ours, else one that another package brings."""
+    if name in EVALUATOR_TYPES:
+        return EVALUATOR_TYPES[name]
+    for point in entry_points(group=GROUP, name=name):
+        found = point.load()
+        if isinstance(found, EvaluatorType):
+            return found
+    return None
+
+
+def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
+    return assemble_builtin(
+        entry.name,
+        place=surroundings.place,
+        threshold=entry.threshold,
+        match_type=entry.trajectory_match_type,
+        required=entry.required,
+        turn_mismatch_fails=(
+            surroundings.turn_mismatch_fails
+            if entry.on_turn_mismatch is None
+            else entry.on_turn_mismatch == "fail"
+        ),
+    )
+
+
+def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
+    return CodeEvaluator(
+        identity=Identity(
+            name=entry.name,
+            type=entry.type,
+            bar=bar_of(entry.threshold),
+            threshold=entry.threshold,
+            required=entry.required,
+            place=surroundings.place,
+        ),
+        path=str(surroundings.locate(entry.path)),
+        timeout_seconds=entry.timeout,
+        config=entry.config,
+        executor=entry.executor,
+    )
+
+
+EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
+    "builtin": EvaluatorType(entry=BuiltinEntry, build=_build_builtin),
+    "code": EvaluatorType(entry=CodeEntry, build=_build_code),
+}
+
+# Types of agentevals and its relatives that this version does not run, and what to do instead.
+NOT_YET: Final[Mapping[str, str]] = {
+    "remote": "until then keep the program in your repository, with `type: code`",
+    "openai_eval": "until then judge with a program of your own, with `type: code`",
+    "code_judge": "agentevals' `type: code` runs a program of your own",
+    "llm_judge": "it asks a language model to judge",
+    "grader": "it asks a service to judge",
+    "prompt": "it asks a language model to judge",
+}
