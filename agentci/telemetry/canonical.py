@@ -38,10 +38,13 @@ class Usage:
 class ToolFacts:
     """What a tool span says of the call; None for what it leaves out."""
 
-    name: str | None
-    id: str | None
-    arguments: Json
-    result: Json
+    name: str | None = None
+    id: str | None = None
+    arguments: Json = None
+    result: Json = None
+
+
+NO_TOOL: Final = ToolFacts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,18 +94,14 @@ def view(span: Span, kind: Kind, own: Layer, logs: Sequence[Event]) -> View:
         response_model=_text(layers, semconv.RESPONSE_MODEL),
         usage=_usage(layers),
         finish_reasons=_finish_reasons(layers),
-        tool=ToolFacts(
-            name=_text(layers, semconv.TOOL_NAME),
-            id=_text(layers, semconv.TOOL_CALL_ID),
-            arguments=_value(layers, semconv.TOOL_ARGUMENTS),
-            result=_value(layers, semconv.TOOL_RESULT),
-        ),
+        tool=_tool(layers) if kind == "tool" else NO_TOOL,
     )
 
 
 def _further_layers(span: Span, logs: Sequence[Event]) -> Iterator[Layer]:
     attributes = span.attributes
-    yield Layer(values={now: attributes.get(before) for now, before in _RENAMED})
+    if renamed := {now: attributes[before] for now, before in _RENAMED if before in attributes}:
+        yield Layer(values=renamed)
     if span.events or logs:
         yield from _event_layers(span.events, logs)
     if span.adk:
@@ -125,6 +124,15 @@ def _event_layers(events: Sequence[Event], logs: Sequence[Event]) -> Iterator[La
         if messages:
             yield message_events.layer(messages)
             return
+
+
+def _tool(layers: Sequence[Layer]) -> ToolFacts:
+    return ToolFacts(
+        name=_text(layers, semconv.TOOL_NAME),
+        id=_text(layers, semconv.TOOL_CALL_ID),
+        arguments=_value(layers, semconv.TOOL_ARGUMENTS),
+        result=_value(layers, semconv.TOOL_RESULT),
+    )
 
 
 def _messages(candidates: Sequence[Messages]) -> Messages:

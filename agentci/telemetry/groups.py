@@ -1,6 +1,6 @@
 """Which traces make one conversation: by what they share, as agentevals 0.11.0 has it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -81,19 +81,20 @@ def _share_spans(one: SpanTree, other: SpanTree) -> bool:
 
 
 def _key(spans: Sequence[Span]) -> _Key | None:
-    for span in spans:
-        if session := _identity(span.resource.get(semconv.SESSION_NAME)):
-            return _Key(text=session, is_session=True)
+    attributes, resources = [span.attributes for span in spans], [span.resource for span in spans]
+    if session := _identity(resources, semconv.SESSION_NAME):
+        return _Key(text=session, is_session=True)
     for name in (semconv.CONVERSATION_ID, semconv.SESSION_ID):
-        for source in (*(span.attributes for span in spans), *(span.resource for span in spans)):
-            if shared := _identity(source.get(name)):
-                return _Key(text=shared, is_session=False)
+        if shared := _identity([*attributes, *resources], name):
+            return _Key(text=shared, is_session=False)
     return None
 
 
-def _identity(value: Json) -> str | None:
-    text = _text(value).strip()
-    return text if text.isprintable() and len(text) <= MAX_KEY_CHARS else None
+def _identity(sources: Iterable[Mapping[str, Json]], name: str) -> str | None:
+    """The first value that may be shared: printable, and not too long for a name."""
+    texts = (_text(source[name]).strip() for source in sources if name in source)
+    usable = (text for text in texts if text.isprintable() and len(text) <= MAX_KEY_CHARS)
+    return next(filter(None, usable), None)
 
 
 def _text(value: Json) -> str:

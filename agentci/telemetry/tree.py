@@ -67,11 +67,10 @@ def united(first: SpanTree, second: SpanTree) -> SpanTree:
     spans = {span.id: span for span in (*second.spans, *first.spans)}
     logged = {log.span_id for log in first.logs}
     twice = len(first.spans) + len(second.spans) - len(spans)
-    where = f"twice in {first.file}" if first.file == second.file else f"also in {first.file}"
     parts = _Parts(
         spans=spans,
         logs=[*first.logs, *(log for log in second.logs if log.span_id not in logged)],
-        warnings=[*first.warnings, f"{_spans(twice)} of {second.file} ignored: recorded {where}"],
+        warnings=[*first.warnings, _repetition(first.file, second.file, _spans(twice))],
     )
     return _tree(first.id, parts, second.warnings, first.file)
 
@@ -116,6 +115,12 @@ def _breach(cycle: list[Span]) -> tuple[str, str]:
         return name, f"span {name} names itself as parent; treated as a root"
     first = min(cycle, key=lambda span: (span.start, span.id))
     return first.id, f"parent cycle through {len(cycle)} spans broken at {first.id}"
+
+
+def _repetition(file: str, repeated_in: str, spans: str) -> str:
+    if file == repeated_in:
+        return f"{file} was read twice: {spans} ignored"
+    return f"{spans} of {repeated_in} ignored: they are in {file} as well"
 
 
 def _complaint(reason: str, count: int) -> str:
