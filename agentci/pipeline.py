@@ -97,11 +97,10 @@ def judge(check: Check, world: World) -> Result:
 
 def _judge_unless_stopped(check: Check, world: World) -> Result | None:
     """The result, None where the run was to end before the check had one."""
-    if world.interruption.asked:
+    if world.interruption.asked():
         return None
     result = judge(check, world)
-    stopped = world.interruption.asked and result.status == "errored"
-    return None if stopped else result
+    return None if result.status == "errored" and world.interruption.asked() else result
 
 
 def _judged(check: Check, judgement: Judgement, *, seconds: float) -> Result:

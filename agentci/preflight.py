@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.config.suite import Suite, suite_of_metrics
+from agentci.config.suite import COMMAND_LINE, Suite, suite_of_metrics
 from agentci.dialects.agentevals.goldens import choose, multi_turn
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError, RecordingError
 from agentci.formats.adk_eval_set import read_eval_set
-from agentci.formats.base import MAX_RECORDING_BYTES
-from agentci.formats.registry import read_recording
+from agentci.formats.content import MAX_RECORDING_BYTES
+from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.case import Golden, GoldenSet
 from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
@@ -19,11 +19,10 @@ from agentci.model.problem import Problem
 from agentci.pipeline import Check
 from agentci.settings import Settings
 from agentci.suites import Locator, load_suites, overrides_of
-from agentci.telemetry.groups import traces_of
+from agentci.telemetry.conversion import traces_of
 from agentci.telemetry.tree import SpanTree
 from agentci.workspace import read_file
 
-COMMAND_LINE = "<command line>"
 MAX_EVAL_SET_BYTES = 64 * 1024**2
 
 
@@ -64,10 +63,16 @@ def prepare(settings: Settings, world: World) -> Plan:
         InputError: a config, an eval set or an option cannot be used; with every problem.
     """
     overrides = overrides_of(settings)
-    if settings.metrics and not settings.configs:
-        suites = (suite_of_metrics(overrides),)
-    else:
-        suites = load_suites(settings.configs, overrides, world.workspace)
+    suites = (
+        (suite_of_metrics(overrides),)
+        if settings.metrics and not settings.configs
+        else load_suites(settings.configs, overrides, world.workspace)
+    )
+    if settings.trace_format not in (None, AUTO, *FORMATS):
+        known = ", ".join((AUTO, *FORMATS))
+        raise _unusable(
+            COMMAND_LINE, f"there is no trace format {settings.trace_format!r}", f"use {known}"
+        )
     sources = _find_sources(suites, settings, world)
     return _pair(sources, settings, world)
 
@@ -134,8 +139,7 @@ def _recordings(
     if settings.traces:
         base = world.workspace.cwd
         found = {
-            pattern: (matches(base, pattern), Place(file=COMMAND_LINE))
-            for pattern in settings.traces
+            pattern: (tuple(matches(base, pattern)), COMMAND_LINE) for pattern in settings.traces
         }
     else:
         place = suite.place_of("traces")
@@ -181,9 +185,9 @@ def _read(
     """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
     trees: list[SpanTree] = []
     broken: list[Problem] = []
-    trace_format = settings.trace_format or source.suite.trace_format
+    trace_format = settings.trace_format or source.suite.trace_format or AUTO
     for path in source.recordings:
-        if world.interruption.asked:
+        if world.interruption.asked():
             break
         name = world.workspace.name_of(path)
         try:

@@ -60,6 +60,7 @@ def _world(environ: Mapping[str, str]) -> World:
         out=sys.stdout,
         err=sys.stderr,
         clock=time.monotonic,
+        processors=len(os.sched_getaffinity(0)),
     )
 
 

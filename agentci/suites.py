@@ -10,6 +10,7 @@ from agentci.discovery import find_configs, matches
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.runtimes.registry import supports
 from agentci.settings import Settings
 from agentci.workspace import Workspace, read_file, workspace_of
 
@@ -53,7 +54,7 @@ def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Suite:
     name = workspace.name_of(path)
     document = read_document(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
     locator = Locator(path, workspace)
-    suite = read_suite(document, overrides=overrides, locate=locator.locate)
+    suite = read_suite(document, overrides=overrides, locate=locator.locate, supports=supports)
     return replace(suite, notices=(*suite.notices, *locator.notices))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from agentci.cli import carry_out
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.executors.environment import child_environment
 from agentci.executors.registry import EXECUTORS
 from agentci.github.context import github_of
 from agentci.model.problem import Problem
@@ -67,10 +68,11 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
     return World(
         workspace=workspace_of(cwd, root=github.workspace or cwd),
         executors={name: make() for name, make in EXECUTORS.items()},
-        child_environment={"PATH": PATH, "LANG": "C.UTF-8"},
+        child_environment=child_environment({"PATH": PATH}),
         search_path=PATH,
         github=github,
         out=io.StringIO(),
         err=io.StringIO(),
         clock=time.monotonic,
+        processors=2,
     )

@@ -18,13 +18,14 @@ def show_plan(settings: Settings, world: World) -> int:
     plan = prepare(settings, world)
     for check in plan.checks:
         place = check.evaluator.identity.place
-        line = f"{place}: {check.case.id} › {check.evaluator.identity.name}: {_intent(check, world)}"
+        name = check.evaluator.identity.name
+        line = f"{place}: {check.case.id}, {name}: {_intent(check)}"
         world.out.write(f"{one_line(line)}\n")
     world.out.write(f"{len(plan.checks)} checks\n")
     return 0
 
 
-def _intent(check: Check, world: World) -> str:
+def _intent(check: Check) -> str:
     if not check.case.trace.turns:
         return f"error: {NO_TURNS}"
     try:

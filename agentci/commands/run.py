@@ -43,7 +43,9 @@ def run(settings: Settings, world: World) -> int:
     except InputError as error:
         plan = Plan(suites=(), problems=error.problems, uncovered=0)
     progress = Progress(len(plan.checks), world, quiet=settings.quiet)
-    outcome = judge_all(plan.checks, world=world, jobs=settings.jobs, tell=progress.count)
+    outcome = judge_all(
+        plan.checks, world=world, jobs=settings.jobs or world.processors, tell=progress.count
+    )
     progress.finish()
     report = _report(plan, outcome, settings, world)
     _publish(report, folder, settings, world)
@@ -53,7 +55,7 @@ def run(settings: Settings, world: World) -> int:
 
 
 def refuse(problems: Sequence[Problem], world: World) -> int:
-    """Tell of problems that leave not even a place for reports; the outputs are set all the same."""
+    """Tell of problems that leave not even a place for reports; outputs are set all the same."""
     world.out.write(render_problems(problems, "github" if world.github.active else "text"))
     if world.github.output_file is not None:
         values = outputs_without_report("invalid")
@@ -62,7 +64,7 @@ def refuse(problems: Sequence[Problem], world: World) -> int:
 
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:
-    complete = outcome.complete and not world.interruption.asked
+    complete = outcome.complete and not world.interruption.asked()
     by_config: dict[str, list[Result]] = {suite.file: [] for suite in plan.suites}
     for result in outcome.results:
         by_config[result.config].append(result)

@@ -22,7 +22,6 @@ class Interruption:
         self.signal_number = signal_number
         self._asked.set()
 
-    @property
     def asked(self) -> bool:
         """True from the first signal on."""
         return self._asked.is_set()
@@ -38,6 +37,7 @@ class World:
         search_path: folders in which runtimes look for interpreters, as in ``PATH``.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
+        processors: how many this process may use.
     """
 
     workspace: Workspace
@@ -48,4 +48,5 @@ class World:
     out: TextIO
     err: TextIO
     clock: Callable[[], float]
+    processors: int
     interruption: Interruption = field(default_factory=Interruption)

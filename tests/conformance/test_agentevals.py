@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,34 +13,115 @@ from tests.support import run_agentci
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentevals/*/case.json"))
 STATUS = {"PASSED": "passed", "FAILED": "failed", "NOT_EVALUATED": "skipped"}
-WITHOUT_METRIC = "tool_trajectory_avg_score"
+DEFAULT_METRIC = "tool_trajectory_avg_score"
 
-Row: TypeAlias = "Mapping[str, Any]"
+Row: TypeAlias = "dict[str, Any]"
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where we answer otherwise: why, our exit code, and a line for each of our results."""
+
+    why: str
+    code: int
+    rows: tuple[str, ...] = ()
+
+
+MISMATCH = "turns that are missing or that nobody expected fail a conversation"
+NO_TURNS = "what cannot be judged is told of every evaluator, not of '(all)'"
+LOST = "an answer that is in the recording is found"
+REFUSED = "it is wrong in the config, so the run does not start"
+
+DIFFERENCES = {
+    "c11-camel-case-top-level": Difference(
+        "camelCase is read at the top of an eval set as it is below",
+        0,
+        ("tool_trajectory_avg_score passed 1.0",),
+    ),
+    "c12-eval-set-unknown-invocation-key": Difference(
+        "without its eval set a run would judge nothing, so it does not start", 2
+    ),
+    "c14-invocation-events-golden": Difference(
+        "a golden trajectory reaches programs however it is written down",
+        0,
+        ("tool_trajectory_avg_score passed 1.0", "echo passed 1.0"),
+    ),
+    "d05-group-by-conversation": Difference(MISMATCH, 1, ("tool_trajectory_avg_score failed 1.0",)),
+    "d06-missing-turn": Difference(
+        MISMATCH,
+        1,
+        ("tool_trajectory_avg_score failed 1.0", "response_match_score failed 1.0"),
+    ),
+    "d07-unexpected-turn": Difference(
+        MISMATCH,
+        1,
+        ("tool_trajectory_avg_score failed 1.0", "response_match_score failed 1.0"),
+    ),
+    "e13-unrecognised-json": Difference("it is a problem of the recording, with a place", 2),
+    "e14-bad-jsonl-line": Difference("it is a problem of the recording, with its line", 2),
+    "e17-no-genai-spans": Difference(NO_TURNS, 3, ("tool_trajectory_avg_score errored None",)),
+    "f06-openai-content-messages": Difference(
+        LOST, 0, ("tool_trajectory_avg_score passed 1.0", "echo passed 1.0")
+    ),
+    "f29-agent-without-anything": Difference(
+        NO_TURNS, 3, ("tool_trajectory_avg_score errored None",)
+    ),
+    "f39-model-without-provider": Difference(LOST, 0, ("response_match_score passed 1.0",)),
+    "g21-missing-evaluator-file": Difference(REFUSED, 2),
+    "g22-unknown-executor": Difference(REFUSED, 2),
+    "h01-unknown-metric": Difference(REFUSED, 2),
+    "h02-efficiency-metric": Difference(REFUSED, 2),
+    "h04-top-level-threshold": Difference(
+        "agentevals 0.7.3 read this key, and so do we",
+        0,
+        ("tool_trajectory_avg_score passed 0.0",),
+    ),
+    "h05-unknown-keys": Difference(REFUSED, 2),
+    "h10-remote-offline": Difference(REFUSED, 2),
+}
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [folder for folder in FOLDERS if folder.name not in DIFFERENCES],
+    ids=lambda folder: folder.name,
+)
 def test_a_recorded_run_is_judged_as_agentevals_judges_it(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    case = json.loads((folder / "case.json").read_text())
-    ran = run_agentci(list(_arguments(case["command"])), cwd=tmp_path)
+    code, report = _run(folder, tmp_path)
     theirs = list(_their_rows(json.loads((folder / "expected.json").read_text())))
-    assert list(_our_rows(ran.results)) == theirs
+    assert theirs
+    assert list(_our_rows(report)) == theirs
+    assert code == _code(theirs)
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_where_we_differ_we_do_so_on_purpose(name: str, tmp_path: Path) -> None:
+    code, report = _run(Path(__file__).parent / "agentevals" / name, tmp_path)
+    rows = tuple(f"{r['evaluator']} {r['status']} {r['score']}" for r in report["results"])
+    assert (code, rows) == (DIFFERENCES[name].code, DIFFERENCES[name].rows)
+    assert code != 2 or report["problems"]
+
+
+def _run(folder: Path, into: Path) -> tuple[int, Mapping[str, Any]]:
+    shutil.copytree(folder, into, dirs_exist_ok=True)
+    command = json.loads((folder / "case.json").read_text())["command"]
+    ran = run_agentci(list(_arguments(command)), cwd=into)
+    return ran.code, ran.results
 
 
 def _arguments(command: Sequence[str]) -> Iterator[str]:
     """Their command line in our words."""
-    words = iter(command[2:])
     yield "run"
-    judged_by = [word for word in command if word in ("-c", "--config", "-m", "--metric")]
-    if not judged_by:
-        yield from ("--metric", WITHOUT_METRIC)
+    if not {"-c", "--config", "-m", "--metric"} & set(command):
+        yield from ("--metric", DEFAULT_METRIC)
+    words = iter(command[2:])
     for word in words:
         match word:
             case "--output":
                 next(words)
             case "--config":
                 yield next(words)
-            case "-m" | "--metric":
+            case "-m":
                 yield from ("--metric", next(words))
             case _ if word.startswith("-"):
                 yield from (word, next(words))
@@ -50,29 +132,45 @@ def _arguments(command: Sequence[str]) -> Iterator[str]:
 def _their_rows(report: Mapping[str, Any]) -> Iterator[Row]:
     for trace in report["traces"]:
         for metric in trace["metrics"]:
+            details = dict(metric.get("details", {}))
+            skipped = metric["eval_status"] == "NOT_EVALUATED" and not metric["error"]
             yield {
                 "trace": trace["trace_id"],
                 "turns": trace["num_invocations"],
                 "warnings": trace["conversion_warnings"],
+                "performance": trace["performance_metrics"],
                 "evaluator": metric["metric_name"],
                 "status": "errored" if metric["error"] else STATUS[metric["eval_status"]],
                 "score": metric["score"],
                 "turn_scores": metric["per_invocation_scores"],
-                "details": metric.get("details", {}),
+                "reason": details.pop("reason", None) if skipped else None,
+                "details": details,
             }
 
 
 def _our_rows(report: Mapping[str, Any]) -> Iterator[Row]:
-    cases = {case["id"]: case for case in report["cases"]}
+    cases = {case["trace"]: case for case in report["cases"]}
     for result in report["results"]:
-        case = cases[result["case"]]
+        case = cases[result["trace"]]
         yield {
-            "trace": case["trace"],
+            "trace": result["trace"],
             "turns": case["turns"],
             "warnings": case["warnings"],
+            "performance": case["performance"],
             "evaluator": result["evaluator"],
             "status": result["status"],
             "score": result["score"],
             "turn_scores": result["turn_scores"],
+            "reason": result["reason"] if result["status"] == "skipped" else None,
             "details": result["details"],
         }
+
+
+def _code(rows: Sequence[Row]) -> int:
+    """What a gate makes of such results when nothing is configured."""
+    statuses = {row["status"] for row in rows}
+    if "failed" in statuses:
+        return 1
+    if "errored" in statuses:
+        return 3
+    return 0 if "passed" in statuses else 1
