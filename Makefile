@@ -48,12 +48,13 @@ tests: $(VENV)/.dev ## the tests in parallel, then the coverage report
 bench: $(VENV)/.dev ## measure speed and memory
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.dev ## write the generated parts of README.md and docs/
+docs: schemas ## write the generated parts of action.yml, README.md and docs/
 	$(BIN)/python -m scripts.docs
 
 schemas: $(VENV)/.dev ## write schemas/ from the code
-	$(BIN)/python -m agentci schema config > schemas/config.schema.json.new
-	mv schemas/config.schema.json.new schemas/config.schema.json
+	@for name in config results; do \
+	  $(BIN)/python -m agentci schema $$name > .schema.new && mv .schema.new schemas/$$name.schema.json || exit 1; \
+	done
 
 lock: $(VENV)/.dev ## write the lock files from pyproject.toml (UPGRADE=1: the newest versions)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -qq --disable-pip-version-check uv

@@ -1,0 +1,123 @@
+"""Writes the generated parts of action.yml, README.md and docs/ from the code and the schema.
+
+``python -m scripts.docs`` writes; ``--check`` only says which files are stale (exit 1).
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from agentci.settings import OPTIONS, Option
+from scripts.config_reference import config_reference
+
+ROOT = Path(__file__).parent.parent
+CONFIG_HELP = "Configs to run: files, folders or globs. By default all that are found."
+
+
+def main(arguments: list[str]) -> int:
+    """Write what is stale, or with ``--check`` only name it."""
+    stale = [path for path, text in generated().items() if path.read_text("utf-8") != text]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale: run `make docs`")
+        return 1 if stale else 0
+    texts = generated()
+    for path in stale:
+        path.write_text(texts[path], "utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+def generated() -> Mapping[Path, str]:
+    """Every file with generated parts, as it should be."""
+    action = _replaced(ROOT / "action.yml", {"inputs": action_inputs}, comment="# {}")
+    outputs = yaml.safe_load(action)["outputs"]
+    readme = {"inputs": inputs_table, "outputs": lambda: outputs_table(outputs)}
+    schema = json.loads((ROOT / "schemas/config.schema.json").read_text("utf-8"))
+    reference = {"reference": lambda: config_reference(schema)}
+    return {
+        ROOT / "action.yml": action,
+        ROOT / "README.md": _replaced(ROOT / "README.md", readme),
+        ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
+    }
+
+
+def action_inputs() -> str:
+    """The ``inputs`` of the action: one an option that is not for the command line alone."""
+    lines = ["inputs:", *_input("config", f"{CONFIG_HELP} One a line.", "")]
+    for option in _options():
+        more = " One a line." if option.repeats else ""
+        lines += _input(option.name, f"{option.help}{more}", option.default)
+    return "\n".join(lines)
+
+
+def inputs_table() -> str:
+    """The same as a table, for people."""
+    rows = [
+        ("`config`", f"{CONFIG_HELP} One a line.", ""),
+        *(
+            (
+                f"`{option.name}`",
+                f"{option.help}{' One a line.' if option.repeats else ''}{_choices(option)}",
+                f"`{option.default}`" if option.default else "",
+            )
+            for option in _options()
+        ),
+    ]
+    return _table(("input", "what it does", "default"), rows)
+
+
+def outputs_table(outputs: Mapping[str, Mapping[str, str]]) -> str:
+    """What the action sets, as action.yml describes it."""
+    return _table(
+        ("output", "what it holds"),
+        [(f"`{name}`", output["description"]) for name, output in outputs.items()],
+    )
+
+
+def _options() -> list[Option]:
+    return [option for option in OPTIONS if not option.cli_only]
+
+
+def _input(name: str, description: str, default: str) -> list[str]:
+    return [
+        f"  {name}:",
+        f"    description: {json.dumps(description, ensure_ascii=False)}",
+        f'    default: "{default}"',
+    ]
+
+
+def _choices(option: Option) -> str:
+    return f" One of {', '.join(f'`{choice}`' for choice in option.choices)}." * bool(
+        option.choices
+    )
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
+
+
+def _replaced(
+    path: Path, parts: Mapping[str, Callable[[], str]], comment: str = "<!-- {} -->"
+) -> str:
+    """The text of ``path`` with each part between its two marks made anew."""
+    text = path.read_text("utf-8")
+    for name, render in parts.items():
+        start = comment.format(f"{name}: written by `make docs`")
+        end = comment.format(f"end of {name}")
+        before, _, rest = text.partition(start)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"{path.relative_to(ROOT)} lacks the marks of {name!r}")
+        text = f"{before}{start}\n{render()}\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

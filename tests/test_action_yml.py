@@ -1,0 +1,45 @@
+"""action.yml, the options of the command line and the code hold to each other."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from agentci.cli import main
+from agentci.reporters.outputs import outputs_without_report
+from agentci.settings import OPTIONS, Option
+from tests.support import ROOT
+
+ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())
+INPUTS = [option for option in OPTIONS if not option.cli_only]
+
+
+def test_has_an_input_for_the_configs_and_for_every_option_in_their_order() -> None:
+    assert list(ACTION["inputs"]) == ["config", *(option.name for option in INPUTS)]
+
+
+@pytest.mark.parametrize("option", INPUTS, ids=lambda option: option.name)
+class TestEveryInput:
+    def test_has_the_default_of_its_option(self, option: Option) -> None:
+        assert ACTION["inputs"][option.name]["default"] == option.default
+
+    def test_is_described_as_its_option(self, option: Option) -> None:
+        assert ACTION["inputs"][option.name]["description"].startswith(option.help)
+
+    def test_is_not_required_because_github_would_not_enforce_it(self, option: Option) -> None:
+        assert "required" not in ACTION["inputs"][option.name]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_every_option_is_a_flag_of_run(option: Option, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert f"--{option.name}" in capsys.readouterr().out.split()
+
+
+def test_declares_the_outputs_that_the_code_sets() -> None:
+    assert list(ACTION["outputs"]) == list(outputs_without_report("invalid"))
+
+
+def test_runs_the_dockerfile_with_its_own_entry_point() -> None:
+    assert ACTION["runs"] == {"using": "docker", "image": "Dockerfile"}
