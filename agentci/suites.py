@@ -78,6 +78,8 @@ class Locator:
         if not paths:
             hint = f"paths are relative to the config, {self._workspace.name_of(self._folder)}"
             raise _problem(place, f"{named} does not exist", hint)
+        if paths[0].is_dir():
+            raise _problem(place, f"{named} is a folder, a file is wanted", "name the file")
         return paths[0]
 
     def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
