@@ -40,7 +40,7 @@ def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]
     return tuple(found)
 
 
-def matches(base: Path, pattern: str) -> list[Path]:
+def matches(base: Path, pattern: str) -> tuple[Path, ...]:
     """Paths below ``base`` by literal name or by glob, sorted.
 
     A name that exists is taken as it is, so that files with ``[`` in their names are found.
@@ -48,9 +48,9 @@ def matches(base: Path, pattern: str) -> list[Path]:
     """
     literal = base / pattern
     if os.path.lexists(literal):
-        return [literal]
+        return (literal,)
     found = glob.iglob(pattern, root_dir=base, recursive=True)  # noqa: PTH207 (follows links)
-    return sorted(path for name in found if not (path := base / name).is_dir())
+    return tuple(sorted(path for name in found if not (path := base / name).is_dir()))
 
 
 def _no_config(text: str, workspace: Workspace) -> Problem:

@@ -21,7 +21,7 @@ from agentci.settings import Settings
 from agentci.suites import Locator, load_suites, overrides_of
 from agentci.telemetry.conversion import traces_of
 from agentci.telemetry.tree import SpanTree
-from agentci.workspace import read_file
+from agentci.workspace import Workspace, read_file
 
 MAX_EVAL_SET_BYTES = 64 * 1024**2
 
@@ -94,15 +94,17 @@ def _find_sources(
     sources: list[_Sources] = []
     problems: list[Problem] = []
     for suite in suites:
-        locator = Locator(world.workspace.root / suite.file, world.workspace)
         goldens: GoldenSet | None = None
         recordings: tuple[Path, ...] = ()
+        notices = [*suite.notices]
         try:
-            goldens = _goldens(suite, settings, locator, world)
+            goldens, told = read_goldens(suite, world.workspace, given=settings.eval_set)
+            notices += told
         except InputError as error:
             problems += error.problems
         try:
-            recordings = _recordings(suite, settings, locator, world)
+            recordings, told = _recordings(suite, settings, world.workspace)
+            notices += told
         except InputError as error:
             problems += error.problems
         sources.append(
@@ -110,7 +112,7 @@ def _find_sources(
                 suite=suite,
                 goldens=goldens,
                 recordings=recordings,
-                notices=(*suite.notices, *locator.notices),
+                notices=tuple(dict.fromkeys(notices)),
             )
         )
     if problems:
@@ -118,40 +120,52 @@ def _find_sources(
     return tuple(sources)
 
 
-def _goldens(suite: Suite, settings: Settings, locator: Locator, world: World) -> GoldenSet | None:
-    """The eval set of the command line (any file), else the config's (inside the workspace)."""
-    if settings.eval_set is not None:
-        path, place = world.workspace.cwd / settings.eval_set, None
+def read_goldens(
+    suite: Suite, workspace: Workspace, *, given: str | None = None
+) -> tuple[GoldenSet | None, tuple[Problem, ...]]:
+    """Read the golden cases of a suite; with them comes what the user should know.
+
+    Args:
+        suite: names an eval set inside of the workspace, or none.
+        workspace: what paths are relative to.
+        given: any file that the command line names in its place.
+
+    Raises:
+        InputError: with every problem of the eval set.
+    """
+    locator = Locator(workspace.root / suite.file, workspace)
+    if given is not None:
+        path, place = workspace.cwd / given, None
     elif suite.eval_set is not None:
         place = suite.place_of("eval_set")
         path = locator.locate(suite.eval_set, place)
     else:
-        return None
-    name = world.workspace.name_of(path)
+        return None, ()
+    name = workspace.name_of(path)
     data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
-    return read_eval_set(data, file=name)
+    return read_eval_set(data, file=name), tuple(locator.notices)
 
 
 def _recordings(
-    suite: Suite, settings: Settings, locator: Locator, world: World
-) -> tuple[Path, ...]:
+    suite: Suite, settings: Settings, workspace: Workspace
+) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """The recordings of the command line (any files), else the config's."""
+    locator = Locator(workspace.root / suite.file, workspace)
     if settings.traces:
-        base = world.workspace.cwd
-        found = {
-            pattern: (tuple(matches(base, pattern)), COMMAND_LINE) for pattern in settings.traces
-        }
+        place = COMMAND_LINE
+        found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
     else:
         place = suite.place_of("traces")
-        found = {pattern: (locator.matches(pattern, place), place) for pattern in suite.traces}
-        if not found:
-            raise _unusable(
-                suite.place, "there are no recordings to judge", "add `traces:`, or give --traces"
-            )
-    for pattern, (paths, place) in found.items():
+        found = {pattern: locator.matches(pattern, place) for pattern in suite.traces}
+    if not found:
+        raise _unusable(
+            suite.place, "there are no recordings to judge", "add `traces:`, or give --traces"
+        )
+    for pattern, paths in found.items():
         if not paths:
             raise _unusable(place, f"no recording matches {pattern}", "check the path or the glob")
-    return tuple(dict.fromkeys(path for paths, _ in found.values() for path in paths))
+    unique = dict.fromkeys(path for paths in found.values() for path in paths)
+    return tuple(unique), tuple(locator.notices)
 
 
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:

@@ -36,7 +36,10 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
     try:
         world = _world(environ)
         _listen(world)
-        return command(world)
+        try:
+            return command(world)
+        finally:
+            _stop(world)
     except InputError as error:
         for problem in error.problems:
             print(problem, file=sys.stderr)
@@ -67,13 +70,18 @@ def _world(environ: Mapping[str, str]) -> World:
 def _listen(world: World) -> None:
     """On a signal the evaluators' programs are ended at once; the run then ends by itself."""
 
-    def stop(signal_number: int, _frame: FrameType | None) -> None:
+    def end(signal_number: int, _frame: FrameType | None) -> None:
         world.interruption.ask(signal_number)
-        for executor in world.executors.values():
-            executor.stop()
+        _stop(world)
 
     for number in SIGNALS:
-        signal.signal(number, stop)
+        signal.signal(number, end)
+
+
+def _stop(world: World) -> None:
+    """Leave no program of an evaluator behind."""
+    for executor in world.executors.values():
+        executor.stop()
 
 
 def _bug_report() -> str:

@@ -70,12 +70,12 @@ class TestMatches:
 
     def test_a_name_with_brackets_is_found_as_it_is(self, tmp_path: Path) -> None:
         _touch(tmp_path, "run[1].json")
-        assert matches(tmp_path, "run[1].json") == [tmp_path / "run[1].json"]
+        assert matches(tmp_path, "run[1].json") == (tmp_path / "run[1].json",)
 
     def test_brackets_in_the_folder_around_do_not_matter(self, tmp_path: Path) -> None:
         _touch(tmp_path, "[x]/a.json")
-        assert matches(tmp_path / "[x]", "*.json") == [tmp_path / "[x]" / "a.json"]
+        assert matches(tmp_path / "[x]", "*.json") == (tmp_path / "[x]" / "a.json",)
 
     def test_folders_are_no_recordings(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").mkdir()
-        assert matches(tmp_path, "*.json") == []
+        assert matches(tmp_path, "*.json") == ()

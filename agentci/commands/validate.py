@@ -8,6 +8,7 @@ from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.problem import Problem
+from agentci.preflight import read_goldens
 from agentci.reporters.problems import render_problems
 from agentci.suites import load_suite
 
@@ -24,7 +25,9 @@ def validate(configs: Sequence[str], output_format: str, world: World) -> int:
         problems = []
     for path in paths:
         try:
-            problems += load_suite(path, Overrides(), world.workspace).notices
+            suite = load_suite(path, Overrides(), world.workspace)
+            problems += suite.notices
+            problems += read_goldens(suite, world.workspace)[1]
         except InputError as error:
             problems += error.problems
     form = cast('Literal["text", "json", "github"]', output_format)

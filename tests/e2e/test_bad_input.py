@@ -224,7 +224,7 @@ def test_an_old_report_never_outlives_a_run_that_could_not_be_made(folder: Path)
     "arguments",
     [
         ["run", "--threshold", "2"],
-        ["run", "--metric", "no_such_metric", "--traces", "trace.json"],
+        ["run", "--traces", "trace.json", "--metric", "no_such_metric"],
         ["run", "gone.yaml"],
         ["run", "--only", "nobody"],
         ["run", "--trace-format", "zipkin"],
