@@ -1,0 +1,1 @@
+"""How fast and how small a run is, against limits and against agentevals."""
