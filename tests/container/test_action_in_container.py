@@ -86,15 +86,20 @@ def test_reads_several_values_of_an_input_one_a_line(
 HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
 
 
-@pytest.mark.parametrize("python_path", ["", "/repo"])
-def test_imports_nothing_from_the_workspace(
-    run_image: RunImage, workspace: Path, python_path: str
-) -> None:
+def test_imports_nothing_from_the_workspace(run_image: RunImage, workspace: Path) -> None:
     (workspace / "agentci").mkdir()
     for name in ("agentci/__init__.py", "yaml.py", "json.py", "sitecustomize.py"):
         (workspace / name).write_text(HOSTILE)
 
-    done = run_image(workspace, "run", GOOD, options=["--env", f"PYTHONPATH={python_path}"])
+    done = run_image(workspace, "run", GOOD)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_leaves_a_python_path_to_the_evaluators(run_image: RunImage, workspace: Path) -> None:
+    (workspace / "yaml.py").write_text(HOSTILE)
+
+    done = run_image(workspace, "run", GOOD, options=["--env", "PYTHONPATH=/repo"])
 
     assert done.returncode == 0, done.stdout + done.stderr
 
