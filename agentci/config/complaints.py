@@ -1,6 +1,7 @@
 """Everything that is wrong with a config, each at its place, in the order of the file."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from agentci.config.checks import cross_checks
 from agentci.config.document import Document
@@ -11,6 +12,8 @@ from agentci.config.schema import Types
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+
+MAX_LISTED: Final = 1000
 
 
 def complaints(document: Document) -> tuple[Problem, ...]:
@@ -26,8 +29,18 @@ def complaints(document: Document) -> tuple[Problem, ...]:
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Each problem once, in the order of the file."""
-    return tuple(sorted(dict.fromkeys(problems), key=_position))
+    """Each problem once, in the order of the file; of a flood only the beginning."""
+    ordered = sorted(dict.fromkeys(problems), key=_position)
+    if len(ordered) <= MAX_LISTED:
+        return tuple(ordered)
+    listed = ordered[:MAX_LISTED]
+    is_broken = any(problem.severity == "error" for problem in ordered)
+    more = Problem(
+        message=f"only the first {MAX_LISTED:,} problems are listed",
+        place=listed[-1].place,
+        severity="error" if is_broken else "notice",
+    )
+    return (*listed, more)
 
 
 def _shape(document: Document) -> list[Problem]:
@@ -38,8 +51,11 @@ def _shape(document: Document) -> list[Problem]:
         return []
     # A value that YAML itself has trouble with is not complained about twice.
     known = {each.place for each in document.problems if each.severity == "error"}
+    breaches = _violations(document, types)
+    places = {breach.place for breach in breaches}
     beyond = [each.problem for each in rejected if each.is_beyond_schema]
-    found = [*_violations(document, types), *beyond] or [each.problem for each in rejected]
+    others = [problem for problem in beyond if problem.place not in places]
+    found = [*breaches, *others] or [each.problem for each in rejected]
     return [problem for problem in found if problem.place not in known]
 
 

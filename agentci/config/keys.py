@@ -26,12 +26,13 @@ def unknown_key_hint(
     """
     if not path and key in _MOVED:
         return _MOVED[key]
-    owners = [name for name, each in types.items() if key in each.entry.model_fields]
+    field = key.replace("-", "_")
+    owners = [name for name, each in types.items() if field in each.entry.model_fields]
     close = did_you_mean(key, known)
     if close is None and owners and not path:
         return "it belongs to an entry of `evaluators`, or to `defaults` for all of them"
     if close is None and owners and path[0] == "evaluators":
         return f"only evaluators of type {one_of(owners)} have it"
-    if path == ("defaults",) and key in OWN_FIELDS:
+    if path == ("defaults",) and field in OWN_FIELDS:
         return "every evaluator needs its own"
-    return close or f"known here: {', '.join(known)}"
+    return close or f"known here: {', '.join(name for name in known if name.islower())}"

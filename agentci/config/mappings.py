@@ -16,15 +16,16 @@ _SWITCHES: Final = frozenset({"yes", "no", "on", "off"})
 def build_fields(pairs: Sequence[Pair], place: Place) -> tuple[Fields, tuple[Problem, ...]]:
     """Make a mapping of keys and values in the order of the file.
 
-    Keys are taken as they are written, also numbers; of a key that stands twice the first counts,
-    and keys of the mapping itself count before those that ``<<`` merges into it.
+    Keys are taken as they are written, also numbers; of a key that stands twice the first counts.
+    Keys of the mapping itself count before those that ``<<`` merges into it; of those, the first
+    of a list and the last of several ``<<``, as PyYAML does.
     """
     problems: list[Problem] = []
     fields: dict[str, Field] = {}
     merged: list[Fields] = []
     for key, value in pairs:
         if isinstance(key, Scalar) and key.plain and key.text == "<<":
-            merged += _mappings(value, problems)
+            merged = [*_mappings(value, problems), *merged]
             continue
         problem = _problem(key, fields)
         if problem is not None:
@@ -53,8 +54,8 @@ def _problem(key: Node, before: dict[str, Field]) -> Problem | None:
 
 
 def _mappings(node: Node, problems: list[Problem]) -> Iterator[Fields]:
-    """Find what ``<<`` merges, the weightiest last."""
-    for part in reversed(node.items if isinstance(node, Items) else (node,)):
+    """Find what ``<<`` merges, the weightiest first."""
+    for part in node.items if isinstance(node, Items) else (node,):
         if isinstance(part, Fields):
             yield part
         else:

@@ -1,15 +1,28 @@
 """What a config may say, apart from the entries of its evaluators."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
 
 from agentci.dialects.fields import MatchType, OnTurnMismatch, Share, Strict, Text, Version
+from agentci.formats.registry import AUTO, FORMATS
 
 OWN_PREFIX: Final = "x-"
 
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
-TraceFormat: TypeAlias = Literal["auto", "jaeger-json", "otlp-json"]
+
+
+def _known_format(name: str) -> str:
+    if name not in (AUTO, *FORMATS):
+        raise ValueError(f"there is no trace format {name!r}")
+    return name
+
+
+TraceFormat: TypeAlias = Annotated[
+    str,
+    AfterValidator(_known_format),
+    WithJsonSchema({"type": "string", "enum": [AUTO, *FORMATS]}),
+]
 
 
 class BarSpec(Strict):

@@ -25,16 +25,19 @@ def syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Problem:
     """Say what is wrong with ``text``, and where."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Problem(message="the file is not YAML", place=Place(file=file))
+    what = error.problem or "it cannot be read"
     mark = error.problem_mark
+    if "unexpected end of stream" in what and error.context_mark is not None:
+        # The quote that is not closed helps more than the end of the file.
+        mark = error.context_mark
     if tab := _tab_in_indentation(text, mark.line):
         return Problem(
             message="the line is indented with a tab, which YAML does not allow",
             place=Place(file=file, line=mark.line + 1, column=tab),
             hint="use spaces",
         )
-    what = error.problem or "it cannot be read"
     return Problem(
-        message=f"the file is not YAML: {what}{_context(error)}",
+        message=f"the file is not YAML: {what}{_context(error, mark)}",
         place=Place(file=file, line=mark.line + 1, column=mark.column + 1),
         hint=next((hint for words, hint in _HINTS.items() if words in what), None),
     )
@@ -49,9 +52,9 @@ def _tab_in_indentation(text: str, line: int) -> int:
     return blanks.find("\t") + 1
 
 
-def _context(error: yaml.MarkedYAMLError) -> str:
-    """Where that began which was being read, if on another line."""
-    begin, end = error.context_mark, error.problem_mark
-    if error.context is None or begin is None or end is None or begin.line == end.line:
+def _context(error: yaml.MarkedYAMLError, shown: yaml.Mark) -> str:
+    """Where that began which was being read, unless that is shown already."""
+    begin = error.context_mark
+    if error.context is None or begin is None or begin.line == shown.line:
         return ""
     return f" ({error.context} from line {begin.line + 1})"

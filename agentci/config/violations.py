@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -17,12 +18,15 @@ from agentci.model.problem import Problem
 
 Path: TypeAlias = tuple[str | int, ...]
 
+MAX_BREACHES: Final = 2000
+
 
 def violations(document: Document, types: Types) -> tuple[Problem, ...]:
-    """All breaches of the schema of configs whose evaluators are of ``types``."""
+    """The breaches of the schema of configs with evaluators of ``types``, up to a limit."""
     reader = _Reader(document, types)
     errors = Draft202012Validator(json_schema(types)).iter_errors(document.data)
-    return tuple(dict.fromkeys(problem for error in errors for problem in reader.read(error)))
+    problems = (problem for error in errors for problem in reader.read(error))
+    return tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
 
 
 def subject(path: Path) -> str:
@@ -72,10 +76,11 @@ class _Reader:
                 yield from self.read(each)
 
     def _unknown_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
-        known = list(schema["properties"])
+        properties = schema["properties"]
+        known = [name for name, each in properties.items() if not each.get("deprecated")]
         own = tuple(schema.get("patternProperties", {}))
         for key in self._mapping(path):
-            if key not in known and not any(re.search(pattern, key) for pattern in own):
+            if key not in properties and not any(re.search(pattern, key) for pattern in own):
                 yield Problem(
                     message=f"unknown key {quoted(key)}",
                     place=self._document.place_of((*path, key), key=True),

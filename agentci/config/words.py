@@ -64,7 +64,7 @@ def way_out(schema: Schema, value: Json, written: str | None) -> str | None:
     match value:
         case str():
             return _way_out_of_text(value, types, choices_of(schema))
-        case bool() | int() | float() if "string" in types:
+        case bool() | int() | float() if "string" in types and not choices_of(schema):
             return f'put it in quotes: "{clip(written or json.dumps(value))}"'
         case int() | float() if not isinstance(value, bool) and _LEAST_PERCENT <= value <= _PERCENT:
             is_share = any(each.get("maximum") == 1 for each in _leaves(schema))

@@ -21,7 +21,7 @@ CAMEL_CASE: Final = {
 class CodeEntry(Entry):
     """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
 
-    type: Literal["code"]
+    type: Literal["code"] = Field(description="A program of your own.")
     path: Text = Field(
         description="File of the program: .py, .js, .ts, or anything executable; "
         "relative to this config."
@@ -47,7 +47,7 @@ def _with_camel_case(schema: dict[str, JsonValue]) -> None:
 class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
     """A metric that is computed here, by comparing the recorded run with its golden case."""
 
-    type: Literal["builtin"]
+    type: Literal["builtin"] = Field(description="A metric that is computed here.")
     threshold: Share | None = Field(
         default=None,
         description="Score from which on a case passes; by default that of the config, or 0.5.",
@@ -78,8 +78,7 @@ class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
     def _in_snake_case(cls, data: object) -> object:
         if not isinstance(data, dict):
             return data
-        if both := [
-            camel for camel, snake in CAMEL_CASE.items() if camel in data and snake in data
-        ]:
-            raise ValueError(f"{both[0]} is given in both spellings")
+        for camel, snake in CAMEL_CASE.items():
+            if camel in data and snake in data:
+                raise ValueError(f"{snake} and {camel} are one field: keep one of them")
         return {CAMEL_CASE.get(key, key): value for key, value in data.items()}

@@ -1,0 +1,215 @@
+"""Reading config files: what is where, and what is refused before it costs anything."""
+
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.config.composer import MAX_DEPTH, MAX_NODES
+from agentci.config.document import MAX_CONFIG_BYTES, Document, read_document
+from agentci.errors import InputError
+from agentci.model.json import Json
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+
+CONFIG = """\
+# judged every night
+evaluators:
+  - name: first
+    type: code
+    config: {limits: [1, 20]}
+  - name: second
+gate:
+    min_score: 0.5
+"""
+
+
+def _read(text: str | bytes) -> Document:
+    return read_document(text.encode() if isinstance(text, str) else text, file="a.yaml")
+
+
+def _problems(text: str | bytes) -> tuple[Problem, ...]:
+    with pytest.raises(InputError) as refusal:
+        _read(text)
+    return refusal.value.problems
+
+
+def _tried(text: str | bytes) -> tuple[tuple[Problem, ...], Document | None]:
+    try:
+        document = _read(text)
+    except InputError as refusal:
+        return refusal.problems, None
+    return document.problems, document
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("path", "line", "column"),
+        [
+            pytest.param((), 2, 1, id="the top, below a comment"),
+            pytest.param(("evaluators",), 3, 3, id="a list"),
+            pytest.param(("evaluators", 0), 3, 5, id="an item"),
+            pytest.param(("evaluators", 1, "name"), 6, 11, id="a value of an item"),
+            pytest.param(("evaluators", 0, "config", "limits", 1), 5, 26, id="within brackets"),
+            pytest.param(("gate", "min_score"), 8, 16, id="a value of a mapping"),
+            pytest.param(("gate", "min_rate"), 8, 5, id="a key that is not there: its mapping"),
+            pytest.param(("evaluators", 9, "name"), 3, 3, id="an item that is not there: its list"),
+            pytest.param(("evaluators", "name"), 3, 3, id="a key of a list"),
+            pytest.param(("gate", "min_score", "x", 0), 8, 16, id="below a value: the value"),
+        ],
+    )
+    def test_of_a_value(self, path: tuple[str | int, ...], line: int, column: int) -> None:
+        assert _read(CONFIG).place_of(path) == Place(file="a.yaml", line=line, column=column)
+
+    @pytest.mark.parametrize(
+        ("path", "line", "column"),
+        [
+            pytest.param(("gate",), 7, 1, id="at the top"),
+            pytest.param(("gate", "min_score"), 8, 5, id="in a mapping"),
+            pytest.param(("evaluators", 1), 6, 5, id="an item has no key"),
+            pytest.param(("gate", "min_rate"), 8, 5, id="not there: its mapping"),
+        ],
+    )
+    def test_of_a_key(self, path: tuple[str | int, ...], line: int, column: int) -> None:
+        place = _read(CONFIG).place_of(path, key=True)
+        assert place == Place(file="a.yaml", line=line, column=column)
+
+    def test_of_what_an_alias_repeats_is_where_it_was_written(self) -> None:
+        document = _read("a: &a {x: 1}\nb: *a\nc: {<<: *a}\n")
+        assert document.place_of(("b", "x")).line == 1
+        assert document.place_of(("c", "x"), key=True).line == 1
+
+
+class TestData:
+    def test_a_value_as_it_is_written(self) -> None:
+        document = _read("a: no\nb: 'no'\nc: [1e3]\n")
+        assert document.written(("a",)) == "no"
+        assert document.written(("b",)) is None
+        assert document.written(("c", 0)) == "1e3"
+        assert document.written(("c",)) is None
+        assert document.written(("d", 0)) is None
+
+    def test_a_value_by_its_path(self) -> None:
+        document = _read(CONFIG)
+        assert document.value(("evaluators", 0, "config")) == {"limits": [1, 20]}
+        assert document.value(("evaluators", 2)) is None
+
+    def test_keys_are_taken_as_they_are_written(self) -> None:
+        data = _read("2024: a\n1e3: b\n2024-01-01: c\n0644: d\ntrue: e\n").data
+        assert list(data) == ["2024", "1e3", "2024-01-01", "0644", "true"]
+
+    def test_own_keys_count_before_merged_ones_and_earlier_merges_before_later(self) -> None:
+        document = _read("a: &a {x: 1, y: 1}\nb: &b {x: 2, y: 2, z: 2}\nc: {<<: [*a, *b], y: 3}\n")
+        assert document.data["c"] == {"x": 1, "y": 3, "z": 2}
+
+    def test_a_quoted_merge_key_is_a_key(self) -> None:
+        assert _read('a: {"<<": 1}').data == {"a": {"<<": 1}}
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            pytest.param("!!str 010", "010", id="text"),
+            pytest.param('!!int "3"', 3, id="a number in quotes"),
+            pytest.param("!!float 1", 1, id="a whole number"),
+            pytest.param("! 1", "1", id="not to be guessed"),
+            pytest.param("!!seq [1]", [1], id="a list"),
+            pytest.param("!!map {a: 1}", {"a": 1}, id="a mapping"),
+        ],
+    )
+    def test_tags_of_plain_values_are_followed(self, text: str, value: Json) -> None:
+        document = _read(f"a: {text}")
+        assert (document.data["a"], document.problems) == (value, ())
+
+    def test_a_tag_that_does_not_fit_is_told(self) -> None:
+        (problem,) = _read("a: !!int many").problems
+        assert problem.message == "'many' does not fit its tag"
+
+
+class TestLimits:
+    def test_a_file_of_the_largest_size_is_read(self) -> None:
+        text = "a: '" + "x" * (MAX_CONFIG_BYTES - 5) + "'"
+        assert len(str(_read(text).data["a"])) == MAX_CONFIG_BYTES - 5
+
+    def test_a_larger_file_is_refused(self) -> None:
+        (problem,) = _problems(b"#" * (MAX_CONFIG_BYTES + 1))
+        assert problem.message == "the file is larger than 1 MiB"
+
+    def test_levels_are_counted_across_aliases(self) -> None:
+        half = MAX_DEPTH // 2
+        nested = f"x: &x {'[' * half}{']' * half}\n"
+        assert _read(f"{nested}y: {'[' * (half - 1)}*x{']' * (half - 1)}").problems == ()
+        (problem,) = _problems(f"{nested}y: {'[' * half}*x{']' * half}")
+        assert problem.message == f"more than {MAX_DEPTH} levels are nested here"
+        assert problem.place == Place(file="a.yaml", line=2, column=4 + half)
+
+    @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
+    def test_a_file_of_brackets_is_refused_at_once(self, opening: str) -> None:
+        (problem,) = _problems(opening * 100_000)
+        assert problem.message == f"more than {MAX_DEPTH} levels are nested here"
+
+    def test_values_are_counted_with_what_aliases_repeat(self) -> None:
+        many = f"a: &a [{'1,' * 999}]\n"
+        repeats = MAX_NODES // 1000
+        assert _read(f"{many}b: [{'*a,' * (repeats - 2)}]").problems == ()
+        (problem,) = _problems(f"{many}b: [{'*a,' * repeats}]")
+        assert problem.message.startswith("the file holds more than 100,000 values")
+
+
+class TestForeignFiles:
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+    def test_wide_encodings_are_named(self, encoding: str) -> None:
+        (problem,) = _problems("evaluators:\n".encode(encoding))
+        assert problem.message == "the file is UTF-16 or UTF-32, not UTF-8"
+
+    @pytest.mark.parametrize(
+        ("data", "hint"),
+        [
+            pytest.param(b"a: \xe9t\xe9", "it looks like Latin-1; save it as UTF-8", id="Latin-1"),
+            pytest.param(b"a: \x93x\x94", "save it as UTF-8", id="something else"),
+        ],
+    )
+    def test_other_encodings_are_guessed_where_that_is_safe(self, data: bytes, hint: str) -> None:
+        (problem,) = _problems(data)
+        assert (problem.hint, str(problem.place)) == (hint, "a.yaml:1:4")
+
+    @given(st.binary(max_size=60))
+    def test_any_bytes_are_read_or_refused_with_a_place(self, data: bytes) -> None:
+        problems, document = _tried(data)
+        assert all(problem.place for problem in problems)
+        assert document is None or isinstance(document.data, dict)
+
+    @given(st.text(alphabet="ab:-?[]{}&*!|>'\"#%@`,<~1.\n\t \\", max_size=60))
+    def test_any_yaml_is_read_or_refused_with_a_place(self, text: str) -> None:
+        problems, document = _tried(f"a:\n {text}")
+        assert all(problem.place for problem in problems)
+        assert document is None or json.dumps(document.data, allow_nan=False)
+
+
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st.just(" "), max_size=10
+)
+NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+STEPS = st.lists(st.integers(-1, 4) | st.sampled_from(string.ascii_lowercase), max_size=4)
+
+
+class TestAnyConfig:
+    @given(st.dictionaries(WORDS, VALUES, max_size=4))
+    def test_json_is_read_as_what_it_is(self, data: dict[str, Json]) -> None:
+        document = _read(json.dumps(data, ensure_ascii=False))
+        assert document.data == data
+        assert [problem for problem in document.problems if problem.severity == "error"] == []
+
+    @given(st.dictionaries(WORDS, VALUES, max_size=4), STEPS)
+    def test_every_path_has_a_place(self, data: dict[str, Json], path: list[str | int]) -> None:
+        document = _read(json.dumps(data, ensure_ascii=False, indent=1))
+        for key in (False, True):
+            place = document.place_of(path, key=key)
+            assert place.line >= 1
+            assert place.column is not None
