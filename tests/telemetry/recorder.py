@@ -1,0 +1,136 @@
+"""Spans as an agent's instrumentation records them, a line each, and the turns that they make."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from agentci.model.trace import Trace, Turn
+from agentci.telemetry.conversion import traces_of
+from agentci.telemetry.groups import GroupBy
+from agentci.telemetry.span import Event, LogRecord, Record, Span
+from agentci.telemetry.tree import SpanTree, assemble
+
+Attributes: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = dict[str, Any]
+
+MILLISECOND = 1_000_000
+
+
+def span(
+    span_id: str,
+    attributes: Attributes | None = None,
+    *,
+    under: str | None = None,
+    at: tuple[int, int] = (0, 100),
+    trace: str = "t1",
+    name: str = "",
+    **more: Any,
+) -> Span:
+    """A span; ``at`` in milliseconds."""
+    return Span(
+        trace_id=trace,
+        id=span_id,
+        parent_id=under,
+        name=name,
+        start=at[0] * MILLISECOND,
+        end=at[1] * MILLISECOND,
+        attributes=attributes or {},
+        **more,
+    )
+
+
+def agent(
+    span_id: str = "agent",
+    attributes: Attributes | None = None,
+    *,
+    at: tuple[int, int] = (0, 1000),
+    **more: Any,
+) -> Span:
+    return span(
+        span_id, {"gen_ai.operation.name": "invoke_agent", **(attributes or {})}, at=at, **more
+    )
+
+
+def chat(
+    span_id: str = "chat",
+    asked: Sequence[Message] = (),
+    said: Sequence[Message] = (),
+    attributes: Attributes | None = None,
+    **more: Any,
+) -> Span:
+    """A model call, with its messages as JSON text."""
+    recorded = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    if asked:
+        recorded["gen_ai.input.messages"] = json.dumps(asked)
+    if said:
+        recorded["gen_ai.output.messages"] = json.dumps(said)
+    return span(span_id, {**recorded, **(attributes or {})}, **more)
+
+
+def tool(
+    span_id: str = "tool",
+    tool_name: str | None = "f",
+    *,
+    call: str | None = None,
+    args: Any = None,
+    result: Any = None,
+    **more: Any,
+) -> Span:
+    """A tool's span, with arguments and result as JSON text."""
+    recorded = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool_name,
+        "gen_ai.tool.call.id": call,
+        "gen_ai.tool.call.arguments": None if args is None else json.dumps(args),
+        "gen_ai.tool.call.result": None if result is None else json.dumps(result),
+    }
+    return span(span_id, {key: value for key, value in recorded.items() if value}, **more)
+
+
+def event(name: str, payload: Attributes, *, at: int = 0) -> Event:
+    return Event(name=name, time=at * MILLISECOND, payload=payload)
+
+
+def log(span_id: str | None, name: str, payload: Attributes, *, at: int = 0) -> LogRecord:
+    return LogRecord(trace_id="t1", span_id=span_id, event=event(name, payload, at=at))
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "parts": [{"type": "text", "content": text}]}
+
+
+def assistant(text: str) -> Message:
+    return {"role": "assistant", "parts": [{"type": "text", "content": text}]}
+
+
+def calls(name: str, args: Any = None, call: str | None = None) -> Message:
+    part = {"type": "tool_call", "id": call, "name": name, "arguments": args}
+    return {"role": "assistant", "parts": [part]}
+
+
+def answers(result: Any, call: str | None = None, name: str | None = None) -> Message:
+    part = {"type": "tool_call_response", "id": call, "name": name, "response": result}
+    return {"role": "tool", "parts": [part]}
+
+
+def trees(*records: Record, file: str = "run.json") -> tuple[SpanTree, ...]:
+    return assemble(records, file=file)[0]
+
+
+def traces(
+    *recordings: Sequence[SpanTree], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
+) -> tuple[Trace, ...]:
+    found = [tree for recording in recordings for tree in recording]
+    return traces_of(found, group_by=group_by, multi_turn_goldens=multi_turn_goldens)
+
+
+def trace(*records: Record) -> Trace:
+    """The one trace that the records make."""
+    (only,) = traces(trees(*records))
+    return only
+
+
+def turn(*records: Record) -> Turn:
+    """The one turn that the records make."""
+    (only,) = trace(*records).turns
+    return only
