@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from agentci.commands.run import refuse, run
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.options import OPTIONS
 from agentci.process import run_guarded
-from agentci.settings import OPTIONS, settings_of
+from agentci.settings import settings_of
 
 CONFIG_INPUT = "config"
 

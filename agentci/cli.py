@@ -5,8 +5,9 @@ import os
 from collections.abc import Mapping, Sequence
 
 from agentci.engines.world import World
+from agentci.options import OPTIONS, Option
 from agentci.process import run_guarded
-from agentci.settings import OPTIONS, Option, Settings, settings_of
+from agentci.settings import Settings, settings_of
 from agentci.version import __version__
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.config.suite import COMMAND_LINE, Suite, suite_of_metrics
+from agentci.config.suite import COMMAND_LINE
 from agentci.dialects.agentevals.goldens import choose, multi_turn
 from agentci.discovery import matches
 from agentci.engines.world import World
@@ -18,7 +18,7 @@ from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.pipeline import Check
 from agentci.settings import Settings
-from agentci.suites import Locator, load_suites, overrides_of
+from agentci.suites import LoadedSuite, load_suites
 from agentci.telemetry.conversion import traces_of
 from agentci.telemetry.tree import SpanTree
 from agentci.workspace import Workspace, read_file
@@ -62,101 +62,82 @@ def prepare(settings: Settings, world: World) -> Plan:
     Raises:
         InputError: a config, an eval set or an option cannot be used; with every problem.
     """
-    overrides = overrides_of(settings)
-    suites = (
-        (suite_of_metrics(overrides),)
-        if settings.metrics and not settings.configs
-        else load_suites(settings.configs, overrides, world.workspace)
-    )
     if settings.trace_format not in (None, AUTO, *FORMATS):
         known = ", ".join((AUTO, *FORMATS))
         raise _unusable(
             COMMAND_LINE, f"there is no trace format {settings.trace_format!r}", f"use {known}"
         )
-    sources = _find_sources(suites, settings, world)
+    sources = _find_sources(load_suites(settings, world.workspace), settings, world)
     return _pair(sources, settings, world)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sources:
-    """What one suite judges: golden cases, and the files of recordings."""
-
-    suite: Suite
-    goldens: GoldenSet | None
-    recordings: tuple[Path, ...]
-    notices: tuple[Problem, ...]
-
-
-def _find_sources(
-    suites: Sequence[Suite], settings: Settings, world: World
-) -> tuple[_Sources, ...]:
-    """Find and read what is cheap to read; whatever is wrong with it is raised together."""
-    sources: list[_Sources] = []
-    problems: list[Problem] = []
-    for suite in suites:
-        goldens: GoldenSet | None = None
-        recordings: tuple[Path, ...] = ()
-        notices = [*suite.notices]
-        try:
-            goldens, told = read_goldens(suite, world.workspace, given=settings.eval_set)
-            notices += told
-        except InputError as error:
-            problems += error.problems
-        try:
-            recordings, told = _recordings(suite, settings, world.workspace)
-            notices += told
-        except InputError as error:
-            problems += error.problems
-        sources.append(
-            _Sources(
-                suite=suite,
-                goldens=goldens,
-                recordings=recordings,
-                notices=tuple(dict.fromkeys(notices)),
-            )
-        )
-    if problems:
-        raise InputError(list(dict.fromkeys(problems)))
-    return tuple(sources)
-
-
 def read_goldens(
-    suite: Suite, workspace: Workspace, *, given: str | None = None
-) -> tuple[GoldenSet | None, tuple[Problem, ...]]:
-    """Read the golden cases of a suite; with them comes what the user should know.
+    loaded: LoadedSuite, workspace: Workspace, *, given: str | None = None
+) -> GoldenSet | None:
+    """Read the golden cases of a suite, if it names any.
 
     Args:
-        suite: names an eval set inside of the workspace, or none.
+        loaded: names an eval set inside of the workspace, or none.
         workspace: what paths are relative to.
         given: any file that the command line names in its place.
 
     Raises:
         InputError: with every problem of the eval set.
     """
-    locator = Locator(workspace.root / suite.file, workspace)
+    named, place = loaded.suite.eval_set, loaded.suite.place_of("eval_set")
     if given is not None:
-        path, place = workspace.cwd / given, None
-    elif suite.eval_set is not None:
-        place = suite.place_of("eval_set")
-        path = locator.locate(suite.eval_set, place)
+        path, place = workspace.cwd / given, COMMAND_LINE
+    elif named is not None:
+        path = loaded.locator.locate(named, place)
     else:
-        return None, ()
+        return None
     name = workspace.name_of(path)
     data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
-    return read_eval_set(data, file=name), tuple(locator.notices)
+    return read_eval_set(data, file=name)
 
 
-def _recordings(
-    suite: Suite, settings: Settings, workspace: Workspace
-) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sources:
+    """What one suite judges: golden cases, and the files of recordings."""
+
+    loaded: LoadedSuite
+    goldens: GoldenSet | None
+    recordings: tuple[Path, ...]
+
+
+def _find_sources(
+    suites: Sequence[LoadedSuite], settings: Settings, world: World
+) -> tuple[_Sources, ...]:
+    """Find and read what is cheap to read; whatever is wrong with it is raised together."""
+    sources: list[_Sources] = []
+    problems: list[Problem] = []
+    for loaded in suites:
+        goldens: GoldenSet | None = None
+        recordings: tuple[Path, ...] = ()
+        try:
+            goldens = read_goldens(loaded, world.workspace, given=settings.eval_set)
+        except InputError as error:
+            problems += error.problems
+        try:
+            recordings = _find_recordings(loaded, settings, world.workspace)
+        except InputError as error:
+            problems += error.problems
+        sources.append(_Sources(loaded=loaded, goldens=goldens, recordings=recordings))
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+    return tuple(sources)
+
+
+def _find_recordings(
+    loaded: LoadedSuite, settings: Settings, workspace: Workspace
+) -> tuple[Path, ...]:
     """The recordings of the command line (any files), else the config's."""
-    locator = Locator(workspace.root / suite.file, workspace)
+    suite, place = loaded.suite, loaded.suite.place_of("traces")
     if settings.traces:
         place = COMMAND_LINE
         found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
     else:
-        place = suite.place_of("traces")
-        found = {pattern: locator.matches(pattern, place) for pattern in suite.traces}
+        found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
     if not found:
         raise _unusable(
             suite.place, "there are no recordings to judge", "add `traces:`, or give --traces"
@@ -164,8 +145,7 @@ def _recordings(
     for pattern, paths in found.items():
         if not paths:
             raise _unusable(place, f"no recording matches {pattern}", "check the path or the glob")
-    unique = dict.fromkeys(path for paths in found.values() for path in paths)
-    return tuple(unique), tuple(locator.notices)
+    return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
 
 
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
@@ -173,7 +153,7 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
     problems: dict[Problem, None] = {}
     uncovered = 0
     for source in sources:
-        suite = source.suite
+        suite = source.loaded.suite
         trees, broken = _read(source, settings, world)
         traces = traces_of(
             trees,
@@ -182,7 +162,7 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
         )
         choice = choose(traces, source.goldens)
         uncovered += len(choice.uncovered)
-        problems.update(dict.fromkeys((*source.notices, *broken)))
+        problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
         problems.update(dict.fromkeys(map(_uncovered, choice.uncovered)))
         checks = tuple(
             Check(config=suite.file, evaluator=evaluator, case=case)
@@ -199,7 +179,7 @@ def _read(
     """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
     trees: list[SpanTree] = []
     broken: list[Problem] = []
-    trace_format = settings.trace_format or source.suite.trace_format or AUTO
+    trace_format = settings.trace_format or source.loaded.suite.trace_format or AUTO
     for path in source.recordings:
         if world.interruption.asked():
             break

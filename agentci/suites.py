@@ -1,11 +1,10 @@
 """Reads configs from disk into suites, and keeps the paths they name inside the workspace."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentci.config.document import MAX_CONFIG_BYTES, read_document
-from agentci.config.suite import Overrides, Suite, read_suite
+from agentci.config.suite import Overrides, Suite, read_suite, suite_of_metrics
 from agentci.discovery import find_configs, matches
 from agentci.errors import InputError
 from agentci.model.place import Place
@@ -15,27 +14,37 @@ from agentci.settings import Settings
 from agentci.workspace import Workspace, read_file, workspace_of
 
 
-def overrides_of(settings: Settings) -> Overrides:
-    """The options that replace what configs say of their evaluators."""
-    return Overrides(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSuite:
+    """A suite, and what finds the files that its config names."""
+
+    suite: Suite
+    locator: "Locator"
+
+    @property
+    def notices(self) -> tuple[Problem, ...]:
+        """What the user should know about the config, by what was looked for so far."""
+        return (*self.suite.notices, *self.locator.notices)
+
+
+def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, ...]:
+    """Read all configs that ``settings`` name; none is read where they name metrics alone.
+
+    Raises:
+        InputError: with every problem of every config.
+    """
+    overrides = Overrides(
         metrics=settings.metrics,
         threshold=settings.threshold,
         trajectory_match_type=settings.trajectory_match_type,
         only=settings.only,
     )
-
-
-def load_suites(
-    configs: Sequence[str], overrides: Overrides, workspace: Workspace
-) -> tuple[Suite, ...]:
-    """Read all configs.
-
-    Raises:
-        InputError: with every problem of every config.
-    """
-    suites: list[Suite] = []
+    if settings.metrics and not settings.configs:
+        locator = Locator(workspace.cwd, workspace)
+        return (LoadedSuite(suite=suite_of_metrics(overrides), locator=locator),)
+    suites: list[LoadedSuite] = []
     problems: list[Problem] = []
-    for path in find_configs(configs, workspace):
+    for path in find_configs(settings.configs, workspace):
         try:
             suites.append(load_suite(path, overrides, workspace))
         except InputError as error:
@@ -45,7 +54,7 @@ def load_suites(
     return tuple(suites)
 
 
-def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Suite:
+def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> LoadedSuite:
     """Read one config.
 
     Raises:
@@ -53,19 +62,19 @@ def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Suite:
     """
     name = workspace.name_of(path)
     document = read_document(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
-    locator = Locator(path, workspace)
+    locator = Locator(path.parent, workspace)
     suite = read_suite(document, overrides=overrides, locate=locator.locate, supports=supports)
-    return replace(suite, notices=(*suite.notices, *locator.notices))
+    return LoadedSuite(suite=suite, locator=locator)
 
 
 class Locator:
     """Finds what one config names; remembers what the user should know about it."""
 
-    def __init__(self, config: Path, workspace: Workspace) -> None:
-        self._folder = config.parent
+    def __init__(self, folder: Path, workspace: Workspace) -> None:
+        self._folder = folder
         self._workspace = workspace
         # A config from elsewhere was named on the command line: its own repository is trusted.
-        self._home = workspace if workspace.holds(config) else workspace_of(config.parent)
+        self._home = workspace if workspace.holds(folder) else workspace_of(folder)
         self.notices: list[Problem] = []
 
     def locate(self, named: str, place: Place) -> Path:

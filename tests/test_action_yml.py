@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from agentci.cli import main
+from agentci.options import OPTIONS, Option
 from agentci.reporters.outputs import outputs_without_report
-from agentci.settings import OPTIONS, Option
 from tests.support import ROOT
 
 ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())

@@ -3,7 +3,8 @@
 import pytest
 
 from agentci.errors import InputError
-from agentci.settings import OPTIONS, settings_of
+from agentci.options import OPTIONS
+from agentci.settings import settings_of
 
 
 def test_without_options_the_config_decides() -> None:

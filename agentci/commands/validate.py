@@ -25,9 +25,9 @@ def validate(configs: Sequence[str], output_format: str, world: World) -> int:
         problems = []
     for path in paths:
         try:
-            suite = load_suite(path, Overrides(), world.workspace)
-            problems += suite.notices
-            problems += read_goldens(suite, world.workspace)[1]
+            loaded = load_suite(path, Overrides(), world.workspace)
+            read_goldens(loaded, world.workspace)
+            problems += loaded.notices
         except InputError as error:
             problems += error.problems
     form = cast('Literal["text", "json", "github"]', output_format)

@@ -29,7 +29,7 @@ def assemble_builtin(
             place=place,
         ),
         metric=metric,
-        options={} if match_type is None else {"trajectory_match_type": match_type},
+        options={} if match_type is None else {"match_type": match_type},
         turn_mismatch_fails=turn_mismatch_fails,
     )
 

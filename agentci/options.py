@@ -1,0 +1,109 @@
+"""The options of a run: one table, from which flags, inputs and documents are made."""
+
+from dataclasses import dataclass
+
+MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of ``agentci run``: ``--NAME`` on the command line, input ``NAME`` of the action.
+
+    Attributes:
+        metavar: what its value is; None makes it a switch.
+        choices: the only values there are; compared without regard to case.
+        default: the value as a user would write it; "" leaves the choice to the config.
+        repeats: may be given several times; as an input one value a line.
+        cli_only: makes no sense as an input of the action.
+    """
+
+    name: str
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    repeats: bool = False
+    cli_only: bool = False
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        name="traces",
+        metavar="GLOB",
+        repeats=True,
+        help="Recordings to judge, from the working directory; replaces `traces` of configs.",
+    ),
+    Option(
+        name="metric",
+        metavar="NAME",
+        repeats=True,
+        help="Built-in metric to judge by, without a config or added to it.",
+    ),
+    Option(
+        name="group-by",
+        choices=("auto", "trace", "conversation"),
+        help="Whether a case is one trace or all traces of a conversation.",
+    ),
+    Option(
+        name="eval-set", metavar="FILE", help="Golden eval set; replaces `eval_set` of configs."
+    ),
+    Option(
+        name="trace-format",
+        metavar="FORMAT",
+        help="Format of the recordings: `auto`, `jaeger-json` or `otlp-json`.",
+    ),
+    Option(
+        name="threshold",
+        metavar="X",
+        help="Score from 0 to 1 that built-in metrics have to reach; replaces theirs.",
+    ),
+    Option(
+        name="trajectory-match-type",
+        choices=MATCH_TYPES,
+        help="How `tool_trajectory_avg_score` compares tool calls; replaces that of configs.",
+    ),
+    Option(
+        name="only",
+        metavar="NAME",
+        repeats=True,
+        help="Evaluator to run; all others are left out.",
+    ),
+    Option(
+        name="output-dir",
+        metavar="DIR",
+        default="agentci-results",
+        help="Folder for `results.json`, `junit.xml` and `summary.md`.",
+    ),
+    Option(
+        name="jobs",
+        metavar="N",
+        help="Checks judged at the same time; by default as many as there are processors.",
+    ),
+    Option(
+        name="fail-on",
+        choices=("never", "error", "failed"),
+        default="failed",
+        help="What shuts the gate: nothing, only checks that could not be judged, or both.",
+    ),
+    Option(
+        name="annotations",
+        choices=("auto", "none"),
+        default="auto",
+        help="Whether findings are shown on their lines in the pull request.",
+    ),
+    Option(
+        name="summary",
+        choices=("auto", "none"),
+        default="auto",
+        help="Whether the summary is shown on the page of the workflow run.",
+    ),
+    Option(
+        name="junit-dialect",
+        choices=("common", "jenkins"),
+        default="common",
+        help="Which consumers `junit.xml` is written for.",
+    ),
+    Option(name="plan", cli_only=True, help="Say what would be judged, and judge nothing."),
+    Option(name="quiet", cli_only=True, help="Print the verdict alone."),
+    Option(name="verbose", cli_only=True, help="Print every check."),
+)
