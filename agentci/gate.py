@@ -224,9 +224,8 @@ def _praise(gates: Sequence[_Gate]) -> str:
     passed = sum(len(gate.of("passed")) for gate in gates)
     if passed < judged:
         return f"{passed:,} of {count(judged, 'check')} passed"
-    if passed == 1:
-        return "the only check passed"
-    return f"all {passed:,} {'' if judged == required else 'judged '}checks passed"
+    noun = "check" if judged == required else "judged check"
+    return f"the only {noun} passed" if passed == 1 else f"all {count(passed, noun)} passed"
 
 
 def _names(results: Sequence[Result]) -> str:

@@ -8,6 +8,7 @@ from agentci.model.case import Case
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
+    findings,
     headline,
     of_status,
     problem_annotation,
@@ -15,7 +16,7 @@ from agentci.reporters.base import (
     warnings,
     worst_first,
 )
-from agentci.text import calls, clip
+from agentci.text import clip
 from agentci.text.commands import Annotation, Level, annotate
 from agentci.text.words import count
 
@@ -69,7 +70,8 @@ def _title(tally: Tally) -> str:
     totals, bar = tally.totals, tally.any.bar
     said = []
     if totals.failed:
-        fell = f"below {bar}" if bar.startswith("at least ") else f"failed: {bar}"
+        below = any(result.reason is None for result in of_status(tally.results, "failed"))
+        fell = f"below {bar}" if below and bar.startswith("at least ") else f"failed: {bar}"
         said.append(f"{totals.failed:,} of {totals.checks:,} {fell}")
     if totals.errored:
         said.append(f"{totals.errored:,} of {totals.checks:,} could not be judged")
@@ -80,11 +82,8 @@ def _cases(results: Sequence[Result]) -> Iterator[str]:
     """The first ones with what was found, then how many there are more."""
     for result in results[:MAX_CASES]:
         yield clip.characters(f"{result.case.id}: {headline(result)}", MAX_LINE)
-        if result.judgement is not None:
-            details = calls.diff(result.judgement.details)
-            misses = (f"- {miss}" for miss in result.judgement.misses)
-            found = clip.listed([*misses, *details], MAX_LINES)
-            yield from (f"  {clip.characters(line, MAX_LINE)}" for line in found)
+        found = clip.listed(findings(result), MAX_LINES)
+        yield from (f"  {clip.characters(line, MAX_LINE)}" for line in found)
     if len(results) > MAX_CASES:
         yield f"... and {count(len(results) - MAX_CASES, 'more case')}"
 

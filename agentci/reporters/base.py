@@ -9,6 +9,7 @@ from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import Decision, Report, Result, Status, Totals
+from agentci.text import calls
 from agentci.text.commands import Annotation
 from agentci.text.words import apart, count, number
 
@@ -81,6 +82,16 @@ def headline(result: Result) -> str:
             return f"{reason}{_score(result)}, wanted {result.bar}"
         case "passed":
             return _score(result)
+
+
+def findings(result: Result) -> tuple[str, ...]:
+    """The details of a judgement, a line each: misses, tool calls, reasoning."""
+    judgement = result.judgement
+    if judgement is None:
+        return ()
+    misses = (f"- {miss}" for miss in judgement.misses)
+    reasoning = (judgement.reasoning or "").splitlines()
+    return (*misses, *calls.diff(judgement.details), *reasoning)
 
 
 def verdict(decision: Decision) -> Verdict:

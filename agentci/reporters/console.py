@@ -7,6 +7,7 @@ from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
     by_reason,
+    findings,
     headline,
     of_status,
     tallies,
@@ -14,7 +15,7 @@ from agentci.reporters.base import (
     warnings,
     worst_first,
 )
-from agentci.text import calls, clip, escape
+from agentci.text import clip, escape
 from agentci.text.words import count, number
 
 MAX_CASES = 10
@@ -68,11 +69,14 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
     yield "Could not be judged", _grouped(of_status(report.results, "errored"))
     yield "Nothing to judge", _grouped(of_status(report.results, "skipped"))
     yield "Warnings", _warnings(report.results)
-    yield "Problems", clip.listed([_line(str(each)) for each in report.problems], MAX_ITEMS)
+    yield (
+        "Problems",
+        clip.listed([_line(f"{each.severity}: {each}") for each in report.problems], MAX_ITEMS),
+    )
 
 
 def _check(result: Result) -> str:
-    return _line(f"{result.status:8}{result.case.id} > {result.evaluator}: {headline(result)}")
+    return _line(f"{result.status}: {result.case.id} > {result.evaluator}: {headline(result)}")
 
 
 def _table(found: Sequence[Tally]) -> Iterator[str]:
@@ -102,10 +106,7 @@ def _worst(failed: Sequence[Result]) -> Iterator[str]:
     for result in worst_first(failed)[:MAX_CASES]:
         yield _line(f"{result.case.id} > {result.evaluator}: {headline(result)}")
         yield f"  {_line(str(result.place))}"
-        if result.judgement is not None:
-            misses = (f"- {miss}" for miss in result.judgement.misses)
-            lines = [*misses, *calls.diff(result.judgement.details)]
-            yield from (f"  {_line(line)}" for line in clip.listed(lines, MAX_LINES))
+        yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
         yield f"... and {len(failed) - MAX_CASES:,} more"
 

@@ -18,8 +18,8 @@ import junit_xml
 from agentci.gate import totals
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
-from agentci.reporters.base import headline
-from agentci.text import calls, clip, escape
+from agentci.reporters.base import findings, headline
+from agentci.text import clip, escape
 from agentci.text.words import number
 
 Dialect: TypeAlias = Literal["common", "jenkins"]
@@ -60,8 +60,10 @@ class JUnit:
             _attribute(config),
             [_test_case(result, classname) for result in results],
             file=_attribute(config) if results else None,
-            stdout=_text(str(each) for each in problems if each.severity != "error"),
-            stderr=_text(str(each) for each in problems if each.severity == "error"),
+            stdout=_text(
+                f"{each.severity}: {each}" for each in problems if each.severity != "error"
+            ),
+            stderr=_text(f"error: {each}" for each in problems if each.severity == "error"),
         )
         element: ET.Element = suite.build_xml_doc()
         for test_case, result in zip(element.iter("testcase"), results, strict=True):
@@ -143,9 +145,9 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     message = _attribute(headline(result)) or result.status
     match result.status:
         case "failed":
-            test_case.add_failure_info(message, _text(_findings(message, result)), "failed")
+            test_case.add_failure_info(message, _text(_text_lines(message, result)), "failed")
         case "errored":
-            test_case.add_error_info(message, _text(_findings(message, result)), "errored")
+            test_case.add_error_info(message, _text(_text_lines(message, result)), "errored")
         case "skipped":
             test_case.add_skipped_info(message)
         case "passed":
@@ -153,16 +155,13 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     return test_case
 
 
-def _findings(message: str, result: Result) -> Iterator[str]:
+def _text_lines(message: str, result: Result) -> Iterator[str]:
     """What consumers show that do not show ``message``: it, where to act, and the details."""
     yield message
     yield f"at {result.place.file}:{result.place.line}"
     if result.reason and "\n" in result.reason:
         yield result.reason
-    if result.judgement is not None:
-        yield from (f"- {miss}" for miss in result.judgement.misses)
-        yield from calls.diff(result.judgement.details)
-        yield result.judgement.reasoning or ""
+    yield from findings(result)
 
 
 def _properties(result: Result) -> ET.Element:

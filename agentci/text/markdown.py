@@ -26,7 +26,7 @@ def code(text: str, limit: int = MAX_CODE) -> str:
     shown = _line(text, limit)
     if shown and not _HARD_IN_CODE.search(shown):
         return f"`{shown}`"
-    return f"<code>{_PUNCTUATION.sub(_numbered, shown)}</code>"
+    return f"<code>{_PUNCTUATION.sub(_numbered, _unlinked(shown))}</code>"
 
 
 def html(text: str, limit: int = MAX_PROSE) -> str:
@@ -53,7 +53,8 @@ def folded(title: str, body: str, *, unfolded: bool) -> str:
     return f"{tag}\n<summary>{title}</summary>\n\n{body.rstrip()}\n\n</details>\n\n"
 
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]|~$]")
+# An underscore inside a word stands for nothing else.
+_SPECIAL = re.compile(r"[\\`*{}\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 _LINK = re.compile(r"(https?|ftp|mailto|xmpp|www)([:.])", re.IGNORECASE)
 _BLOCK_START = re.compile(r"^(\d*)([-+=#.)])")
 _MENTION = re.compile(r"@|#(?=\d)|(?i:\bGH-)(?=\d)")

@@ -29,8 +29,8 @@ def _findings(result: Result) -> Iterator[str]:
     yield f"Recording {recording}, config {code(str(result.place))}\n"
     if result.judgement is None:
         return
-    misses = clip.listed(result.judgement.misses, MAX_MISSES)
-    yield "".join(f"- {prose(miss)}\n" for miss in misses)
+    if misses := clip.listed(result.judgement.misses, MAX_MISSES):
+        yield "".join(f"- {prose(miss)}\n" for miss in misses)
     for turn in calls.unmatched(result.judgement.details)[:MAX_TURNS]:
         yield _calls(turn)
     if result.judgement.reasoning:

@@ -55,12 +55,12 @@ class Summary:
             shown = islice(section.blocks, section.at_most)
             kept = clip.whole(shown, int(self.max_bytes * section.share))
             if kept.text:
-                text += f"{section.title}{kept.text}\n"
+                text += f"{section.title}{kept.text.rstrip()}\n\n"
             if kept.blocks < section.total:
                 left_out.append(count(section.total - kept.blocks, section.noun))
         if left_out:
             text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
-        return text
+        return f"{text.rstrip()}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,9 @@ def _evaluator(tally: Tally, *, several: bool) -> str:
 
 def _icon(tally: Tally) -> str:
     if tally.totals.failed or tally.totals.errored:
-        return "\N{CROSS MARK}" if tally.any.required else "\N{WARNING SIGN}"
+        return (
+            "\N{CROSS MARK}" if tally.any.required else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+        )
     return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
 
 

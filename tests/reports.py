@@ -1,0 +1,162 @@
+"""Results and reports to try gates and reporters on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentci.gate import decide, totals
+from agentci.model.case import Case, Golden
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.policy import Bar, FailOn, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Result, Status
+from agentci.model.trace import Trace, Turn
+
+CONFIG = "evals/eval_config.yaml"
+LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
+
+
+def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
+    """A recorded run with two turns and its golden case."""
+    place = Place(file=f"evals/recordings/{case}.json", line=3)
+    turns = (Turn(id="t1", user_text="Hello"), Turn(id="t2", user_text="Book it"))
+    return Case(
+        id=case,
+        trace=Trace(
+            id=f"trace-of-{case}", key=case, turns=turns, place=place, warnings=tuple(warnings)
+        ),
+        golden=Golden(id=case, turns=turns, place=Place(file="evals/eval_set.json", line=5)),
+    )
+
+
+def make_result(
+    status: Status = "passed",
+    score: float | None = None,
+    *,
+    case: str = "books_a_flight",
+    evaluator: str = "response_quality",
+    warnings: Sequence[str] = (),
+    **others: Any,
+) -> Result:
+    """A result with what ``others`` say of the judgement or of the result itself."""
+    judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
+    passed = {"passed": True, "failed": False}.get(status)
+    bar = others.setdefault("bar", "at least 0.7")
+    judgement = None
+    if passed is not None or score is not None:
+        judgement = Judgement(score=score, passed=passed, bar=bar, **judged)
+    config = others.setdefault("config", CONFIG)
+    return Result(
+        id=f"id of {config}, {case}, {evaluator}",
+        case=make_case(case, warnings=warnings),
+        evaluator=evaluator,
+        status=status,
+        judgement=judgement,
+        **{
+            "type": "code",
+            "threshold": 0.7,
+            "required": True,
+            "place": Place(file=config, line=LINES.get(evaluator, 1)),
+            **others,
+        },
+    )
+
+
+def make_report(
+    results: Sequence[Result],
+    *,
+    bar: Bar | None = None,
+    problems: Sequence[Problem] = (),
+    complete: bool = True,
+    fail_on: FailOn = "failed",
+) -> Report:
+    """A report with the decision of a real gate, one a config."""
+    by_config: dict[str, list[Result]] = {}
+    for result in results:
+        by_config.setdefault(result.config, []).append(result)
+    policy = GatePolicy(overall=bar or Bar())
+    return Report(
+        complete=complete,
+        decision=decide(
+            [(policy, group) for group in by_config.values()],
+            problems=problems,
+            uncovered=0,
+            complete=complete,
+            fail_on=fail_on,
+        ),
+        totals=totals(results),
+        results=tuple(results),
+        problems=tuple(problems),
+    )
+
+
+def mixed_report() -> Report:
+    """Something of everything: the report that golden files are made of."""
+    comparisons = [
+        {
+            "invocation_id": "t1",
+            "expected": [{"name": "greet", "args": {}}],
+            "actual": [{"name": "greet", "args": {}}],
+            "matched": True,
+        },
+        {
+            "invocation_id": "t2",
+            "expected": [
+                {"name": "search_flights", "args": {"from": "BER", "to": "ROM"}},
+                {"name": "hold_seat", "args": {"flight": "AZ 423"}},
+                {"name": "book_flight", "args": {"flight": "AZ 423", "seat": "12A"}},
+            ],
+            "actual": [
+                {"name": "search_flights", "args": {"from": "BER", "to": "FCO"}},
+                {"name": "book_flight", "args": {"flight": "AZ 423", "seat": "12A"}},
+                {"name": "charge_card", "args": {"amount": 120.5}},
+            ],
+            "matched": False,
+        },
+    ]
+    guessed = "a span without a name was taken for a tool call"
+    return make_report(
+        [
+            make_result("passed", 0.9, hits=["says the price"], seconds=1.25),
+            make_result(
+                "failed",
+                0.5,
+                evaluator="tool_trajectory_avg_score",
+                type="builtin",
+                misses=["turn 2: hold_seat was not called"],
+                details={"comparisons": comparisons},
+            ),
+            make_result("failed", 0.6999, case="cancels", reasoning="It never says sorry.\nBad."),
+            make_result(
+                "skipped",
+                case="cancels",
+                evaluator="tool_trajectory_avg_score",
+                type="builtin",
+                reason="no matching eval case",
+                warnings=[guessed],
+            ),
+            make_result("errored", case="refunds", reason="exit code 3\nTraceback | of <its> own"),
+            make_result(
+                "failed",
+                0.95,
+                case="refunds",
+                evaluator="tone",
+                required=False,
+                reason="1 turn of the golden case is missing",
+                warnings=[guessed],
+            ),
+        ],
+        problems=[
+            Problem(
+                message="lies beside no config and was found from the working directory",
+                place=Place(file="traces/old.json"),
+                severity="notice",
+            ),
+            Problem(
+                message="'treshold' is no key of an evaluator",
+                place=Place(file=CONFIG, line=4, column=3),
+                hint="did you mean 'threshold'?",
+                severity="warning",
+            ),
+        ],
+    )

@@ -1,0 +1,79 @@
+"""Text cut to a length, with a note on the rest."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.text import clip
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+CUTS = [
+    pytest.param(clip.characters, len, id="characters"),
+    pytest.param(clip.utf8, _bytes, id="UTF-8"),
+    pytest.param(clip.utf16, _units, id="UTF-16"),
+]
+
+
+@pytest.mark.parametrize(("cut", "length"), CUTS)
+class TestEveryCut:
+    @given(text=st.text(st.characters(codec=None)), limit=st.integers(0, 80))
+    def test_keeps_to_the_limit(
+        self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
+    ) -> None:
+        assert length(cut(text, limit)) <= limit
+
+    @given(text=st.text(st.characters(codec=None)))
+    def test_leaves_alone_what_fits(
+        self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str
+    ) -> None:
+        assert cut(text, length(text)) == text
+
+    @given(text=st.text(min_size=100), limit=st.integers(40, 60))
+    def test_begins_as_the_text_does_and_counts_the_rest(
+        self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
+    ) -> None:
+        kept, _, note = cut(text, limit).rpartition("… (")
+        left = int(note.split()[0].replace(",", ""))
+        assert text.startswith(kept)
+        assert left == length(text) - length(kept)
+
+
+@pytest.mark.parametrize(
+    ("cut", "expected"),
+    [
+        pytest.param(clip.characters, "🙂" * 4 + "… (26 characters more)", id="characters"),
+        pytest.param(clip.utf8, "🙂" + "… (116 bytes more)", id="UTF-8, whole characters"),
+        pytest.param(clip.utf16, "🙂" * 2 + "… (56 characters more)", id="UTF-16, whole ones"),
+    ],
+)
+def test_says_how_much_was_cut(cut: Callable[[str, int], str], expected: str) -> None:
+    assert cut("🙂" * 30, 26) == expected
+
+
+def test_a_list_counts_what_it_leaves_out() -> None:
+    assert clip.listed(["a", "b", "c"], 3) == ("a", "b", "c")
+    assert clip.listed(["a", "b", "c"], 1) == ("a", "… and 2 more")
+
+
+class TestWhole:
+    def test_takes_blocks_until_one_does_not_fit_and_none_after_it(self) -> None:
+        assert clip.whole(["aaa", "éé", "bbbb", "c"], 8) == clip.Kept(text="aaaéé", blocks=2)
+
+    def test_takes_all_that_fit_to_the_byte(self) -> None:
+        assert clip.whole(["aaa", "éé"], 7) == clip.Kept(text="aaaéé", blocks=2)
+        assert clip.whole(["aaa", "éé"], 6) == clip.Kept(text="aaa", blocks=1)
+
+    def test_makes_no_more_blocks_than_it_needs(self) -> None:
+        made = iter(["x" * 10] * 100)
+        assert clip.whole(made, 25).blocks == 2
+        assert len(list(made)) == 97
