@@ -16,6 +16,7 @@ from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET
 from agentci.executors.registry import EXECUTORS
 from agentci.metrics.registry import METRICS
 from agentci.reporters.registry import REPORTERS
+from agentci.reporters.schema import results_schema
 from agentci.runtimes.registry import RUNTIMES
 from scripts.docs import generated
 from tests.support import ROOT, run_agentci
@@ -120,6 +121,20 @@ class TestEveryDocument:
             config = yaml.safe_load(snippet)
             if isinstance(config, dict) and "evaluators" in config:
                 assert [error.message for error in validator.iter_errors(config)] == []
+
+
+def test_the_results_in_the_documents_are_of_the_schema() -> None:
+    (snippet,) = _snippets(ROOT / "docs/reports.md", "json")
+    jsonschema.validate(json.loads(snippet), results_schema())
+
+
+def test_the_picture_of_the_layers_names_every_part() -> None:
+    picture = (ROOT / "CONTRIBUTING.md").read_text().partition("From the ground up")[2]
+    parts = {path.stem for path in (ROOT / "agentci").iterdir() if not path.stem.startswith("_")}
+    assert (
+        parts - {"py", "version"} - set(re.findall(r"\w+", picture.partition("`tests/")[0]))
+        == set()
+    )
 
 
 def test_the_workflow_of_the_readme_is_short() -> None:
