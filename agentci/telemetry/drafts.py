@@ -85,13 +85,14 @@ def _asked(anchor: View, found: Sequence[Call]) -> str:
         asked = message.user_turn(anchor.input) or anchor.input
     else:
         asked = message.user_turn(next(filter(is_captured, (call.input for call in found)), ()))
-    return message.text(asked) or ""
+    overlooked = map(message.overlooked_question, (anchor.input, *(call.input for call in found)))
+    return message.text(asked) or next(filter(None, overlooked), "")
 
 
 def _answer(anchor: View, found: Sequence[Call]) -> Answer | None:
     """What the anchor itself says, else the model call that spoke last."""
     if is_captured(anchor.output):
-        text = message.text(anchor.output)
+        text = message.text(anchor.output) or message.overlooked_text(anchor.output)
         return Answer(text=text, call=_speaker(anchor, text, found)) if text else None
     return next(_answers(anchor, found), None)
 

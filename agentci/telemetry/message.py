@@ -117,6 +117,11 @@ def user_turn(messages: Messages) -> Messages:
     return _last_run(messages, _says(USER)) or _last_run(messages, _says(LANGCHAIN_USER))
 
 
+def overlooked_question(messages: Messages) -> str | None:
+    """What was asked last, where agentevals 0.11.0 would not see it."""
+    return overlooked_text(_last_run(messages, _says_overlooked))
+
+
 def tool_round(messages: Messages) -> Messages:
     """The tool responses at the very end, which the model is to go on from."""
     return tuple(takewhile(lambda message: message.is_tool_response, reversed(messages)))
@@ -124,6 +129,10 @@ def tool_round(messages: Messages) -> Messages:
 
 def _says(role: str) -> Callable[[Message], bool]:
     return lambda message: message.role == role and message.content.text is not None
+
+
+def _says_overlooked(message: Message) -> bool:
+    return message.role in (USER, LANGCHAIN_USER) and message.overlooked.text is not None
 
 
 def _last_run(messages: Messages, wanted: Callable[[Message], bool]) -> Messages:

@@ -219,6 +219,7 @@ class TestValues:
             pytest.param({"intValue": "x"}, 0, id="int that is none"),
             pytest.param({"doubleValue": "7.5"}, 7.5, id="double as text"),
             pytest.param({"doubleValue": "x"}, None, id="double that is none"),
+            pytest.param({"doubleValue": True}, None, id="double that is a bool"),
             pytest.param({"bytesValue": "AAE="}, "AAE=", id="bytes"),
             pytest.param({"stringValue": None, "intValue": 7}, 7, id="null is absent"),
             pytest.param({"stringValue": "x", "intValue": 7}, "x", id="string first"),

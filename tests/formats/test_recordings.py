@@ -153,6 +153,10 @@ class TestDocuments:
         assert problem.place is not None
         assert problem.place.line >= line
 
+    def test_whose_names_are_nested_too_deeply(self) -> None:
+        text = '{"resource_spans": ' + "[" * 930 + "]" * 930 + "}"
+        assert problem_of(text).message == "line 1 is nested too deeply"
+
     @pytest.mark.parametrize(
         ("text", "forced"),
         [

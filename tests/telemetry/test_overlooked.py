@@ -121,6 +121,44 @@ def test_a_choice_whose_message_is_text_beside_content() -> None:
     assert turn(span("c", CHAT, events=(choice,))).final_text == "first"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"content": [{"type": "output_text", "text": "hello"}]}, id="responses api"),
+        pytest.param({"content": [{"type": "input_text", "text": "hello"}]}, id="its input"),
+        pytest.param({"parts": [{"type": "text", "text": "hello"}]}, id="text in text"),
+        pytest.param({"parts": [{"text": "hello"}]}, id="part without a type"),
+    ],
+)
+def test_parts_whose_words_stand_in_text(said: Any) -> None:
+    messages = [{"role": "user", **said}], [{"role": "assistant", **said}]
+    assert texts(chat("c", *messages)) == ("hello", "hello")
+    assert texts(agent("a"), chat("c", *messages, under="a")) == ("hello", "hello")
+
+
+def test_parts_whose_words_stand_in_text_give_way_to_content() -> None:
+    parts = [{"text": "overlooked"}, {"type": "text", "content": "seen"}]
+    said = {"role": "user", "parts": parts}
+    assert texts(chat("c", [said], [said])) == ("seen", "seen")
+
+
+def test_reasoning_is_no_answer_either() -> None:
+    said = {"role": "assistant", "parts": [{"type": "reasoning", "text": "hm"}]}
+    assert turn(chat("c", said=[said])).final_text is None
+
+
+def test_tool_calls_given_as_text() -> None:
+    said = {"role": "assistant", "tool_calls": json.dumps(OPENAI["tool_calls"])}
+    assert turn(chat("c", said=[said])).tool_calls[0].args == {"a": 1}
+
+
+@pytest.mark.parametrize("rubbish", ["{", 7, None, [7], [{"function": 7}], [{"name": ""}]])
+def test_tool_calls_that_are_none(rubbish: Any) -> None:
+    said = {**assistant("hello"), "tool_calls": rubbish}
+    found = turn(chat("c", said=[said]))
+    assert (found.final_text, found.tool_calls) == ("hello", ())
+
+
 def test_a_source_with_content_comes_before_one_without() -> None:
     choice = event("gen_ai.choice", {"content": "hello"})
     found = turn(span("c", {**CHAT, OUT: [OPENAI]}, events=(choice,)))

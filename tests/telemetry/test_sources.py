@@ -47,6 +47,7 @@ class TestMessages:
                 [{"role": "user", "content": {"parts": [{"text": "hi"}]}}], id="google content"
             ),
             pytest.param(["?", 1, None, user("hi")], id="rubbish beside it"),
+            pytest.param([{"content": ["hi", 7, {}, {"other": 1}]}], id="rubbish in the content"),
         ],
     )
     def test_in_all_shapes(self, recorded: Any) -> None:
@@ -55,6 +56,10 @@ class TestMessages:
     def test_content_that_is_an_object_is_read_as_its_json(self) -> None:
         recorded = [{"role": "user", "content": {"b": 1, "a": "é"}}]
         assert turn(span("c", {**CHAT, IN: recorded})).user_text == '{"a": "é", "b": 1}'
+
+    def test_text_without_content_is_none(self) -> None:
+        parts = [{"type": "text"}, {"type": "text", "content": "yes"}]
+        assert turn(chat("c", said=[{"role": "assistant", "parts": parts}])).final_text == "yes"
 
     def test_reasoning_is_no_text(self) -> None:
         parts = [{"type": "reasoning", "content": "hm"}, {"type": "text", "content": "yes"}]

@@ -220,6 +220,14 @@ class TestFromBoth:
             f"tool f {filled} joined from message parts by name (call ids differ)",
         )
 
+    def test_joining_by_name_that_fills_nothing_is_not_worth_a_word(self) -> None:
+        found = trace(
+            agent("a"),
+            asking(calls("f", {"a": 1}, "x")),
+            tool("t", "f", call="other", args={"a": 1}, result=1, under="a"),
+        )
+        assert found.warnings == ()
+
     def test_a_call_without_a_span_follows_the_call_that_was_asked_for_before_it(self) -> None:
         found = trace(
             agent("a"),
