@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, Field, create_model
 
 from agentci.config.models import EvalConfig
 from agentci.dialects.fields import Strict
@@ -41,8 +41,9 @@ def defaults_model(types: Types = EVALUATOR_TYPES) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for each in types.values():
         for name, field in each.entry.model_fields.items():
+            optional = Field(default=None, description=field.description)
             if name not in OWN_FIELDS:
-                fields.setdefault(name, (field.rebuild_annotation(), field))
+                fields.setdefault(name, (field.rebuild_annotation(), optional))
     return create_model("Defaults", __base__=Strict, **fields)
 
 

@@ -12,23 +12,6 @@ MAX_SECONDS: Final = 86_400
 MATCH_TYPES: Final = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
-class Strict(BaseModel):
-    """A mapping with known keys and no others."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Entry(Strict):
-    """What the entries of all evaluators share."""
-
-    name: "Text" = Field(description="Name of the evaluator in reports; unique in its config.")
-    type: str
-    required: bool = Field(
-        default=True,
-        description="Whether it can shut the gate; with `false` it is advisory and only warns.",
-    )
-
-
 def _integral(value: object) -> object:
     """Take 30.0 for 30, as agentevals and JSON Schema do."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -77,3 +60,20 @@ MatchType: TypeAlias = Annotated[
     ),
 ]
 OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
+
+
+class Strict(BaseModel):
+    """A mapping with known keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Entry(Strict):
+    """What the entries of all evaluators share."""
+
+    name: Text = Field(description="Name of the evaluator in reports; unique in its config.")
+    type: str
+    required: bool = Field(
+        default=True,
+        description="Whether it can shut the gate; with `false` it is advisory and only warns.",
+    )

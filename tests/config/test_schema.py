@@ -1,0 +1,151 @@
+"""The JSON Schema and the models that it is made from say the same."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from agentci.config.complaints import complaints
+from agentci.config.document import Document, read_document
+from agentci.config.readings import rejections
+from agentci.config.schema import json_schema
+from agentci.config.violations import violations
+from agentci.dialects.registry import EVALUATOR_TYPES
+from agentci.executors.registry import EXECUTORS
+from agentci.metrics.tool_trajectory import MATCH_TYPES
+from agentci.model.json import Json
+
+COMMITTED = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.json"
+
+
+class TestForEditors:
+    def test_the_committed_schema_is_fresh(self) -> None:
+        generated = json.dumps(json_schema(), indent=2, ensure_ascii=False)
+        assert f"{generated}\n" == COMMITTED.read_text(encoding="utf-8"), "run `make schemas`"
+
+    def test_it_is_a_schema(self) -> None:
+        Draft202012Validator.check_schema(json_schema())
+
+    def test_it_points_to_nothing_outside_of_itself(self) -> None:
+        references = [part["$ref"] for part in _parts(json_schema()) if "$ref" in part]
+        assert references
+        assert [each for each in references if not each.startswith("#/$defs/")] == []
+
+    def test_every_field_is_described(self) -> None:
+        schema = json_schema()
+        fields = {
+            f"{name}.{key}": field
+            for name, part in {"top": schema, **schema["$defs"]}.items()
+            for key, field in part["properties"].items()
+        }
+        assert [key for key, field in fields.items() if not _description(field, schema)] == []
+
+    def test_names_of_metrics_are_offered(self) -> None:
+        names = json_schema()["$defs"]["BuiltinEntry"]["properties"]["name"]["examples"]
+        assert "tool_trajectory_avg_score" in names
+
+    def test_executors_are_those_that_there_are(self) -> None:
+        field = json_schema()["$defs"]["CodeEntry"]["properties"]["executor"]
+        assert [field["const"]] == list(EXECUTORS)
+
+    def test_match_types_are_those_of_the_metric(self) -> None:
+        field = json_schema()["properties"]["trajectory_match_type"]
+        assert field["anyOf"][0]["enum"] == list(MATCH_TYPES)
+
+
+# Values that some field takes and others refuse.
+VALUES: st.SearchStrategy[Json] = st.sampled_from(
+    [
+        *(None, True, False, 0, 1, -1, 2, 30, 86_400, 86_401, 10**30, 0.0, 0.5, 1.0, 1.5, 30.0),
+        *(
+            "",
+            "a",
+            "0.7",
+            "true",
+            "EXACT",
+            "in_order",
+            "Any_Order",
+            "EXACT\n",
+            "exact ",
+            "\u0131N_ORDER",
+        ),
+        *("local", "docker", "fail", "allow", "warn", "auto", "trace", "otlp-json", "code"),
+        *([], ["a"], ["a", 1], [""], [{}], {}, {"a": 1}, {"min_score": 0.5}, {"b": {"a": 1}}),
+    ]
+)
+NAMES = st.sampled_from(["ev", "response_match_score", "tool_trajectory_avg_score", "", 5, None])
+FIELDS = sorted(
+    {
+        *(key for each in EVALUATOR_TYPES.values() for key in each.entry.model_fields),
+        *("trajectoryMatchType", "judgeModel", "zap"),
+    }
+)
+TYPES = st.sampled_from(["code", "builtin"]) | VALUES
+ENTRIES = st.builds(
+    lambda known, others: {**known, **others},
+    st.fixed_dictionaries({"name": NAMES, "type": TYPES}, optional={"path": VALUES}),
+    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=2),
+)
+BARS = st.dictionaries(
+    st.sampled_from(["min_pass_rate", "min_score", "on_error", "on_skip", "on_turn_mismatch", "z"]),
+    VALUES,
+    max_size=3,
+)
+TOP: dict[str, st.SearchStrategy[Any]] = {
+    **{key: VALUES for key in json_schema()["properties"] if key != "evaluators"},
+    "defaults": st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=2) | VALUES,
+    "gate": st.builds(
+        lambda bar, bars: {**bar, **bars},
+        BARS,
+        st.fixed_dictionaries(
+            {}, optional={"evaluators": st.dictionaries(st.just("ev"), BARS | VALUES)}
+        ),
+    )
+    | VALUES,
+    "x-mine": VALUES,
+    "zap": VALUES,
+}
+CONFIGS = st.builds(
+    lambda entries, others: {**entries, **dict(others)},
+    st.fixed_dictionaries({"evaluators": st.lists(ENTRIES | VALUES, max_size=2) | VALUES}),
+    st.lists(st.sampled_from(sorted(TOP)).flatmap(lambda key: st.tuples(st.just(key), TOP[key]))),
+)
+
+
+@given(CONFIGS)
+def test_schema_and_models_accept_the_same_configs(data: dict[str, Json]) -> None:
+    document = _document(data)
+    rejected = rejections(document, EVALUATOR_TYPES)
+    breaches = violations(document, EVALUATOR_TYPES)
+    beyond = any(each.is_beyond_schema for each in rejected)
+    assert bool(rejected) == (bool(breaches) or beyond)
+
+
+@given(CONFIGS)
+def test_every_complaint_has_a_place_and_speaks_plainly(data: dict[str, Json]) -> None:
+    for problem in complaints(_document(data)):
+        assert problem.place is not None
+        assert not any(word in problem.message for word in ("schema", "Input", "pydantic", "$"))
+
+
+def _document(data: dict[str, Json]) -> Document:
+    return read_document(json.dumps(data, ensure_ascii=False).encode(), file="c.yaml")
+
+
+def _parts(schema: object) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for value in schema.values():
+            yield from _parts(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _parts(value)
+
+
+def _description(field: dict[str, Any], schema: dict[str, Any]) -> str:
+    referred = schema["$defs"].get(field.get("$ref", "").rpartition("/")[2], {})
+    return str(field.get("description") or referred.get("description") or "")

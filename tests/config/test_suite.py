@@ -1,0 +1,396 @@
+"""From a config and the command line to evaluators and a gate."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agentci.config.document import read_document
+from agentci.config.kind import kind_of
+from agentci.config.suite import COMMAND_LINE, Overrides, Suite, read_suite, suite_of_metrics
+from agentci.dialects.agentevals.builtin import BuiltinEvaluator
+from agentci.dialects.agentevals.code import CodeEvaluator
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.policy import Bar
+from agentci.model.problem import Problem
+from tests.support import ROOT
+
+TRAJECTORY = "tool_trajectory_avg_score"
+RESPONSE = "response_match_score"
+
+FAILS = "{on_turn_mismatch: fail}"
+
+TWO_METRICS = f"""\
+evaluators:
+  - {{name: {TRAJECTORY}, type: builtin, threshold: 0.9}}
+  - {{name: {RESPONSE}, type: builtin}}
+  - {{name: ev, type: code, path: ev.py, threshold: 0.4}}
+"""
+
+
+def _located(named: str, place: Place) -> Path:
+    """Where every program is; those called ``gone`` are not there."""
+    if "gone" in named:
+        raise InputError([Problem(message=f"{named} does not exist", place=place)])
+    return Path("/work") / named
+
+
+def _suite(text: str, overrides: Overrides | None = None) -> Suite:
+    document = read_document(text.encode(), file="c.yaml")
+    return read_suite(document, overrides=overrides or Overrides(), locate=_located)
+
+
+def _problems(text: str, overrides: Overrides | None = None) -> list[str]:
+    with pytest.raises(InputError) as refusal:
+        _suite(text, overrides)
+    return [str(problem) for problem in refusal.value.problems]
+
+
+def _thresholds(suite: Suite) -> dict[str, float | None]:
+    return {each.identity.name: each.identity.threshold for each in suite.evaluators}
+
+
+def _match_types(suite: Suite) -> list[object]:
+    return [
+        each.options.get("match_type")
+        for each in suite.evaluators
+        if isinstance(each, BuiltinEvaluator)
+    ]
+
+
+def _builtin(suite: Suite) -> BuiltinEvaluator:
+    (evaluator,) = suite.evaluators
+    assert isinstance(evaluator, BuiltinEvaluator)
+    return evaluator
+
+
+def _code(suite: Suite) -> CodeEvaluator:
+    (evaluator,) = suite.evaluators
+    assert isinstance(evaluator, CodeEvaluator)
+    return evaluator
+
+
+class TestPrograms:
+    def test_have_the_defaults_of_agentevals(self) -> None:
+        evaluator = _code(_suite("evaluators: [{name: ev, type: code, path: ./ev.py}]"))
+        assert evaluator.path == "/work/ev.py"
+        assert (evaluator.timeout_seconds, evaluator.config) == (30, {})
+        assert evaluator.executor == "local"
+        assert evaluator.identity.bar == "at least 0.5"
+        assert evaluator.identity.required
+
+    def test_have_what_their_entry_says(self) -> None:
+        evaluator = _code(
+            _suite(
+                "evaluators:\n"
+                "  - name: ev\n"
+                "    type: code\n"
+                "    path: ev.py\n"
+                "    threshold: 0.70\n"
+                "    timeout: 5\n"
+                "    required: false\n"
+                "    config: {min_length: 20}\n"
+            )
+        )
+        assert (evaluator.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
+        assert (evaluator.identity.bar, evaluator.identity.threshold) == ("at least 0.7", 0.7)
+        assert not evaluator.identity.required
+        assert evaluator.identity.place == Place(file="c.yaml", line=2, column=5)
+
+    def test_that_are_missing_are_told_beside_all_other_problems(self) -> None:
+        assert _problems(
+            "evaluators:\n"
+            "  - {name: a, type: code, path: gone.py}\n"
+            "  - {name: b, type: code, path: b.py, timeout: 0}\n"
+            "  - {name: c, type: code, path: gone.js}\n"
+        ) == [
+            "c.yaml:2:33: gone.py does not exist",
+            "c.yaml:3:48: timeout must be a whole number from 1 to 86400, not 0",
+            "c.yaml:4:33: gone.js does not exist",
+        ]
+
+    def test_that_nothing_can_run_are_told_at_their_path(self) -> None:
+        document = read_document(b"evaluators: [{name: e, type: code, path: e.rb}]", file="c.yaml")
+        with pytest.raises(InputError) as refusal:
+            read_suite(
+                document,
+                overrides=Overrides(),
+                locate=_located,
+                supports=lambda path: f"nothing runs {path.suffix}",
+            )
+        assert str(refusal.value) == "c.yaml:1:42: nothing runs .rb"
+
+    def test_that_can_be_run_are_kept(self) -> None:
+        document = read_document(b"evaluators: [{name: e, type: code, path: e.py}]", file="c.yaml")
+        suite = read_suite(
+            document, overrides=Overrides(), locate=_located, supports=lambda _: None
+        )
+        assert _code(suite).path == "/work/e.py"
+
+
+class TestBuiltins:
+    def test_have_the_defaults_of_agentevals(self) -> None:
+        evaluator = _builtin(_suite(f"evaluators: [{{name: {TRAJECTORY}, type: builtin}}]"))
+        assert evaluator.metric == TRAJECTORY
+        assert evaluator.options == {}
+        assert evaluator.identity.threshold == 0.5
+        assert evaluator.turn_mismatch_fails
+
+    @pytest.mark.parametrize(
+        ("entry", "top", "threshold"),
+        [
+            pytest.param(", threshold: 0.9", "threshold: 0.2", 0.9, id="its own before all"),
+            pytest.param(
+                "", "threshold: 0.2\ndefaults: {threshold: 0.3}", 0.3, id="defaults before the top"
+            ),
+            pytest.param("", "threshold: 0.2", 0.2, id="the top, as agentevals 0.7.3"),
+            pytest.param(", threshold: null", "threshold: 0.2", 0.2, id="null is no value"),
+            pytest.param("", "defaults: {threshold: null}", 0.5, id="agentevals' default last"),
+        ],
+    )
+    def test_the_more_special_threshold_counts(
+        self, entry: str, top: str, threshold: float
+    ) -> None:
+        text = f"evaluators: [{{name: {TRAJECTORY}, type: builtin{entry}}}]\n{top}\n"
+        assert _builtin(_suite(text)).identity.threshold == threshold
+
+    def test_match_types_are_read_in_any_case_and_both_spellings(self) -> None:
+        text = (
+            f"evaluators: [{{name: {TRAJECTORY}, type: builtin, trajectoryMatchType: any_order}}]"
+        )
+        assert _match_types(_suite(text)) == ["ANY_ORDER"]
+
+    @pytest.mark.parametrize(
+        ("entry", "gate", "fails"),
+        [
+            pytest.param("", "{}", True, id="fail is the default"),
+            pytest.param("", "{on_turn_mismatch: allow}", False, id="of the gate"),
+            pytest.param(
+                "",
+                f"{{on_turn_mismatch: allow, evaluators: {{{TRAJECTORY}: {FAILS}}}}}",
+                True,
+                id="of its own bar before the gate",
+            ),
+            pytest.param(
+                "",
+                f"{{on_turn_mismatch: allow, evaluators: {{{TRAJECTORY}: {{min_score: 1}}}}}}",
+                False,
+                id="its own bar takes it from the gate",
+            ),
+            pytest.param(", on_turn_mismatch: allow", "{}", False, id="of its entry before all"),
+        ],
+    )
+    def test_turns_without_a_partner(self, entry: str, gate: str, fails: bool) -> None:
+        text = f"evaluators: [{{name: {TRAJECTORY}, type: builtin{entry}}}]\ngate: {gate}\n"
+        assert _builtin(_suite(text)).turn_mismatch_fails is fails
+
+
+class TestDefaults:
+    def test_go_to_the_evaluators_that_know_the_field(self) -> None:
+        suite = _suite(f"{TWO_METRICS}defaults: {{timeout: 5, required: false, config: {{a: 1}}}}")
+        assert [each.identity.required for each in suite.evaluators] == [False, False, False]
+        program = suite.evaluators[2]
+        assert isinstance(program, CodeEvaluator)
+        assert (program.timeout_seconds, program.config) == (5, {"a": 1})
+
+    def test_thresholds_of_the_top_are_for_builtins_alone(self) -> None:
+        text = "threshold: 0.9\nevaluators: [{name: ev, type: code, path: ev.py}]"
+        assert _code(_suite(text)).identity.threshold == 0.5
+
+
+class TestOptions:
+    def test_override_all_builtins_and_no_programs(self) -> None:
+        suite = _suite(TWO_METRICS, Overrides(threshold=0, trajectory_match_type="IN_ORDER"))
+        assert _thresholds(suite) == {TRAJECTORY: 0, RESPONSE: 0, "ev": 0.4}
+        assert _match_types(suite) == ["IN_ORDER", "IN_ORDER"]
+
+    def test_with_metrics_they_are_for_those_alone(self) -> None:
+        suite = _suite(TWO_METRICS, Overrides(metrics=(RESPONSE,), threshold=0.1))
+        assert _thresholds(suite) == {TRAJECTORY: 0.9, RESPONSE: 0.1, "ev": 0.4}
+
+    def test_a_metric_replaces_the_entry_of_its_name_where_it_stands(self) -> None:
+        suite = _suite(TWO_METRICS, Overrides(metrics=(TRAJECTORY,)))
+        assert list(_thresholds(suite)) == [TRAJECTORY, RESPONSE, "ev"]
+        assert _thresholds(suite)[TRAJECTORY] == 0.5
+        assert suite.evaluators[0].identity.place == COMMAND_LINE
+
+    def test_a_metric_replaces_also_a_program(self) -> None:
+        text = f"evaluators: [{{name: {RESPONSE}, type: code, path: ev.py}}]"
+        suite = _suite(text, Overrides(metrics=(RESPONSE,)))
+        assert [each.identity.type for each in suite.evaluators] == ["builtin"]
+
+    def test_other_metrics_are_added_at_the_end(self) -> None:
+        text = "evaluators: [{name: ev, type: code, path: ev.py}]\nthreshold: 0.7"
+        assert _thresholds(_suite(text, Overrides(metrics=(RESPONSE,)))) == {
+            "ev": 0.5,
+            RESPONSE: 0.7,
+        }
+
+    def test_of_selected_evaluators_the_others_are_left_out(self) -> None:
+        text = f"{TWO_METRICS}gate: {{evaluators: {{ev: {{}}, {RESPONSE}: {{}}}}}}"
+        suite = _suite(text, Overrides(only=("ev",)))
+        assert list(_thresholds(suite)) == ["ev"]
+        assert list(suite.gate.evaluators) == ["ev"]
+
+    def test_programs_that_are_left_out_need_not_be_there(self) -> None:
+        text = TWO_METRICS.replace("ev.py", "gone.py")
+        assert list(_thresholds(_suite(text, Overrides(only=(RESPONSE,))))) == [RESPONSE]
+
+    @pytest.mark.parametrize(
+        ("overrides", "problems"),
+        [
+            pytest.param(
+                Overrides(only=("evv", TRAJECTORY)),
+                [
+                    (
+                        "c.yaml:1: there is no evaluator 'evv' to run alone (--only)"
+                        " (did you mean 'ev'?)"
+                    )
+                ],
+                id="a name that nobody has",
+            ),
+            pytest.param(
+                Overrides(metrics=("response_match",)),
+                [
+                    (
+                        "there is no built-in metric 'response_match'"
+                        " (did you mean 'response_match_score'?)"
+                    )
+                ],
+                id="a metric that is not there",
+            ),
+            pytest.param(
+                Overrides(metrics=(RESPONSE, RESPONSE)),
+                ["--metric response_match_score is given twice (give it once)"],
+                id="a metric twice",
+            ),
+        ],
+    )
+    def test_names_are_checked(self, overrides: Overrides, problems: Sequence[str]) -> None:
+        assert _problems(TWO_METRICS, overrides) == problems
+
+
+class TestGate:
+    def test_is_open_to_nothing_less_than_all_by_default(self) -> None:
+        assert _suite(TWO_METRICS).gate.overall == Bar()
+
+    def test_bars_of_evaluators_take_what_they_leave_out_from_the_whole(self) -> None:
+        gate = _suite(
+            f"{TWO_METRICS}"
+            "gate:\n"
+            "  min_pass_rate: 0.9\n"
+            "  min_score: 0.5\n"
+            "  on_error: warn\n"
+            "  evaluators:\n"
+            "    ev: {min_score: null, on_error: fail}\n"
+        ).gate
+        assert gate.overall == Bar(min_pass_rate=0.9, min_score=0.5, on_error="warn")
+        assert gate.evaluators == {"ev": Bar(min_pass_rate=0.9, min_score=None, on_error="fail")}
+
+
+class TestSuite:
+    def test_says_what_is_judged_and_where_that_is_said(self) -> None:
+        suite = _suite(
+            f"{TWO_METRICS}"
+            "traces: traces/*.json\n"
+            "eval_set: golden.json\n"
+            "group_by: trace\n"
+            "trace_format: otlp-json\n"
+        )
+        assert (suite.traces, suite.eval_set) == (("traces/*.json",), "golden.json")
+        assert (suite.group_by, suite.trace_format) == ("trace", "otlp-json")
+        assert suite.place_of("eval_set") == Place(file="c.yaml", line=6, column=11)
+
+    def test_leaves_open_what_is_not_said(self) -> None:
+        suite = _suite(TWO_METRICS)
+        assert (suite.traces, suite.eval_set, suite.trace_format) == ((), None, None)
+        assert suite.group_by == "auto"
+        assert suite.place_of("traces") == Place(file="c.yaml")
+
+    def test_keeps_what_is_worth_knowing(self) -> None:
+        suite = _suite(f"{TWO_METRICS}output: json\n")
+        assert [problem.severity for problem in suite.notices] == ["notice"]
+
+    def test_of_a_flood_of_problems_lists_the_beginning(self) -> None:
+        problems = _problems("evaluators:\n" + "- 1\n" * 3000)
+        assert len(problems) == 1001
+        assert problems[-1] == "c.yaml:1001:3: only the first 1,000 problems are listed"
+
+    def test_notices_however_many_do_not_break_it(self) -> None:
+        numbers = "1e1," * 2000
+        suite = _suite(
+            f"evaluators: [{{name: ev, type: code, path: ev.py, config: {{a: [{numbers}]}}}}]"
+        )
+        assert {problem.severity for problem in suite.notices} == {"notice"}
+
+
+class TestWithoutConfig:
+    def test_judges_by_the_default_metric_of_agentevals(self) -> None:
+        suite = suite_of_metrics(Overrides())
+        assert _thresholds(suite) == {TRAJECTORY: 0.5}
+        assert suite.place_of("traces") == COMMAND_LINE
+
+    def test_judges_by_the_metrics_that_are_named(self) -> None:
+        overrides = Overrides(
+            metrics=(RESPONSE, TRAJECTORY), threshold=0.25, trajectory_match_type="ANY_ORDER"
+        )
+        suite = suite_of_metrics(overrides)
+        assert _thresholds(suite) == {RESPONSE: 0.25, TRAJECTORY: 0.25}
+        assert _match_types(suite) == ["ANY_ORDER", "ANY_ORDER"]
+        assert suite.evaluators[0].identity.bar == "at least 0.25"
+
+    def test_judges_by_the_selected_ones_alone(self) -> None:
+        overrides = Overrides(metrics=(RESPONSE, TRAJECTORY), only=(RESPONSE,))
+        assert list(_thresholds(suite_of_metrics(overrides))) == [RESPONSE]
+
+    def test_names_are_checked(self) -> None:
+        with pytest.raises(InputError) as refusal:
+            suite_of_metrics(Overrides(metrics=("hallucinations_v1",), only=("x",)))
+        messages = [problem.message for problem in refusal.value.problems]
+        assert messages == [
+            "the metric 'hallucinations_v1' is not run by this version of agentci",
+            "there is no evaluator 'x' to run alone (--only)",
+        ]
+
+
+class TestKind:
+    @pytest.mark.parametrize("key", ["evalcases", "cases", "eval_cases", "tests"])
+    def test_a_list_of_cases_makes_an_eval_file(self, key: str) -> None:
+        assert kind_of(read_document(f"{key}: []".encode(), file="c.yaml")) == "eval_file"
+
+    def test_a_list_of_evaluators_makes_an_eval_config(self) -> None:
+        assert kind_of(read_document(b"evaluators: []", file="c.yaml")) == "eval_config"
+
+
+class TestStartUp:
+    @pytest.mark.parametrize(
+        ("run", "left_out"),
+        [
+            pytest.param(
+                "suite_of_metrics(Overrides())",
+                {"yaml", "pydantic", "jsonschema"},
+                id="nothing heavy without a config",
+            ),
+            pytest.param(
+                "read_suite(read_document(b'evaluators: [{name: response_match_score, "
+                "type: builtin}]', file='c'), overrides=Overrides(), locate=None)",
+                {"jsonschema"},
+                id="no second validator where the first finds nothing",
+            ),
+        ],
+    )
+    def test_loads_only_what_is_needed(self, run: str, left_out: set[str]) -> None:
+        program = (
+            "import sys\n"
+            "from agentci.config.document import read_document\n"
+            "from agentci.config.suite import Overrides, read_suite, suite_of_metrics\n"
+            f"{run}\n"
+            f"print(*(sys.modules.keys() & {left_out}))\n"
+        )
+        loaded = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        assert loaded.stdout.split() == []

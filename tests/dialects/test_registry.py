@@ -1,0 +1,114 @@
+"""The table of evaluator types, and the types that other packages bring."""
+
+from pathlib import Path
+
+import pytest
+
+from agentci.config.complaints import complaints
+from agentci.config.document import read_document
+from agentci.config.suite import Overrides, read_suite
+from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
+from agentci.errors import InputError
+
+PACKAGE = """\
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from agentci.dialects.agentevals.assembly import assemble_builtin
+from agentci.dialects.fields import Entry, Share
+from agentci.errors import InputError
+from agentci.dialects.registry import EvaluatorType
+
+
+class MoodEntry(Entry):
+    type: str
+    threshold: Share = 0.5
+    mood: str = Field(description="Of whom.")
+
+    @field_validator("mood")
+    @classmethod
+    def _known(cls, mood: str) -> str:
+        if mood != "happy":
+            raise ValueError("only a happy mood can be judged")
+        return mood
+
+
+def build(entry, surroundings):
+    return assemble_builtin(
+        "response_match_score", place=surroundings.place, threshold=entry.threshold
+    )
+
+
+class HastyEntry(MoodEntry):
+    mood: str = "happy"
+    timeout: Literal[1] = 1
+
+
+HASTY = EvaluatorType(entry=HastyEntry, build=build)
+MOOD = EvaluatorType(entry=MoodEntry, build=build)
+NO_TYPE = "mood"
+"""
+
+
+@pytest.fixture
+def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package beside ours that brings evaluators of ``type: mood``."""
+    (tmp_path / "agentci_moods.py").write_text(PACKAGE)
+    info = tmp_path / "agentci_moods-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentci-moods\nVersion: 1.0\n")
+    points = {"mood": "MOOD", "hasty": "HASTY", "broken": "NO_TYPE"}
+    lines = [f"{name} = agentci_moods:{each}\n" for name, each in points.items()]
+    (info / "entry_points.txt").write_text("".join(["[agentci.dialects]\n", *lines]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def test_names_that_are_not_there_yet_are_not_in_the_table() -> None:
+    assert EVALUATOR_TYPES.keys() & NOT_YET.keys() == set()
+
+
+def test_unknown_types_are_not_found() -> None:
+    assert find_type("mood") is None
+
+
+@pytest.mark.usefixtures("_moods")
+class TestTypesOfOtherPackages:
+    def test_are_found_by_their_entry_point(self) -> None:
+        assert find_type("mood") is not None
+
+    def test_are_left_alone_where_they_are_none(self) -> None:
+        assert find_type("broken") is None
+
+    def test_make_evaluators(self) -> None:
+        document = read_document(
+            b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
+            file="c.yaml",
+        )
+        suite = read_suite(document, overrides=Overrides(), locate=lambda named, _: Path(named))
+        assert [each.identity.bar for each in suite.evaluators] == ["at least 0.25"]
+
+    def test_may_disagree_with_defaults_that_others_accept(self) -> None:
+        document = read_document(
+            b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
+        )
+        with pytest.raises(InputError) as refusal:
+            read_suite(document, overrides=Overrides(), locate=lambda named, _: Path(named))
+        assert str(refusal.value) == (
+            "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
+        )
+
+    def test_are_validated_like_ours(self) -> None:
+        entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
+        said = [str(each) for each in complaints(read_document(entries, file="c.yaml"))]
+        assert said == [
+            "c.yaml:2:3: the evaluator 'a' has no 'mood' (add `mood: ...`)",
+            'c.yaml:3:31: mood must be text, not 7 (put it in quotes: "7")',
+            "c.yaml:3:34: unknown key 'zap' (known here: name, type, required, threshold, mood)",
+        ]
+
+    def test_have_a_say_beyond_their_schema(self) -> None:
+        entries = b"evaluators:\n- {name: a, type: mood, mood: sad}\n- {name: b, type: mood}"
+        said = [str(each) for each in complaints(read_document(entries, file="c.yaml"))]
+        assert said[0] == "c.yaml:2:31: only a happy mood can be judged"
+        assert len(said) == 2
