@@ -61,6 +61,7 @@ def build(document: Document, options: Options, *, only: Sequence[str], find: Fi
                 problems += error.problems
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
+                problems += _lost_program(entry, find)
     return Building(config=config, evaluators=tuple(evaluators), problems=in_order(problems))
 
 
@@ -97,6 +98,17 @@ def _evaluator(entry: Merged, types: Types, gate: GateSpec, find: Find) -> Evalu
 def _on_turn_mismatch(gate: GateSpec, name: str) -> str:
     bar = gate.evaluators.get(name, gate)
     return (bar if "on_turn_mismatch" in bar.model_fields_set else gate).on_turn_mismatch
+
+
+def _lost_program(entry: Merged, find: Find) -> tuple[Problem, ...]:
+    """Say what is wrong with the program of an entry that cannot be built for other reasons."""
+    path = entry.data.get("path")
+    try:
+        if isinstance(path, str) and path:
+            find(path, place=entry.path_place)
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def _misfit(entry: Merged, error: ValidationError, known: Iterable[Problem]) -> list[Problem]:

@@ -104,10 +104,11 @@ class TestPrograms:
         assert _problems(
             "evaluators:\n"
             "  - {name: a, type: code, path: gone.py}\n"
-            "  - {name: b, type: code, path: b.py, timeout: 0}\n"
+            "  - {name: b, type: code, path: gone, timeout: 0}\n"
             "  - {name: c, type: code, path: gone.js}\n"
         ) == [
             "c.yaml:2:33: gone.py does not exist",
+            "c.yaml:3:33: gone does not exist",
             "c.yaml:3:48: timeout must be a whole number from 1 to 86400, not 0",
             "c.yaml:4:33: gone.js does not exist",
         ]
