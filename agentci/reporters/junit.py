@@ -189,10 +189,10 @@ def _seconds(results: Iterable[Result]) -> str:
 
 
 def _attribute(text: str) -> str:
-    return escape.plain_line(escape.xml(clip.characters(text, MAX_ATTRIBUTE)))
+    return escape.one_line(escape.xml(clip.characters(text, MAX_ATTRIBUTE)))
 
 
 def _text(lines: Iterable[str]) -> str:
     """Lines as the text of an element; GitLab would follow ``[[ATTACHMENT|path]]`` in it."""
     text = clip.characters("\n".join(line for line in lines if line), MAX_TEXT)
-    return escape.xml(text).replace("[[ATTACHMENT", "[ [ATTACHMENT")
+    return escape.inert(escape.xml(text)).replace("[[ATTACHMENT", "[ [ATTACHMENT")

@@ -29,10 +29,11 @@ class TurnCalls:
     """The tool calls of one turn that did not match.
 
     Attributes:
+        number: of the turn, counted from 1.
         hidden: how many calls of the longer side are not in ``rows``.
     """
 
-    turn: str
+    number: int
     rows: tuple[Row, ...]
     hidden: int
 
@@ -41,19 +42,20 @@ def unmatched(details: JsonObject) -> tuple[TurnCalls, ...]:
     """The turns that did not match, of ``details["comparisons"]``.
 
     Any program may put anything there: what has not the shape that the trajectory metric gives
-    (``invocation_id``, ``expected`` and ``actual`` calls, ``matched``) is passed over.
+    (``expected`` and ``actual`` calls, ``matched``) is passed over.
     """
     found = details.get("comparisons")
     if not isinstance(found, list | tuple):
         return ()
-    return tuple(turn for item in found if (turn := _turn(item)) is not None)
+    turns = (_turn(number, item) for number, item in enumerate(found, start=1))
+    return tuple(turn for turn in turns if turn is not None)
 
 
 def diff(details: JsonObject) -> tuple[str, ...]:
     """The turns that did not match as lines: ``-`` was expected, ``+`` was done."""
     lines: list[str] = []
     for turn in unmatched(details):
-        lines.append(f"tool calls of turn {turn.turn} (- expected, + actual, = both):")
+        lines.append(f"tool calls of turn {turn.number} (- expected, + actual, = both):")
         for row in turn.rows:
             lines += _diff_lines(row)
         if turn.hidden:
@@ -72,7 +74,7 @@ def _diff_lines(row: Row) -> Iterator[str]:
         yield f"+ {row.actual}{moved}"
 
 
-def _turn(item: Json) -> TurnCalls | None:
+def _turn(number: int, item: Json) -> TurnCalls | None:
     if not isinstance(item, Mapping) or item.get("matched") is not False:
         return None
     expected, actual = _calls(item.get("expected")), _calls(item.get("actual"))
@@ -80,7 +82,7 @@ def _turn(item: Json) -> TurnCalls | None:
         return None
     pairs = tuple(_pairs(expected[:MAX_CALLS], actual[:MAX_CALLS]))
     return TurnCalls(
-        turn=str(item.get("invocation_id", "")),
+        number=number,
         rows=_rows(pairs),
         hidden=max(0, max(len(expected), len(actual)) - MAX_CALLS),
     )

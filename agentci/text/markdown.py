@@ -64,7 +64,7 @@ _TICKS = re.compile(r"`+")
 
 
 def _line(text: str, limit: int) -> str:
-    return escape.plain_line(clip.characters(text, limit))
+    return escape.one_line(clip.characters(text, limit))
 
 
 def _named(text: str) -> str:

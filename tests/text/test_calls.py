@@ -134,7 +134,7 @@ def test_a_diff_marks_each_side() -> None:
         [_call("b", {"n": 2}), _call("c"), _call("a")],
     )
     assert diff(details) == (
-        "tool calls of turn t1 (- expected, + actual, = both):",
+        "tool calls of turn 1 (- expected, + actual, = both):",
         "- a (moved)",
         "- b(n=1)",
         "+ b(n=2)",

@@ -29,7 +29,7 @@ def _read_back(markdown: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return escape.plain_line(text).replace(ZERO_WIDTH_SPACE, "")
+    return escape.one_line(text).replace(ZERO_WIDTH_SPACE, "")
 
 
 class TestProse:
@@ -93,7 +93,7 @@ class TestCode:
         if found[1] is None:
             assert _read_back(found[2]) == _shown(text)
         else:
-            assert found[1] == escape.plain_line(text)
+            assert found[1] == escape.one_line(text)
 
 
 class TestHtml:

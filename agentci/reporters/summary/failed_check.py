@@ -38,7 +38,7 @@ def _findings(result: Result) -> Iterator[str]:
 
 
 def _calls(turn: calls.TurnCalls) -> str:
-    head = row([f"Turn {code(turn.turn)}", "Expected", "Actual"]) + row(["---"] * 3)
+    head = row([f"Turn {turn.number}", "Expected", "Actual"]) + row(["---"] * 3)
     rows = (
         row([each.mark, each.expected and code(each.expected), each.actual and code(each.actual)])
         for each in turn.rows

@@ -1,0 +1,71 @@
+"""The report in a terminal or a log."""
+
+import re
+
+import pytest
+
+from agentci.model.problem import Problem
+from agentci.model.result import Report
+from agentci.reporters.console import MAX_CASES, render_console
+from tests.conftest import Golden
+from tests.reports import make_report, make_result, mixed_report
+
+OPEN = make_report([make_result("passed", 0.9)])
+
+
+def _render(
+    report: Report, *, quiet: bool = False, verbose: bool = False, colour: bool = False
+) -> str:
+    return render_console(report, quiet=quiet, verbose=verbose, colour=colour)
+
+
+def test_it_looks_like_this(golden: Golden) -> None:
+    golden("console.txt", _render(mixed_report()))
+
+
+def test_an_open_gate_looks_like_this(golden: Golden) -> None:
+    golden("console-open.txt", _render(OPEN))
+
+
+def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
+    golden("console-empty.txt", _render(make_report([], problems=[Problem(message="no config")])))
+
+
+def test_quiet_is_the_verdict_alone() -> None:
+    assert _render(OPEN, quiet=True) == (
+        "Gate open: the only check passed\n"
+        "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
+    )
+
+
+def test_verbose_has_a_line_for_every_check() -> None:
+    text = _render(mixed_report(), verbose=True)
+    assert "\n  passed: books_a_flight > response_quality: score 0.9\n" in text
+    assert "\n  skipped: cancels > tool_trajectory_avg_score: no matching eval case\n" in text
+
+
+@pytest.mark.parametrize(("report", "paint"), [(OPEN, "1;32"), (mixed_report(), "1;31")])
+def test_colour_is_put_on_and_leaves_the_words_as_they_are(report: Report, paint: str) -> None:
+    coloured = _render(report, colour=True)
+    assert coloured.startswith(f"\x1b[{paint}mGate ")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == _render(report)
+
+
+def test_columns_stand_under_their_heads() -> None:
+    results = [make_result("passed", 0.9, evaluator=name) for name in ("a", "b" * 30)]
+    table = _render(make_report(results)).split("Evaluators\n")[1].splitlines()
+    assert {line.index("at least") for line in table[1:]} == {table[0].index("bar")}
+
+
+def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
+    results = [make_result("failed", number / 100, case=f"c{number}") for number in range(40)]
+    text = _render(make_report(results))
+    assert "c0 >" in text
+    assert f"c{MAX_CASES} >" not in text
+    assert "\n  ... and 30 more\n" in text
+
+
+def test_cases_that_broke_for_one_reason_are_told_together() -> None:
+    results = [make_result("errored", case=f"c{number}", reason="no key") for number in range(7)]
+    expected = "\n  response_quality (7 cases: c0, c1, c2, c3, c4, ...): no key\n"
+    assert expected in _render(make_report(results))

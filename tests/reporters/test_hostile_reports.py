@@ -1,0 +1,213 @@
+"""Any results, whatever their text, through every reporter."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from xml.parsers import expat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from lxml import etree
+
+from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
+from agentci.model.case import Case, Golden
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.model.result import Decision, Report, Result, Totals
+from agentci.model.trace import Trace
+from agentci.reporters.annotations import render_annotations
+from agentci.reporters.base import Reporter
+from agentci.reporters.console import render_console
+from agentci.reporters.json_report import JsonReport
+from agentci.reporters.junit import Dialect, JUnit
+from agentci.reporters.outputs import outputs, render_outputs
+from agentci.reporters.problems import render_problems
+from agentci.reporters.registry import REPORTERS
+from agentci.reporters.schema import results_schema
+from agentci.reporters.summary.page import Summary
+from tests.runner import Command, commands_in, read_output_file
+
+VALIDATOR = Draft202012Validator(results_schema())
+DELIMITER = "delimiter-4f2a"
+
+PIECES = [
+    *("::error::x", "::set-output name=passed::true", "##[error]x", "::", "\n", "\r", "\r\n"),
+    *("\u2028", "\x85", "\x0b", "\x1b[31m", "\x9b", "\x00", "\ud800", "\ufffe", "\u202e"),
+    *("|", "`", "```", "~~~", "<", ">", "&", "]]>", "<!--", "</details>", "@user", "\\", "%0A"),
+    *("passed=true", f"\n{DELIMITER}x\n", ",", ";", " ", "\t", "a", "中", "🙂"),
+]
+TEXT = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(
+    st.characters(codec=None), max_size=15
+)
+LINES = st.lists(TEXT, max_size=3).map(tuple)
+SCORES = st.none() | st.floats(0, 1) | st.just(float("nan"))
+PLACES = st.builds(Place, file=TEXT, line=st.integers(1, 10**6), column=st.none() | st.integers(1))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+CALLS = st.lists(st.fixed_dictionaries({"name": TEXT, "args": JSON}), max_size=4)
+COMPARISONS = st.fixed_dictionaries({"expected": CALLS, "actual": CALLS, "matched": st.just(False)})
+DETAILS = st.dictionaries(TEXT, JSON, max_size=2) | st.fixed_dictionaries(
+    {"comparisons": st.lists(COMPARISONS, max_size=2)}
+)
+TRACES = st.builds(
+    Trace, id=TEXT, key=TEXT, turns=st.just(()), place=PLACES, warnings=LINES,
+    performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
+)  # fmt: skip
+GOLDEN = st.builds(Golden, id=TEXT, turns=st.just(()), place=PLACES)
+CASES = st.builds(
+    Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
+)
+JUDGEMENTS = st.builds(
+    Judgement, score=SCORES, passed=st.none() | st.booleans(), bar=TEXT, hits=LINES, misses=LINES,
+    turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
+    details=DETAILS,
+)  # fmt: skip
+RESULTS = st.builds(
+    Result, id=TEXT, config=TEXT, case=CASES, evaluator=TEXT, type=TEXT,
+    status=st.sampled_from(["passed", "failed", "errored", "skipped"]), bar=TEXT,
+    threshold=st.none() | st.floats(0, 1), required=st.booleans(), place=PLACES,
+    judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
+    cached=st.booleans(),
+)  # fmt: skip
+PROBLEMS = st.builds(
+    Problem, message=TEXT, place=st.none() | PLACES, hint=st.none() | TEXT,
+    severity=st.sampled_from(["error", "warning", "notice"]),
+)  # fmt: skip
+COUNTS = st.integers(0, 10**6)
+REPORTS = st.builds(
+    Report,
+    complete=st.booleans(),
+    decision=st.builds(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
+    totals=st.builds(
+        Totals, checks=COUNTS, passed=COUNTS, failed=COUNTS, errored=COUNTS, skipped=COUNTS,
+        score=st.none() | st.floats(0, 1),
+    ),
+    results=st.lists(RESULTS, max_size=4).map(tuple),
+    problems=st.lists(PROBLEMS, max_size=3).map(tuple),
+)  # fmt: skip
+
+FORMS: list[Any] = [
+    pytest.param(JsonReport().render, id="results.json"),
+    pytest.param(JUnit(dialect="common").render, id="junit.xml"),
+    pytest.param(JUnit(dialect="jenkins").render, id="junit.xml for Jenkins"),
+    pytest.param(Summary().render, id="summary.md"),
+    pytest.param(
+        lambda report: render_console(report, quiet=False, verbose=True, colour=True), id="console"
+    ),
+    pytest.param(render_annotations, id="annotations"),
+    pytest.param(lambda report: render_problems(report.problems, "text"), id="problems as text"),
+    pytest.param(lambda report: render_problems(report.problems, "json"), id="problems as JSON"),
+    pytest.param(
+        lambda report: render_problems(report.problems, "github"), id="problems on GitHub"
+    ),
+]
+
+
+def _of_ours(command: Command) -> bool:
+    return command.name in {"error", "warning", "notice"} and set(command.properties) <= {
+        "file", "line", "col", "title",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("render", FORMS)
+@given(report=REPORTS)
+def test_every_form_can_be_written_and_is_the_same_every_time(
+    render: Callable[[Report], str], report: Report
+) -> None:
+    text = render(report)
+    assert text.encode().decode() == text
+    assert render(report) == text
+    assert "\r" not in text
+
+
+@given(report=REPORTS)
+def test_results_json_is_strict_and_valid(report: Report) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    rendered = json.loads(JsonReport().render(report), parse_constant=refuse)
+    VALIDATOR.validate(rendered)
+    assert len(rendered["results"]) == len(report.results)
+
+
+@pytest.mark.parametrize("dialect", ["common", "jenkins"])
+@given(report=REPORTS)
+def test_junit_is_parsed_by_all_and_counts_what_it_holds(dialect: Dialect, report: Report) -> None:
+    data = JUnit(dialect=dialect).render(report).encode()
+    expat.ParserCreate().Parse(data, True)
+    root = etree.fromstring(data)
+    assert len(root.findall(".//testcase")) == len(report.results) == int(root.get("tests"))
+    for tag, status, attribute in (
+        ("failure", "failed", "failures"),
+        ("error", "errored", "errors"),
+        ("skipped", "skipped", "skipped"),
+    ):
+        amount = sum(result.status == status for result in report.results)
+        assert len(root.findall(f".//{tag}")) == amount
+        assert sum(int(suite.get(attribute)) for suite in root) == amount
+    assert all(each.get("message") for each in root.iter("failure", "error", "skipped"))
+
+
+@given(report=REPORTS)
+def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: Report) -> None:
+    console = render_console(report, quiet=False, verbose=True, colour=True)
+    problems = render_problems(report.problems, "text")
+    assert commands_in(console + problems) == []
+    for text in (render_annotations(report), render_problems(report.problems, "github")):
+        commands = commands_in(text)
+        assert len(commands) == len(text.splitlines())
+        assert all(_of_ours(command) for command in commands)
+
+
+@pytest.mark.parametrize("reporter", REPORTERS.values(), ids=REPORTERS)
+@given(report=REPORTS)
+def test_a_file_that_is_printed_to_the_log_commands_nothing(
+    reporter: Reporter, report: Report
+) -> None:
+    assert commands_in(reporter.render(report)) == []
+
+
+@given(report=REPORTS)
+def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
+    commands = commands_in(render_annotations(report))
+    for level in ("error", "warning", "notice"):
+        assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
+    for command in commands:
+        assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
+    assert len(Summary().render(report).encode()) <= SUMMARY_BYTES
+
+
+@given(report=REPORTS)
+def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
+    text = Summary().render(report)
+    failed = sum(result.status == "failed" for result in report.results)
+    lines = text.splitlines()
+    assert lines[0].startswith("## ")
+    assert sum(line.startswith("<details") for line in lines) == failed
+    assert sum(line.startswith("<summary>") for line in lines) == failed
+
+
+@given(
+    report=REPORTS, paths=st.dictionaries(st.sampled_from(["results", "junit", "summary"]), TEXT)
+)
+def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, str]) -> None:
+    values = outputs(report, paths)
+    read = read_output_file(render_outputs(values, "another-delimiter"))
+    assert list(read) == list(values)
+    assert (read["passed"], read["verdict"]) == (values["passed"], values["verdict"])
+
+
+@given(report=REPORTS)
+def test_the_terminal_sees_no_control_sequence_but_our_colours(report: Report) -> None:
+    text = render_console(report, quiet=False, verbose=True, colour=False)
+    assert not set(text) & {
+        *map(chr, range(9)),
+        *map(chr, range(11, 32)),
+        *map(chr, range(127, 160)),
+    }

@@ -1,0 +1,183 @@
+"""``junit.xml``, for the consumers that are known and for the strict schema."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from lxml import etree
+
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.model.result import Report
+from agentci.reporters.junit import MAX_TEXT, Dialect, JUnit
+from tests.conftest import Golden
+from tests.reports import CONFIG, make_report, make_result, mixed_report
+
+XSD = etree.XMLSchema(file=str(Path(__file__).parent / "data" / "junit-10.xsd"))
+ANGLE = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+DIALECTS: list[Dialect] = ["common", "jenkins"]
+
+
+def _parsed(report: Report, dialect: Dialect = "common") -> ET.Element:
+    return ET.fromstring(JUnit(dialect=dialect).render(report))
+
+
+def _case(dialect: Dialect = "common", *arguments: Any, **others: Any) -> ET.Element:
+    """The one test case of a report with one result."""
+    found = _parsed(make_report([make_result(*arguments, **others)]), dialect).find(".//testcase")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+class TestEveryDialect:
+    def test_looks_like_this(self, golden: Golden, dialect: Dialect) -> None:
+        golden(f"junit-{dialect}.xml", JUnit(dialect=dialect).render(mixed_report()))
+
+    def test_counts_in_the_suites_and_at_the_root(self, dialect: Dialect) -> None:
+        results = [
+            make_result("passed", seconds=1.0),
+            make_result("failed", evaluator="a", seconds=0.0006),
+            make_result("errored", evaluator="b", config="other.yaml", seconds=float("nan")),
+            make_result("skipped", evaluator="c", config="other.yaml", seconds=-1.0),
+        ]
+        root = _parsed(make_report(results), dialect)
+        names = ("tests", "failures", "errors", "time")
+        assert [root.get(name) for name in names] == ["4", "1", "1", "1.001"]
+        assert [[suite.get(name) for name in ("name", *names)] for suite in root] == [
+            [CONFIG, "2", "1", "0", "1.001"],
+            ["other.yaml", "2", "0", "1", "0.000"],
+        ]
+        assert [suite.get("skipped") for suite in root] == ["0", "1"]
+
+    @pytest.mark.parametrize(
+        ("status", "tag"), [("failed", "failure"), ("errored", "error"), ("skipped", "skipped")]
+    )
+    @pytest.mark.parametrize("reason", [None, "", "\x00\x1b[31m", "\n"])
+    def test_no_verdict_is_ever_empty(
+        self, status: Any, tag: str, reason: str | None, dialect: Dialect
+    ) -> None:
+        found = _case(dialect, status, reason=reason, bar="").find(tag)
+        assert found is not None
+        assert found.get("message")
+        assert found.get("type")
+        assert tag == "skipped" or (found.text or "").strip()
+
+    def test_problems_stand_in_the_output_of_their_suite(self, dialect: Dialect) -> None:
+        results = [make_result("passed"), make_result("passed", config="other.yaml")]
+        problems = [
+            Problem(message="is odd", place=Place(file="other.yaml"), severity="warning"),
+            Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
+        ]
+        first, second = _parsed(make_report(results, problems=problems), dialect)
+        assert first.findtext("system-err") == "error: traces/a.json:4: is no JSON"
+        assert second.findtext("system-out") == "warning: other.yaml:1: is odd"
+        assert first.find("system-out") is None
+
+    def test_problems_are_told_where_nothing_was_judged(self, dialect: Dialect) -> None:
+        [suite] = _parsed(make_report([], problems=[Problem(message="no config")]), dialect)
+        assert (suite.get("tests"), suite.get("file")) == ("0", None)
+        assert suite.findtext("system-err") == "error: no config"
+
+    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: Dialect) -> None:
+        output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
+        assert (output or "").splitlines()[-1] == "guessed"
+
+    def test_text_is_cut(self, dialect: Dialect) -> None:
+        failure = _case(dialect, "failed", reasoning="x" * 100_000).find("failure")
+        assert failure is not None
+        assert MAX_TEXT - 20 < len(failure.text or "") <= MAX_TEXT
+
+    def test_gitlab_is_not_told_to_fetch_files(self, dialect: Dialect) -> None:
+        text = JUnit(dialect=dialect).render(
+            make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])])
+        )
+        assert "[[ATTACHMENT" not in text
+
+
+class TestCommon:
+    def test_a_test_case_is_a_check(self) -> None:
+        case = _case("common", "failed", 0.5, misses=["no price"], reasoning="Why.\nAnd how.")
+        assert case.attrib == {
+            "name": f"books_a_flight {ANGLE} response_quality",
+            "classname": "evals.eval_config.response_quality",
+            "time": "0.000",
+            "file": CONFIG,
+            "line": "2",
+        }
+        assert {each.get("name"): each.get("value") for each in case.iter("property")} == {
+            "score": "0.5",
+            "threshold": "0.7",
+            "bar": "at least 0.7",
+            "type": "code",
+        }
+        failure = case.find("failure")
+        assert failure is not None
+        assert failure.get("message") == "score 0.5, wanted at least 0.7"
+        assert failure.text == (
+            "score 0.5, wanted at least 0.7\nat evals/eval_config.yaml:2\n"
+            "- no price\nWhy.\nAnd how."
+        )
+
+    def test_an_error_of_several_lines_keeps_them(self) -> None:
+        error = _case("common", "errored", reason="exit code 3\nTraceback").find("error")
+        assert error is not None
+        assert error.get("message") == "exit code 3 Traceback"
+        assert (error.text or "").endswith("exit code 3\nTraceback")
+
+    def test_an_advisory_check_says_so(self) -> None:
+        properties = _case("common", "failed", 0.5, required=False).iter("property")
+        assert ("required", "false") in {(p.get("name"), p.get("value")) for p in properties}
+
+    @pytest.mark.parametrize(
+        ("config", "evaluator", "classname"),
+        [
+            ("evals/my.eval.yaml", "tone", "evals.my_eval.tone"),
+            ("./a.yml", "v1.2 tone", "a.v1_2_tone"),
+            ("../../x", "tone", "x.tone"),
+            ("..", "tone", "agentci.tone"),
+        ],
+    )
+    def test_class_names_are_dotted(self, config: str, evaluator: str, classname: str) -> None:
+        assert _case("common", config=config, evaluator=evaluator).get("classname") == classname
+
+    def test_class_names_of_two_configs_are_never_the_same(self) -> None:
+        results = [make_result("passed", config=config) for config in ("a.yaml", "a.yml", "a")]
+        names = {case.get("classname") for case in _parsed(make_report(results)).iter("testcase")}
+        assert len(names) == 3
+
+    def test_half_a_pair_and_what_xml_lacks_are_replaced(self) -> None:
+        text = JUnit().render(
+            make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])])
+        )
+        assert "- ��red" in text
+        ET.fromstring(text.encode())
+
+
+class TestJenkins:
+    @pytest.mark.parametrize(
+        "report",
+        [
+            pytest.param(mixed_report(), id="mixed"),
+            pytest.param(make_report([]), id="empty"),
+            pytest.param(
+                make_report([make_result("passed", seconds=123_456.7891)]), id="very slow"
+            ),
+            pytest.param(make_report([], problems=[Problem(message="x")]), id="problems alone"),
+        ],
+    )
+    def test_keeps_to_the_strict_schema(self, report: Report) -> None:
+        XSD.assertValid(etree.fromstring(JUnit(dialect="jenkins").render(report).encode()))
+
+    def test_the_schema_is_strict(self) -> None:
+        document = etree.fromstring(JUnit(dialect="common").render(mixed_report()).encode())
+        assert not XSD.validate(document)
+
+    def test_facts_stand_in_the_output(self) -> None:
+        assert (_case("jenkins", "passed", 0.9).findtext("system-out") or "").splitlines() == [
+            "score: 0.9",
+            "threshold: 0.7",
+            "bar: at least 0.7",
+            "type: code",
+        ]

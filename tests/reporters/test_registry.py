@@ -1,0 +1,21 @@
+"""The table of reporters that are files."""
+
+from agentci.reporters.junit import JUnit
+from agentci.reporters.outputs import PATHS
+from agentci.reporters.registry import REPORTERS, reporters
+
+
+def test_every_reporter_is_known_by_its_name_and_has_an_output_for_its_path() -> None:
+    assert {name: reporter.name for name, reporter in REPORTERS.items()} == {
+        name: name for name in PATHS
+    }
+
+
+def test_files_are_those_that_scripts_rely_on() -> None:
+    made = reporters(junit_dialect="common")
+    assert [reporter.file_name for reporter in made] == ["results.json", "junit.xml", "summary.md"]
+
+
+def test_the_dialect_is_the_one_that_was_asked_for() -> None:
+    assert JUnit(dialect="jenkins") in reporters(junit_dialect="jenkins")
+    assert JUnit(dialect="common") in reporters(junit_dialect="common")

@@ -1,0 +1,160 @@
+"""The summary on the page of a workflow run."""
+
+import re
+
+import pytest
+
+from agentci.github.limits import SUMMARY_BYTES
+from agentci.model.policy import Bar
+from agentci.model.problem import Problem
+from agentci.model.result import Report
+from agentci.reporters.summary import failed_check
+from agentci.reporters.summary.page import MAX_BYTES, MAX_CASES, Summary
+from tests.conftest import Golden
+from tests.reports import make_report, make_result, mixed_report
+
+OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
+
+
+def _render(report: Report) -> str:
+    return Summary().render(report)
+
+
+def test_it_looks_like_this(golden: Golden) -> None:
+    golden("summary.md", _render(mixed_report()))
+
+
+def test_an_open_gate_looks_like_this(golden: Golden) -> None:
+    golden("summary-open.md", _render(OPEN))
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        pytest.param(OPEN, "## ✅ Gate open: all 2 checks passed", id="open"),
+        pytest.param(
+            make_report([make_result("failed")]),
+            "## ❌ Gate shut: 1 of 1 check failed: pass rate 0% is below 100%",
+            id="shut",
+        ),
+        pytest.param(
+            make_report([make_result("errored", evaluator="tone")]),
+            "## 💥 Gate shut: 1 check could not be judged (tone)",
+            id="error",
+        ),
+        pytest.param(
+            make_report([], problems=[Problem(message="no config")]),
+            "## 🚫 Gate shut: the input is broken: no config",
+            id="invalid",
+        ),
+        pytest.param(
+            make_report([make_result("failed"), make_result("passed")], bar=Bar(min_pass_rate=0.5)),
+            "## ✅ Gate open: 1 of 2 checks passed",
+            id="open in spite of a failure",
+        ),
+    ],
+)
+def test_the_first_line_is_the_verdict_with_its_weightiest_reason(
+    report: Report, line: str
+) -> None:
+    assert _render(report).splitlines()[0] == line
+
+
+def test_with_several_configs_the_table_names_them() -> None:
+    results = [make_result("passed", config=config) for config in ("a.yaml", "b.yaml")]
+    lines = _render(make_report(results)).splitlines()
+    assert "| Config | Evaluator | Checks |" in lines[4]
+    assert lines[6].startswith("| `a.yaml` | ✅ `response_quality` | 1 |")
+
+
+@pytest.mark.parametrize(
+    ("status", "required", "icon"),
+    [("skipped", True, "\N{HEAVY MINUS SIGN}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
+)
+def test_an_evaluator_has_a_mark(status: object, required: bool, icon: str) -> None:
+    result = make_result(status, evaluator="tone", required=required)  # type: ignore[arg-type]
+    assert f"| {icon} `tone`" in _render(make_report([result]))
+
+
+def test_the_worst_cases_are_unfolded_and_the_required_ones_first() -> None:
+    results = [
+        *(make_result("failed", n / 10, case=f"c{n}") for n in (3, 1, 2, 4)),
+        make_result("failed", 0.0, case="advice", required=False),
+    ]
+    text = _render(make_report(results))
+    found = re.findall(r"<details( open)?>\n<summary><code>(\w+)", text)
+    opened = " open"
+    assert found == [(opened, "c1"), (opened, "c2"), (opened, "c3"), ("", "c4"), ("", "advice")]
+
+
+def test_a_check_of_which_there_is_too_much_is_told_in_short() -> None:
+    calls = [{"name": "|" * 300, "args": None}] * 40
+    turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
+    result = make_result("failed", details={"comparisons": [turn] * 5})
+    block = failed_check.block(result, unfolded=False)
+    assert "Too much to be shown here" in block
+    assert len(block.encode()) <= failed_check.MAX_BYTES
+
+
+def test_very_many_calls_and_misses_are_counted() -> None:
+    calls = [{"name": "a", "args": None}] * 50
+    turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
+    misses = [f"miss {number}" for number in range(30)]
+    result = make_result("failed", details={"comparisons": [turn]}, misses=misses)
+    block = failed_check.block(result, unfolded=True)
+    assert "| 10 more |  |  |" in block
+    assert "- … and 10 more" in block
+
+
+class TestTenThousandResults:
+    REPORT = make_report(
+        [
+            make_result(
+                status,  # type: ignore[arg-type]
+                0.1 if status == "failed" else None,
+                case=f"case {number}",
+                evaluator=f"evaluator {number % 300}",
+                reason=f"reason {number}" if status in {"errored", "skipped"} else None,
+                misses=["a miss " + "<|>" * 60] * 30,
+                reasoning="```\n" * 2_000,
+                warnings=[f"warning {number}"],
+            )
+            if status != "errored"
+            else make_result("errored", case=f"case {number}", reason=f"<b>{number}" * 1_000)
+            for number, status in enumerate(
+                ["passed", "failed", "failed", "errored", "skipped"] * 2_000
+            )
+        ],
+        problems=[Problem(message=f"problem {number}") for number in range(500)],
+    )
+
+    def test_fit_below_githubs_limit(self) -> None:
+        text = _render(self.REPORT)
+        assert len(text.encode()) <= MAX_BYTES < SUMMARY_BYTES
+
+    def test_are_counted_where_they_are_not_shown(self) -> None:
+        text = _render(self.REPORT)
+        last = text.splitlines()[-1]
+        assert last.startswith("_Not shown here: ")
+        shown = text.count("<summary>")
+        assert 0 < shown <= MAX_CASES
+        assert f"{4_000 - shown:,} failed checks" in last
+        assert "400 problems" in last
+        assert last.endswith("`results.json` has them all._")
+
+    def test_leave_whole_blocks(self) -> None:
+        text = Summary(max_bytes=60_000).render(self.REPORT)
+        assert len(text.encode()) <= 60_000
+        assert text.count("<details") == text.count("</details>") > 0
+        assert _left_open(text) is None
+
+
+def _left_open(text: str) -> str | None:
+    """The fence that is not closed at the end of ``text``."""
+    fence = None
+    for line in text.splitlines():
+        if fence is None and line.startswith("```"):
+            fence = line
+        elif line == fence:
+            fence = None
+    return fence
