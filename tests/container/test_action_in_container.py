@@ -2,11 +2,12 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.container.engine import OWNER, RunAction, RunImage
+from tests.container.engine import OWNER, RunAction, RunImage, output_of
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 
@@ -126,6 +127,43 @@ def test_needs_neither_a_network_nor_a_writable_image(run_image: RunImage, works
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+SLOW = """
+import pathlib, time
+pathlib.Path("started").touch()
+time.sleep(600)
+"""
+
+
+def test_ends_at_once_when_the_job_is_cancelled(image: str, workspace: Path) -> None:
+    (workspace / "slow.py").write_text(SLOW)
+    config = (
+        "evaluators: [{name: slow, type: code, path: slow.py}]\ntraces: agentevals/recordings/*"
+    )
+    (workspace / "eval_config.yaml").write_text(config)
+    mount = ["--volume", f"{workspace}:/repo", "--workdir", "/repo"]
+    name = output_of("docker", "run", "--detach", *mount, image, "run").strip()
+    try:
+        _wait_for(workspace / "started")
+        begun = time.monotonic()
+        output_of("docker", "stop", "--time", "30", name)
+        seconds = time.monotonic() - begun
+        code = output_of("docker", "inspect", "--format", "{{.State.ExitCode}}", name)
+    finally:
+        output_of("docker", "rm", "--force", name)
+
+    assert code.strip() == "143"
+    assert seconds < 15
+    assert json.loads((workspace / RESULTS / "results.json").read_text())["complete"] is False
+
+
+def _wait_for(path: Path) -> None:
+    for _ in range(300):
+        if path.exists():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{path} does not appear")
 
 
 def test_has_a_node_that_runs_typescript_as_it_is(run_image: RunImage, workspace: Path) -> None:
