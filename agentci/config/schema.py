@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel, Field, create_model
 
 from agentci.config.models import EvalConfig
+from agentci.config.words import Schema
 from agentci.dialects.fields import Strict
 from agentci.dialects.registry import EVALUATOR_TYPES, EvaluatorType
 from agentci.metrics.registry import METRICS
@@ -13,8 +14,6 @@ from agentci.metrics.registry import METRICS
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID: Final = "config.schema.json"
 
-# A JSON Schema is whatever pydantic makes of a model.
-Schema: TypeAlias = dict[str, Any]
 Types: TypeAlias = Mapping[str, EvaluatorType[Any]]
 
 # What makes an evaluator that one: no two can share it.
