@@ -1,0 +1,249 @@
+"""Where agentevals 0.11.0 is green and should not be, or breaks, and what we do instead."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recordings import eval_set, otlp
+from tests.support import Ran, run_agentci
+
+TRAJECTORY = "- {name: tool_trajectory_avg_score, type: builtin}"
+CODE = "- {name: mine, type: code, path: ev.py}"
+GOOD = "print('{\"score\": 1}')"
+
+
+def _run(
+    folder: Path,
+    *evaluators: str,
+    program: str = GOOD,
+    golden: str | None = None,
+    recordings: Mapping[str, str] | None = None,
+    more: str = "",
+) -> Ran:
+    """Judge recordings (by default one) with a config of ``evaluators``."""
+    (folder / "ev.py").write_text(program)
+    for name, text in (recordings or {"trace-1.json": otlp()}).items():
+        (folder / name).write_text(text)
+    lines = ["evaluators:", *evaluators, "traces: trace-*.json", more]
+    if golden is not None:
+        (folder / "golden.json").write_text(golden)
+        lines.append("eval_set: golden.json")
+    (folder / "eval_config.yaml").write_text("\n".join(lines) + "\n")
+    return run_agentci(["run"], cwd=folder)
+
+
+def _statuses(ran: Ran) -> dict[str, str]:
+    return {result["evaluator"]: result["status"] for result in ran.results["results"]}
+
+
+def _only(ran: Ran) -> Any:
+    [result] = ran.results["results"]
+    return result
+
+
+class TestTheGate:
+    def test_a_metric_without_its_eval_set_does_not_open_it(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, TRAJECTORY)
+        assert (ran.code, _only(ran)["reason"]) == (1, "no eval set provided")
+
+    def test_a_recording_that_matches_no_golden_case_does_not_open_it(self, tmp_path: Path) -> None:
+        recordings = {"trace-1.json": otlp("Who?", trace=1), "trace-2.json": otlp("Why?", trace=2)}
+        ran = _run(tmp_path, TRAJECTORY, golden=eval_set(), recordings=recordings)
+        assert ran.code == 1
+        assert "no matching eval case" in ran.out
+
+    def test_skips_shut_it_where_the_team_wants_that(self, tmp_path: Path) -> None:
+        assert _run(tmp_path, TRAJECTORY, CODE).code == 0
+        assert _run(tmp_path, TRAJECTORY, CODE, more="gate: {on_skip: fail}").code == 1
+
+    def test_a_golden_case_without_a_recording_is_told_and_can_shut_it(
+        self, tmp_path: Path
+    ) -> None:
+        golden = json.loads(eval_set())
+        golden["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
+        ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
+        assert (ran.code, _statuses(ran)) == (0, {"tool_trajectory_avg_score": "passed"})
+        assert "no recording matches the golden case 'rome'" in ran.out
+        strict = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden), more="gate: {on_skip: fail}")
+        assert strict.code == 1
+
+    def test_a_conversation_without_its_last_turn_fails_whatever_its_score(
+        self, tmp_path: Path
+    ) -> None:
+        golden = json.loads(eval_set())
+        conversation = golden["eval_cases"][0]["conversation"]
+        conversation.append(conversation[0])
+        ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
+        assert (ran.code, _only(ran)["score"], _only(ran)["status"]) == (1, 1.0, "failed")
+        allowed = _run(
+            tmp_path,
+            TRAJECTORY,
+            golden=json.dumps(golden),
+            more="gate: {on_turn_mismatch: allow}",
+        )
+        assert (allowed.code, _only(allowed)["status"]) == (0, "passed")
+
+    @pytest.mark.parametrize(
+        ("program", "code"),
+        [
+            pytest.param("print('{\"score\": 0}')", 1, id="an evaluator that is not satisfied"),
+            pytest.param("raise SystemExit(3)", 3, id="an evaluator that crashes"),
+        ],
+    )
+    def test_failed_and_broken_have_codes_of_their_own(
+        self, tmp_path: Path, program: str, code: int
+    ) -> None:
+        assert _run(tmp_path, CODE, program=program).code == code
+
+    def test_an_error_can_be_a_mere_warning_but_opens_nothing_by_itself(
+        self, tmp_path: Path
+    ) -> None:
+        broken = "raise SystemExit(3)"
+        gate = "gate: {on_error: warn}"
+        assert _run(tmp_path, CODE, program=broken, more=gate).code == 1
+        both = _run(tmp_path, CODE, TRAJECTORY, program=broken, golden=eval_set(), more=gate)
+        assert both.code == 0
+
+    def test_an_advisory_evaluator_warns_and_shuts_nothing(self, tmp_path: Path) -> None:
+        advisory = "- {name: mine, type: code, path: ev.py, required: false}"
+        ran = _run(
+            tmp_path, advisory, TRAJECTORY, program="print('{\"score\": 0}')", golden=eval_set()
+        )
+        assert ran.code == 0
+        assert "1 advisory check did not pass (mine)" in ran.out
+
+    def test_a_mistyped_key_is_a_problem(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, "- {name: mine, type: code, path: ev.py, treshold: 0.9}")
+        assert ran.code == 2
+        assert "threshold" in ran.out
+
+
+class TestResults:
+    def test_one_broken_evaluator_leaves_the_others_their_results(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, TRAJECTORY, CODE, program="boom", golden=eval_set())
+        assert _statuses(ran) == {"tool_trajectory_avg_score": "passed", "mine": "errored"}
+
+    @pytest.mark.parametrize(
+        "reply",
+        ['{"score": NaN}', '{"score": 1, "details": {"x": NaN}}', '{"score": Infinity}'],
+    )
+    def test_what_is_no_number_never_reaches_a_report(self, tmp_path: Path, reply: str) -> None:
+        ran = _run(tmp_path, CODE, program=f"print('''{reply}''')")
+        assert ran.code == 3
+        text = (tmp_path / "agentci-results" / "results.json").read_text()
+        json.loads(text, parse_constant=pytest.fail)
+
+    def test_true_is_no_score(self, tmp_path: Path) -> None:
+        assert _run(tmp_path, CODE, program="print('{\"score\": true}')").code == 3
+
+    def test_results_stand_in_the_order_of_the_config_whatever_ends_first(
+        self, tmp_path: Path
+    ) -> None:
+        (tmp_path / "slow.py").write_text(f"import time; time.sleep(0.4); {GOOD}")
+        slow = "- {name: slow, type: code, path: slow.py}"
+        ran = _run(tmp_path, slow, CODE, TRAJECTORY, golden=eval_set())
+        assert list(_statuses(ran)) == ["slow", "mine", "tool_trajectory_avg_score"]
+
+    def test_two_runs_differ_in_seconds_alone(self, tmp_path: Path) -> None:
+        def report() -> str:
+            ran = _run(tmp_path, CODE, TRAJECTORY, golden=eval_set())
+            for result in ran.results["results"]:
+                result.pop("seconds")
+            return json.dumps(
+                [{**result, "seconds": 0} for result in ran.results["results"]]
+                + [ran.results["cases"], ran.results["decision"], ran.results["totals"]]
+            )
+
+        assert report() == report()
+
+    def test_the_same_recording_given_twice_counts_once(self, tmp_path: Path) -> None:
+        copies = {"trace-1.json": otlp(), "trace-2.json": otlp()}
+        ran = _run(tmp_path, TRAJECTORY, golden=eval_set(), recordings=copies)
+        assert (ran.code, ran.results["cases"][0]["turns"]) == (0, 1)
+        assert ran.results["cases"][0]["warnings"]
+
+    def test_a_report_can_be_read_by_itself(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, TRAJECTORY, golden=eval_set())
+        result, [case] = _only(ran), ran.results["cases"]
+        assert (result["type"], result["threshold"], result["bar"]) == (
+            "builtin",
+            0.5,
+            "at least 0.5",
+        )
+        assert (result["case"], case["golden"], case["recording"]) == (
+            "weather",
+            "weather",
+            "trace-1.json",
+        )
+
+
+class TestPrograms:
+    def test_a_time_limit_holds_for_grandchildren_too(self, tmp_path: Path) -> None:
+        sleeper = "import subprocess, time; subprocess.Popen(['sleep', '47']); time.sleep(47)"
+        begun = time.monotonic()
+        ran = _run(tmp_path, "- {name: mine, type: code, path: ev.py, timeout: 1}", program=sleeper)
+        assert (ran.code, "timed out after 1s" in _only(ran)["reason"]) == (3, True)
+        assert time.monotonic() - begun < 20
+
+    def test_a_reply_counts_though_a_background_process_holds_the_pipe(
+        self, tmp_path: Path
+    ) -> None:
+        program = f"import subprocess; subprocess.Popen(['sleep', '30']); {GOOD}"
+        assert _run(tmp_path, CODE, program=program).code == 0
+
+    def test_output_without_end_is_an_error(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, CODE, program="while True: print('x' * 100000)")
+        assert (ran.code, "10 MiB" in _only(ran)["reason"]) == (3, True)
+
+    def test_secrets_of_the_step_are_not_seen(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("GITHUB_TOKEN", "t0ken")
+        program = (
+            "import json, os\n"
+            "print(json.dumps({'score': 1, 'details': {'seen': sorted(os.environ)}}))"
+        )
+        seen = _only(_run(tmp_path, CODE, program=program))["details"]["seen"]
+        assert "GITHUB_TOKEN" not in seen
+        assert "PATH" in seen
+
+    def test_typescript_runs_as_it_is(self, tmp_path: Path) -> None:
+        (tmp_path / "ev.ts").write_text(
+            "const s: number = 1; console.log(JSON.stringify({score: s}))"
+        )
+        assert _run(tmp_path, "- {name: mine, type: code, path: ev.ts}").code == 0
+
+    @pytest.mark.parametrize("timeout", ["0", "-1"])
+    def test_a_time_limit_of_nothing_is_a_problem(self, tmp_path: Path, timeout: str) -> None:
+        entry = f"- {{name: mine, type: code, path: ev.py, timeout: {timeout}}}"
+        assert _run(tmp_path, entry).code == 2
+
+
+class TestFiles:
+    def test_a_config_works_from_wherever_it_is_started(self, tmp_path: Path) -> None:
+        (tmp_path / "evals").mkdir()
+        _run(tmp_path / "evals", CODE, TRAJECTORY, golden=eval_set())
+        assert run_agentci(["run", "evals/eval_config.yaml"], cwd=tmp_path).code == 0
+
+    def test_paths_from_the_working_directory_work_too_and_are_noticed_once(
+        self, tmp_path: Path
+    ) -> None:
+        (tmp_path / "evals").mkdir()
+        (tmp_path / "evals" / "eval_config.yaml").write_text(
+            f"evaluators:\n{TRAJECTORY}\n- {{name: a, type: code, path: ev.py}}\n"
+            "eval_set: golden.json\ntraces: trace.json\n"
+        )
+        (tmp_path / "ev.py").write_text(GOOD)
+        (tmp_path / "golden.json").write_text(eval_set())
+        (tmp_path / "trace.json").write_text(otlp())
+        ran = run_agentci(["run", "evals/eval_config.yaml"], cwd=tmp_path)
+        assert ran.code == 0
+        assert len([p for p in ran.results["problems"] if p["severity"] == "notice"]) == 1
+
+    def test_a_byte_order_mark_is_no_reason_to_refuse_a_recording(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, CODE, recordings={"trace-1.json": f"\ufeff{otlp()}"})
+        assert ran.code == 0
