@@ -17,7 +17,10 @@ MAX_NAMES = 5
 
 
 def totals(results: Sequence[Result]) -> Totals:
-    """Count ``results`` and take the mean of their scores."""
+    """Count ``results`` and take the mean score of those that passed or failed.
+
+    What declined to judge often says 0 beside it, and has judged nothing.
+    """
     statuses = [result.status for result in results]
     return Totals(
         checks=len(statuses),
@@ -174,10 +177,10 @@ def _pass_rate(group: _Group) -> Iterator[_Finding]:
 
 
 def _score(group: _Group) -> Iterator[_Finding]:
-    least, judged = group.bar.min_score, group.of(*_JUDGED)
-    if least is None or not judged:
+    least = group.bar.min_score
+    if least is None or not group.of(*_JUDGED):
         return
-    mean = _mean_score(judged)
+    mean = _mean_score(group.results)
     if mean is None:
         yield _Finding("failed", f"{group.where}no check has a score, and a mean is asked for")
     elif mean < least - TOLERANCE:
@@ -238,7 +241,9 @@ def _mean_score(results: Sequence[Result]) -> float | None:
     scores = [
         result.judgement.score
         for result in results
-        if result.judgement is not None and result.judgement.score is not None
+        if result.status in _JUDGED
+        and result.judgement is not None
+        and result.judgement.score is not None
     ]
     finite = [score for score in scores if math.isfinite(score)]
     return math.fsum(finite) / len(finite) if finite else None

@@ -1,9 +1,11 @@
 """Reads configs from disk into suites, and keeps the paths they name inside the workspace."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.config.document import MAX_CONFIG_BYTES, read_document
+from agentci.config.document import MAX_CONFIG_BYTES, Document, read_document
+from agentci.config.names import selection_problems
 from agentci.config.suite import Overrides, Suite, read_suite, suite_of_metrics
 from agentci.discovery import find_configs, matches
 from agentci.errors import InputError
@@ -41,7 +43,8 @@ def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, 
     )
     if settings.metrics and not settings.configs:
         locator = Locator(workspace.cwd, workspace)
-        return (LoadedSuite(suite=suite_of_metrics(overrides), locator=locator),)
+        suite = suite_of_metrics(overrides)
+        return _selected([LoadedSuite(suite=suite, locator=locator)], settings.only)
     suites: list[LoadedSuite] = []
     problems: list[Problem] = []
     for path in find_configs(settings.configs, workspace):
@@ -51,7 +54,15 @@ def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, 
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return tuple(suites)
+    return _selected(suites, settings.only)
+
+
+def _selected(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[LoadedSuite, ...]:
+    """The suites that have an evaluator to run; each name has to be in one of them."""
+    names = [name for loaded in suites for name in loaded.suite.names]
+    if problems := tuple(selection_problems(only, names)):
+        raise InputError(problems)
+    return tuple(loaded for loaded in suites if loaded.suite.evaluators)
 
 
 def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> LoadedSuite:
@@ -63,8 +74,22 @@ def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Loaded
     name = workspace.name_of(path)
     document = read_document(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
     locator = Locator(path.parent, workspace)
-    suite = read_suite(document, overrides=overrides, locate=locator.locate, supports=supports)
+    try:
+        suite = read_suite(document, overrides=overrides, locate=locator.locate, supports=supports)
+    except InputError as error:
+        raise InputError([*error.problems, *_missing_eval_set(document, locator)]) from None
     return LoadedSuite(suite=suite, locator=locator)
+
+
+def _missing_eval_set(document: Document, locator: "Locator") -> tuple[Problem, ...]:
+    """Look for the eval set of a config that is wrong anyway, to tell all of it at once."""
+    named = document.data.get("eval_set")
+    try:
+        if isinstance(named, str):
+            locator.locate(named, document.place_of(("eval_set",)))
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 class Locator:
@@ -85,7 +110,7 @@ class Locator:
         """
         paths = self.matches(named, place)
         if not paths:
-            hint = f"paths are relative to the config, {self._workspace.name_of(self._folder)}"
+            hint = "paths are relative to the config's folder, else to the working directory"
             raise _problem(place, f"{named} does not exist", hint)
         if paths[0].is_dir():
             raise _problem(place, f"{named} is a folder, a file is wanted", "name the file")

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -49,7 +49,7 @@ def _guarded(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
+def golden(request: pytest.FixtureRequest) -> Golden:
     """Compares a text with tests/golden/NAME; ``--update-golden`` writes it instead."""
 
     def compare(name: str, text: str) -> None:

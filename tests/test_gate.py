@@ -411,5 +411,9 @@ def test_totals_count_everything_and_average_the_scores_there_are() -> None:
     assert totals([]) == Totals(checks=0, passed=0, failed=0, errored=0, skipped=0, score=None)
 
 
+def test_a_score_beside_a_refusal_to_judge_says_nothing() -> None:
+    assert totals([make_result("skipped", 0.0), make_result("passed", 0.5)]).score == 0.5
+
+
 def test_a_score_that_is_no_number_is_none() -> None:
     assert totals([make_result("passed", float("nan")), make_result("passed", 0.5)]).score == 0.5

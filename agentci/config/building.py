@@ -11,13 +11,12 @@ from agentci.config.document import Document
 from agentci.config.entry_types import types_in
 from agentci.config.merging import Merged, merge
 from agentci.config.models import EvalConfig, GateSpec
-from agentci.config.names import option_problems, selection_problems
+from agentci.config.names import option_problems
 from agentci.config.options import Find, Options
 from agentci.config.schema import Types
 from agentci.dialects.base import Evaluator
 from agentci.dialects.registry import Surroundings
 from agentci.errors import InputError
-from agentci.model.place import Place
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 
@@ -28,11 +27,13 @@ class Building:
 
     Attributes:
         config: None where the top level is not as it should be.
+        names: of all evaluators, also of those that were not to be built.
         evaluators: those that could be built.
         problems: what is wrong, and what is worth knowing.
     """
 
     config: EvalConfig | None
+    names: tuple[str, ...]
     evaluators: tuple[Evaluator, ...]
     problems: tuple[Problem, ...]
 
@@ -49,8 +50,6 @@ def build(document: Document, options: Options, *, only: Sequence[str], find: Fi
     types = types_in(document.data)
     entries = merge(document, types, options)
     names = [entry.name for entry in entries]
-    if names:
-        problems += selection_problems(only, names, Place(file=document.file))
     gate = GateSpec() if config is None else config.gate
     evaluators: list[Evaluator] = []
     for entry in entries:
@@ -62,7 +61,12 @@ def build(document: Document, options: Options, *, only: Sequence[str], find: Fi
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
                 problems += _lost_program(entry, find)
-    return Building(config=config, evaluators=tuple(evaluators), problems=in_order(problems))
+    return Building(
+        config=config,
+        names=tuple(names),
+        evaluators=tuple(evaluators),
+        problems=in_order(problems),
+    )
 
 
 def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:

@@ -31,19 +31,11 @@ def option_problems(metrics: Sequence[str]) -> Iterator[Problem]:
             yield Problem(message=f"--metric {metric} is given twice", hint="give it once")
 
 
-def selection_problems(
-    only: Sequence[str], names: Sequence[str], place: Place | None
-) -> Iterator[Problem]:
-    """Names to select that no evaluator has.
-
-    Args:
-        names: of all evaluators there are.
-        place: the config that lists them.
-    """
+def selection_problems(only: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
+    """Names of evaluators to run alone that none of ``names``, of all there are, is equal to."""
     for name in dict.fromkeys(only):
         if name not in names:
             yield Problem(
                 message=f"there is no evaluator {quoted(name)} to run alone (--only)",
-                place=place,
                 hint=did_you_mean(name, names) or f"there is {one_of(names)}",
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agentci.config.document import Document
-from agentci.config.names import option_problems, selection_problems
+from agentci.config.names import option_problems
 from agentci.config.options import Options
 from agentci.dialects.agentevals.assembly import assemble_builtin
 from agentci.dialects.base import Evaluator
@@ -60,6 +60,7 @@ class Suite:
     Attributes:
         file: the config as shown to the user.
         place: what is to blame where something is missing as a whole.
+        names: of all its evaluators, also of those that are left out (``--only``).
         traces: paths and globs as they are written; empty leaves them to the command line.
         eval_set: path as it is written.
         trace_format: None where it is to be seen from the content.
@@ -71,6 +72,7 @@ class Suite:
     place: Place
     evaluators: tuple[Evaluator, ...]
     gate: GatePolicy
+    names: tuple[str, ...]
     traces: tuple[str, ...] = ()
     group_by: GroupBy = "auto"
     eval_set: str | None = None
@@ -90,8 +92,7 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
         InputError: there is no such metric, or none is left to run.
     """
     metrics = overrides.metrics or (DEFAULT_METRIC,)
-    problems = [*option_problems(metrics), *selection_problems(overrides.only, metrics, None)]
-    if problems:
+    if problems := tuple(option_problems(metrics)):
         raise InputError(problems)
     return Suite(
         file=COMMAND_LINE.file,
@@ -107,6 +108,7 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
             if metric in (overrides.only or metrics)
         ),
         gate=GatePolicy(),
+        names=metrics,
     )
 
 
@@ -137,6 +139,7 @@ def read_suite(
         place=Place(file=document.file),
         evaluators=built.evaluators,
         gate=gate_policy(config.gate, [each.identity.name for each in built.evaluators]),
+        names=built.names,
         traces=config.globs,
         group_by=config.group_by or "auto",
         eval_set=config.eval_set,

@@ -43,7 +43,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts over all results; ``score`` is the mean over those that have one, else None."""
+    """Counts over all results; ``score`` is the mean of what passed or failed, or None."""
 
     checks: int
     passed: int
