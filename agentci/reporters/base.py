@@ -72,16 +72,14 @@ def worst_first(results: Sequence[Result]) -> list[Result]:
 
 def headline(result: Result) -> str:
     """In one phrase what came of a check: "score 0.33, wanted at least 0.7"."""
-    match result.status:
-        case "errored":
-            return result.reason or "it gave no reason"
-        case "skipped":
-            return result.reason or "there was nothing to judge"
-        case "failed":
-            reason = "" if result.reason is None else f"{result.reason}; "
-            return f"{reason}{_score(result)}, wanted {result.bar}"
-        case "passed":
-            return _score(result)
+    if result.status == "errored":
+        return result.reason or "it gave no reason"
+    if result.status == "skipped":
+        return result.reason or "there was nothing to judge"
+    if result.status == "failed":
+        reason = "" if result.reason is None else f"{result.reason}; "
+        return f"{reason}{_score(result)}, wanted {result.bar}"
+    return _score(result)
 
 
 def findings(result: Result) -> tuple[str, ...]:

@@ -143,15 +143,12 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     )
     test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator)}")
     message = _attribute(headline(result)) or result.status
-    match result.status:
-        case "failed":
-            test_case.add_failure_info(message, _text(_text_lines(message, result)), "failed")
-        case "errored":
-            test_case.add_error_info(message, _text(_text_lines(message, result)), "errored")
-        case "skipped":
-            test_case.add_skipped_info(message)
-        case "passed":
-            pass
+    if result.status == "failed":
+        test_case.add_failure_info(message, _text(_text_lines(message, result)), "failed")
+    elif result.status == "errored":
+        test_case.add_error_info(message, _text(_text_lines(message, result)), "errored")
+    elif result.status == "skipped":
+        test_case.add_skipped_info(message)
     return test_case
 
 

@@ -21,18 +21,16 @@ def render_problems(problems: Sequence[Problem], form: Format, *, files: int | N
         form: ``text`` ends with their number; ``github`` keeps to GitHub's limits.
         files: how many files were looked at, where that is worth a word.
     """
-    match form:
-        case "text":
-            return _text(problems, files)
-        case "json":
-            return _json(problems)
-        case "github":
-            return annotate(
-                tuple(map(problem_annotation, problems)),
-                per_level=limits.ANNOTATIONS_PER_TYPE,
-                message_units=limits.ANNOTATION_MESSAGE_UNITS,
-                title_characters=limits.ANNOTATION_TITLE_CHARACTERS,
-            )
+    if form == "json":
+        return _json(problems)
+    if form == "text":
+        return _text(problems, files)
+    return annotate(
+        tuple(map(problem_annotation, problems)),
+        per_level=limits.ANNOTATIONS_PER_TYPE,
+        message_units=limits.ANNOTATION_MESSAGE_UNITS,
+        title_characters=limits.ANNOTATION_TITLE_CHARACTERS,
+    )
 
 
 def _text(problems: Sequence[Problem], files: int | None) -> str:

@@ -13,10 +13,9 @@ def plain(text: str) -> str:
 
     Every kind of line end becomes ``\n``, half a surrogate pair becomes U+FFFD; tabs stay.
     """
-    if text.isprintable() and text.isascii():
+    if text.isprintable() or not _SUSPECT.search(text):
         return text
-    text = _TERMINAL_SEQUENCE.sub("", text)
-    text = _LINE_END.sub("\n", text)
+    text = _LINE_END.sub("\n", _TERMINAL_SEQUENCE.sub("", text))
     return encodable(_UNSEEN.sub("", text))
 
 
@@ -31,7 +30,9 @@ def inert(text: str) -> str:
     A visible space is put in, since .NET skips invisible characters when it looks for strings.
     Only for text whose line ends are ``plain``: the runner also ends a line at a lone ``\r``.
     """
-    return _LEGACY_COMMAND.sub("## [", _COMMAND.sub(r"\1: :", text))
+    if "::" in text:
+        text = _COMMAND.sub(r"\1: :", text)
+    return text.replace("##[", "## [")
 
 
 def log(text: str) -> str:
@@ -66,6 +67,10 @@ _UNSEEN = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f]"  # what is left of C0 and C1
     r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the order of what is read
 )
+# All that ``plain`` changes; most text has none of it.
+_SUSPECT = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NOT_IN_XML = re.compile(r"[\ufffe\uffff]")
 
@@ -73,4 +78,3 @@ _NOT_IN_XML = re.compile(r"[\ufffe\uffff]")
 _COMMAND = re.compile(
     r"^((?:[^\S\n]|[\u00ad\u034f\u180e\u200b-\u200f\u2060-\u206f\ufeff])*)::", re.MULTILINE
 )
-_LEGACY_COMMAND = re.compile(r"##\[")

@@ -29,9 +29,9 @@ def strict(value: Json, depth: int = 0) -> Json:
     """``value`` with what JSON cannot say replaced."""
     if isinstance(value, str):
         return encodable(value)
-    if isinstance(value, Mapping | Sequence):
-        return _inside(value, depth + 1)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int) else _inside(value, depth + 1)
 
 
 def _inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:
