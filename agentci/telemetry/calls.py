@@ -1,7 +1,7 @@
 """Logical model calls: a framework's span around a provider's span is one call, not two."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -44,11 +44,10 @@ def calls_of(members: Sequence[Node]) -> tuple[Call, ...]:
         if node.call_above is not None:
             leaves[node.call_above] += leaves[node]
             inner.discard(node.call_above)
-    found = [_call(_chain(node, leaves)) for node in nodes if node in inner]
-    return in_order(found)
+    return in_order(_call(_chain(node, leaves)) for node in nodes if node in inner)
 
 
-def in_order(calls: Sequence[Call]) -> tuple[Call, ...]:
+def in_order(calls: Iterable[Call]) -> tuple[Call, ...]:
     """Calls by start and end."""
     return tuple(sorted(calls, key=lambda call: (call.start, call.end)))
 

@@ -1,12 +1,12 @@
 """One view of a span, whichever generation of conventions recorded it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agentci.model.json import Json
 from agentci.telemetry import adk, indexed, message_events, semconv
-from agentci.telemetry.foreign import loads_or_text, whole
+from agentci.telemetry.foreign import whole
 from agentci.telemetry.kinds import Kind
 from agentci.telemetry.layer import Layer
 from agentci.telemetry.message import Messages, is_captured, is_overlooked
@@ -20,7 +20,6 @@ _RENAMED: Final = (
     (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
     (semconv.OUTPUT_TOKENS, semconv.COMPLETION_TOKENS),
     (semconv.CACHE_WRITE_TOKENS, semconv.CACHE_CREATION_TOKENS),
-    (semconv.FINISH_REASONS, semconv.FINISH_REASON),
 )
 
 
@@ -36,7 +35,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFacts:
-    """What a tool span says of the call; None for what it leaves out."""
+    """What a tool span says of the call, as recorded; None for what it leaves out."""
 
     name: str | None = None
     id: str | None = None
@@ -54,7 +53,6 @@ class View:
     Attributes:
         input, output: messages to and from the model; empty where they were not captured.
         usage: None where neither input nor output tokens were counted.
-        finish_reasons: in lower case.
     """
 
     span: Span
@@ -68,23 +66,9 @@ class View:
     tool: ToolFacts
 
 
-def own_layer(span: Span) -> Layer:
-    """What the attributes of a span say under the names of today."""
-    return Layer(
-        values=span.attributes,
-        input=parse(span.attributes.get(semconv.INPUT)),
-        output=parse(span.attributes.get(semconv.OUTPUT)),
-    )
-
-
-def view(span: Span, kind: Kind, own: Layer, logs: Sequence[Event]) -> View:
-    """What is known of a span.
-
-    Args:
-        own: what its attributes say.
-        logs: the log records that belong to it, by time.
-    """
-    layers = (own, *_further_layers(span, logs))
+def view(span: Span, kind: Kind, logs: Sequence[Event]) -> View:
+    """What is known of a span, to which ``logs`` belong."""
+    layers = tuple(_layers(span, logs))
     return View(
         span=span,
         kind=kind,
@@ -98,9 +82,13 @@ def view(span: Span, kind: Kind, own: Layer, logs: Sequence[Event]) -> View:
     )
 
 
-def _further_layers(span: Span, logs: Sequence[Event]) -> Iterator[Layer]:
+def _layers(span: Span, logs: Sequence[Event]) -> Iterator[Layer]:
     attributes = span.attributes
-    if renamed := {now: attributes[before] for now, before in _RENAMED if before in attributes}:
+    yield _stated(attributes)
+    renamed = {now: attributes[before] for now, before in _RENAMED if before in attributes}
+    if reason := attributes.get(semconv.FINISH_REASON):
+        renamed[semconv.FINISH_REASONS] = reason if isinstance(reason, list) else [reason]
+    if renamed:
         yield Layer(values=renamed)
     if span.events or logs:
         yield from _event_layers(span.events, logs)
@@ -110,16 +98,20 @@ def _further_layers(span: Span, logs: Sequence[Event]) -> Iterator[Layer]:
         yield indexed.layer(attributes)
 
 
+def _stated(attributes: Mapping[str, Json]) -> Layer:
+    """What attributes say under the names of today."""
+    return Layer(
+        values=attributes,
+        input=parse(attributes.get(semconv.INPUT)),
+        output=parse(attributes.get(semconv.OUTPUT)),
+    )
+
+
 def _event_layers(events: Sequence[Event], logs: Sequence[Event]) -> Iterator[Layer]:
     for event in (*events, *logs):
         if event.name == semconv.DETAILS_EVENT:
-            said = event.payload
-            yield Layer(
-                values=said,
-                input=parse(said.get(semconv.INPUT)),
-                output=parse(said.get(semconv.OUTPUT)),
-            )
-    for source in (events, logs):
+            yield _stated(event.payload)
+    for source in (events, sorted(logs, key=lambda log: log.time)):
         messages = [event for event in source if event.name in semconv.MESSAGE_EVENTS]
         if messages:
             yield message_events.layer(messages)
@@ -130,8 +122,8 @@ def _tool(layers: Sequence[Layer]) -> ToolFacts:
     return ToolFacts(
         name=_text(layers, semconv.TOOL_NAME),
         id=_text(layers, semconv.TOOL_CALL_ID),
-        arguments=_value(layers, semconv.TOOL_ARGUMENTS),
-        result=_value(layers, semconv.TOOL_RESULT),
+        arguments=_first(layers, semconv.TOOL_ARGUMENTS),
+        result=_first(layers, semconv.TOOL_RESULT),
     )
 
 
@@ -143,11 +135,9 @@ def _messages(candidates: Sequence[Messages]) -> Messages:
 
 
 def _first(layers: Sequence[Layer], name: str) -> Json:
-    for layer in layers:
-        value = layer.values.get(name)
-        if value is not None and value not in ("", []):
-            return value
-    return None
+    """The first value that says something, else the first that is there."""
+    found = [value for layer in layers if (value := layer.values.get(name)) is not None]
+    return next((value for value in found if value not in ("", [])), found[0] if found else None)
 
 
 def _text(layers: Sequence[Layer], name: str) -> str | None:
@@ -155,11 +145,6 @@ def _text(layers: Sequence[Layer], name: str) -> str | None:
     if value == NOT_SPECIFIED or not isinstance(value, str | int | float):
         return None
     return str(value)
-
-
-def _value(layers: Sequence[Layer], name: str) -> Json:
-    value = _first(layers, name)
-    return loads_or_text(value) if isinstance(value, str) else value
 
 
 def _usage(layers: Sequence[Layer]) -> Usage | None:
@@ -179,5 +164,5 @@ def _tokens(layers: Sequence[Layer], name: str) -> int | None:
 
 def _finish_reasons(layers: Sequence[Layer]) -> tuple[str, ...]:
     reasons = _first(layers, semconv.FINISH_REASONS)
-    listed = reasons if isinstance(reasons, list) else [reasons]
-    return tuple(reason.lower() for reason in listed if isinstance(reason, str))
+    listed = reasons if isinstance(reasons, list) else []
+    return tuple(reason for reason in listed if isinstance(reason, str))

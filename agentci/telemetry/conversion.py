@@ -58,10 +58,11 @@ def _trace(group: Group) -> Trace:
 
 
 def _turn(drawn: Draft, uses: Sequence[Use]) -> Turn:
+    answer = drawn.answer.text if drawn.answer is not None else None
     return Turn(
         id=drawn.id,
-        user_text=drawn.asked,
-        answer_parts=() if drawn.answer is None else (drawn.answer.text,),
+        user_text=drawn.asked or "",
+        answer_parts=(answer,) if answer is not None else (),
         tool_calls=calls_made(uses),
         tool_responses=responses_given(uses),
         intermediate_texts=drawn.intermediate_texts,

@@ -13,9 +13,13 @@ from agentci.telemetry.runs import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A final answer, and the model call that gave it where one is known to have."""
+    """A final output, and the model call that gave it where one is known to have.
 
-    text: str
+    Attributes:
+        text: None where the output has none: it asks for tools, say.
+    """
+
+    text: str | None
     call: Call | None
 
 
@@ -27,6 +31,7 @@ class Draft:
         id: the anchor span's.
         is_agentic: an agent or a workflow anchors it.
         start, end: nanoseconds, over all its spans.
+        asked: what the user said; None where no messages tell.
         answer: None where none was recorded.
     """
 
@@ -35,7 +40,7 @@ class Draft:
     is_agentic: bool
     start: int
     end: int
-    asked: str
+    asked: str | None
     answer: Answer | None
     calls: tuple[Call, ...]
     runs: tuple[Run, ...]
@@ -74,26 +79,27 @@ def merged(first: Draft, later: Draft) -> Draft:
         first,
         start=min(first.start, later.start),
         end=max(first.end, later.end),
+        asked=later.asked if first.asked is None else first.asked,
         answer=later.answer or first.answer,
         calls=calls.in_order([*first.calls, *later.calls]),
-        runs=runs.in_order([*first.runs, *later.runs]),
+        runs=(*first.runs, *later.runs),
     )
 
 
-def _asked(anchor: View, found: Sequence[Call]) -> str:
+def _asked(anchor: View, found: Sequence[Call]) -> str | None:
     if is_captured(anchor.input):
         asked = message.user_turn(anchor.input) or anchor.input
     else:
         asked = message.user_turn(next(filter(is_captured, (call.input for call in found)), ()))
     overlooked = map(message.overlooked_question, (anchor.input, *(call.input for call in found)))
-    return message.text(asked) or next(filter(None, overlooked), "")
+    return message.text(asked) or next(filter(None, overlooked), "" if asked else None)
 
 
 def _answer(anchor: View, found: Sequence[Call]) -> Answer | None:
     """What the anchor itself says, else the model call that spoke last."""
     if is_captured(anchor.output):
         text = message.text(anchor.output) or message.overlooked_text(anchor.output)
-        return Answer(text=text, call=_speaker(anchor, text, found)) if text else None
+        return Answer(text=text, call=_speaker(anchor, text, found))
     return next(_answers(anchor, found), None)
 
 
@@ -115,7 +121,7 @@ def _last(heard: Sequence[tuple[Call, str]]) -> Answer:
     return Answer(text=text, call=call)
 
 
-def _speaker(anchor: View, text: str, found: Sequence[Call]) -> Call | None:
+def _speaker(anchor: View, text: str | None, found: Sequence[Call]) -> Call | None:
     """The model call whose words the anchor repeats, or which it is itself."""
     return next(
         (

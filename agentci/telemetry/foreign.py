@@ -53,6 +53,12 @@ def loads_or_text(text: str) -> Json:
         return text
 
 
+def read_value(raw: Json) -> Json:
+    """The value of JSON text; text that is no JSON, or only ``null``, stays what it is."""
+    value = loads_or_text(raw) if isinstance(raw, str) else raw
+    return raw if value is None else value
+
+
 def is_shallow(value: Json) -> bool:
     """Whether a value is nested no deeper than ``MAX_DEPTH``, so that it can be written safely."""
     level: list[Json] = [value]

@@ -1,7 +1,5 @@
 """Google's contents and parts, as Gemini and ADK record them, in the parts of the conventions."""
 
-from collections.abc import Iterator
-
 from agentci.model.json import Json, JsonObject
 from agentci.telemetry.foreign import objects_in
 
@@ -16,27 +14,26 @@ def message(content: JsonObject, default_role: str) -> JsonObject:
 
 
 def parts(raw: Json) -> list[JsonObject]:
-    """The parts of a content; those of an unknown kind are left out."""
-    return [part for item in objects_in(raw) for part in _part(item)]
+    """The parts of a content."""
+    return [_part(item) for item in objects_in(raw)]
 
 
-def _part(raw: JsonObject) -> Iterator[JsonObject]:
+def _part(raw: JsonObject) -> JsonObject:
     call, response = raw.get("function_call"), raw.get("function_response")
     if "text" in raw:
-        yield {"type": "reasoning" if raw.get("thought") else "text", "content": raw["text"]}
-    elif isinstance(call, dict):
-        yield {
+        return {"type": "reasoning" if raw.get("thought") else "text", "content": raw["text"]}
+    if isinstance(call, dict):
+        return {
             "type": "tool_call",
             "id": call.get("id"),
             "name": call.get("name"),
             "arguments": call.get("args"),
         }
-    elif isinstance(response, dict):
-        yield {
+    if isinstance(response, dict):
+        return {
             "type": "tool_call_response",
             "id": response.get("id"),
             "name": response.get("name"),
             "response": response.get("response"),
         }
-    else:
-        yield from ({"type": kind} for kind in ("inline_data", "file_data") if kind in raw)
+    return {"type": "other"}

@@ -15,16 +15,9 @@ Fields: TypeAlias = dict[str, Json]
 
 def layer(attributes: Mapping[str, Json]) -> Layer:
     """What numbered attributes say."""
-    answers = _numbered(attributes, semconv.COMPLETION)
-    reasons = [
-        reason.lower()
-        for fields in answers
-        if isinstance(reason := fields.get("finish_reason"), str)
-    ]
     return Layer(
-        values={semconv.FINISH_REASONS: reasons},
         input=_messages(_numbered(attributes, semconv.PROMPT)),
-        output=_messages(answers),
+        output=_messages(_numbered(attributes, semconv.COMPLETION)),
     )
 
 

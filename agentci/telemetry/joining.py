@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci.telemetry import message
+from agentci.telemetry.calls import Call
 from agentci.telemetry.drafts import Draft, merged
 from agentci.telemetry.message import is_captured
 
@@ -32,9 +33,9 @@ def joined(drafts: Sequence[Draft]) -> tuple[tuple[Draft, ...], tuple[str, ...]]
 def _continues(previous: Draft, draft: Draft) -> bool:
     if not previous.calls or not draft.calls:
         return False
-    requests = list(message.calls(previous.calls[-1].output))
-    shown = message.tool_round(draft.calls[0].input)
-    if not requests or not shown:
+    requests = list(message.calls(_last(previous).output))
+    shown = draft.calls[0].input
+    if not requests or not shown or not shown[-1].is_tool_response:
         return False
     asked = {part.id for part in requests} - {None}
     answered = {part.id for part in message.responses(shown)} - {None}
@@ -45,5 +46,10 @@ def _may_continue(previous: Draft, draft: Draft) -> bool:
     return (
         bool(previous.calls and draft.calls)
         and not is_captured(draft.calls[0].input)
-        and not TOOL_REASONS.isdisjoint(previous.calls[-1].finish_reasons)
+        and not TOOL_REASONS.isdisjoint(_last(previous).finish_reasons)
     )
+
+
+def _last(turn: Draft) -> Call:
+    """The model call that ended last."""
+    return max(turn.calls, key=lambda call: (call.end, call.start))

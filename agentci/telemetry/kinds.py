@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from agentci.telemetry import semconv
-from agentci.telemetry.layer import Layer
-from agentci.telemetry.message import is_captured
 from agentci.telemetry.span import Span
 
 Kind: TypeAlias = Literal["inference", "agent", "workflow", "tool", "other", "none"]
@@ -22,39 +20,38 @@ _ADK_OPERATIONS: Final[Mapping[str, str]] = {
     "call_llm": "generate_content",
     "invocation": "invoke_workflow",
 }
-_TRACES_OF_A_CALL: Final = (semconv.USAGE, semconv.PROMPT, semconv.COMPLETION)
+_TRACES_OF_A_CALL: Final = (
+    semconv.INPUT,
+    semconv.OUTPUT,
+    semconv.USAGE,
+    semconv.PROMPT,
+    semconv.COMPLETION,
+)
 
 
-def kind_of(span: Span, own: Layer) -> Kind:
-    """The kind of a span, of which ``own`` is what its attributes say.
-
-    Names of spans count for nothing, save two of ADK's.
-    """
+def kind_of(span: Span) -> Kind:
+    """The kind of a span, by its attributes; its name counts for nothing, save two of ADK's."""
     if _is_merged_tool(span):
         return "none"
-    operation = _operation(span, own)
+    operation = _operation(span)
     return _KINDS.get(operation, "other") if operation else "none"
 
 
-def _operation(span: Span, own: Layer) -> str | None:
+def _operation(span: Span) -> str | None:
     named = span.attributes.get(semconv.OPERATION)
     if isinstance(named, str) and named:
         return named
     if span.adk and span.name in _ADK_OPERATIONS:
         return _ADK_OPERATIONS[span.name]
-    return "chat" if _looks_like_chat(span, own) else None
+    return "chat" if _looks_like_chat(span) else None
 
 
-def _looks_like_chat(span: Span, own: Layer) -> bool:
+def _looks_like_chat(span: Span) -> bool:
     attributes = span.attributes
     return bool(
         attributes.get(semconv.REQUEST_MODEL)
         and (attributes.get(semconv.SYSTEM) or attributes.get(semconv.PROVIDER))
-        and (
-            any(name.startswith(_TRACES_OF_A_CALL) for name in attributes)
-            or is_captured(own.input)
-            or is_captured(own.output)
-        )
+        and any(name.startswith(_TRACES_OF_A_CALL) for name in attributes)
     )
 
 

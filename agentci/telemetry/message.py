@@ -42,22 +42,19 @@ class Content:
     Attributes:
         text: its text parts in one piece; None where there is none but placeholders.
         has_more: it has parts of other kinds (reasoning, images).
+        only_responds: it is made of tool responses alone.
     """
 
     text: str | None = None
     calls: tuple[CallPart, ...] = ()
     responses: tuple[ResponsePart, ...] = ()
     has_more: bool = False
+    only_responds: bool = False
 
     @property
     def is_there(self) -> bool:
         """Whether anything is left of it once placeholders are gone."""
         return bool(self.text or self.calls or self.responses or self.has_more)
-
-    @property
-    def only_responds(self) -> bool:
-        """Whether it is made of tool responses alone."""
-        return bool(self.responses) and not (self.text or self.calls or self.has_more)
 
 
 EMPTY: Final = Content()
@@ -120,11 +117,6 @@ def user_turn(messages: Messages) -> Messages:
 def overlooked_question(messages: Messages) -> str | None:
     """What was asked last, where agentevals 0.11.0 would not see it."""
     return overlooked_text(_last_run(messages, _says_overlooked))
-
-
-def tool_round(messages: Messages) -> Messages:
-    """The tool responses at the very end, which the model is to go on from."""
-    return tuple(takewhile(lambda message: message.is_tool_response, reversed(messages)))
 
 
 def _says(role: str) -> Callable[[Message], bool]:

@@ -7,7 +7,7 @@ from typing import Final
 from agentci.model.json import JsonObject
 from agentci.telemetry import semconv
 from agentci.telemetry.layer import Layer
-from agentci.telemetry.message import EMPTY, Content, Message, calls, text
+from agentci.telemetry.message import EMPTY, Content, Message, calls, is_captured, text
 from agentci.telemetry.messages import parse
 from agentci.telemetry.parts import (
     content_of,
@@ -21,18 +21,15 @@ from agentci.telemetry.span import Event
 
 def layer(events: Sequence[Event]) -> Layer:
     """What events say, in their order."""
-    reasons = [
-        reason.lower()
-        for event in events
-        if event.name == semconv.CHOICE_EVENT
-        and isinstance(reason := event.payload.get("finish_reason"), str)
-    ]
+    choices = [event.payload for event in events if event.name == semconv.CHOICE_EVENT]
+    output = tuple(map(_choice, choices))
+    reasons = [one.get("finish_reason") for one in choices] if is_captured(output) else []
     return Layer(
-        values={semconv.FINISH_REASONS: reasons},
+        values={
+            semconv.FINISH_REASONS: [one.lower() for one in reasons if isinstance(one, str)],
+        },
         input=tuple(_INPUT[event.name](event.payload) for event in events if event.name in _INPUT),
-        output=tuple(
-            _choice(event.payload) for event in events if event.name == semconv.CHOICE_EVENT
-        ),
+        output=output,
     )
 
 

@@ -56,5 +56,5 @@ def _overlooked(raw: JsonObject, parts: Sequence[JsonObject]) -> Content:
     if raw.get("role") == "tool" and raw.get("tool_call_id"):
         answer = content_of(parts_of(raw.get("content"))).text
         return content_of([response_part(raw["tool_call_id"], raw.get("name"), answer)])
-    words = [part["text"] for part in parts if "text" in part and part.get("type") in _SAID]
-    return content_of(map(text_part, words)) if words else EMPTY
+    said = [part["text"] for part in parts if "text" in part and part.get("type") in _SAID]
+    return content_of([text_part(words) for words in said]) if said else EMPTY

@@ -1,18 +1,18 @@
 """The parts of messages, from the shapes that instrumentations record, and what is in them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.telemetry import google
-from agentci.telemetry.foreign import loads, loads_or_text, objects_in
+from agentci.telemetry.foreign import loads, loads_or_text, objects_in, read_value
 from agentci.telemetry.message import CallPart, Content, ResponsePart
 
 PLACEHOLDERS: Final = frozenset({"", "<REDACTED>", "<elided>"})
 
 
-def content_of(parts: Iterable[JsonObject]) -> Content:
+def content_of(parts: Sequence[JsonObject]) -> Content:
     """The content of parts that have the form of the conventions."""
     texts: list[str] = []
     calls: list[CallPart] = []
@@ -26,29 +26,24 @@ def content_of(parts: Iterable[JsonObject]) -> Content:
                 calls.append(_call(name, part))
             case {"type": "tool_call_response"}:
                 responses.append(_response(part))
-            case _:
+            case {"type": kind} if kind:
                 has_more = True
     return Content(
         text="".join(texts) or None,
         calls=tuple(calls),
         responses=tuple(responses),
         has_more=has_more,
+        only_responds=0 < len(responses) == len(parts),
     )
 
 
 def parts_of(content: Json) -> list[JsonObject]:
     """The parts that a ``content`` stands for: text, a list of anything, or Google's."""
-    match content:
-        case str():
-            return [text_part(content)]
-        case {"parts": list(listed)}:
-            return google.parts(listed)
-        case dict():
-            return [text_part(content)]
-        case list():
-            return [part for item in content for part in _part_of(item)]
-        case _:
-            return []
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        return google.parts(content["parts"])
+    if isinstance(content, list):
+        return [part for item in content for part in _part_of(item)]
+    return [] if content is None else [text_part(content)]
 
 
 def text_part(content: Json) -> JsonObject:
@@ -92,12 +87,8 @@ def _part_of(item: Json) -> list[JsonObject]:
 def _text(content: Json) -> str:
     if content is None:
         return ""
-    text = content if isinstance(content, str) else _json(content)
+    text = content if isinstance(content, str) else json.dumps(content, sort_keys=True)
     return "" if text.strip() in PLACEHOLDERS else text
-
-
-def _json(content: Json) -> str:
-    return json.dumps(content, sort_keys=True, ensure_ascii=False)
 
 
 def _call(name: str, part: JsonObject) -> CallPart:
@@ -115,7 +106,7 @@ def _response(part: JsonObject) -> ResponsePart:
     return ResponsePart(
         name=_identifier(part.get("name")),
         id=_identifier(part.get("id")),
-        value=loads_or_text(value) if isinstance(value, str) else value,
+        value=read_value(value),
     )
 
 

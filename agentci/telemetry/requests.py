@@ -55,7 +55,9 @@ def requests_of(calls: Sequence[Call]) -> tuple[tuple[Asked, ...], tuple[str, ..
     joined: list[Asked] = []
     for one in asked:
         answer = by_id.get(one.part.id) if one.part.id is not None else None
-        if answer is None or answer.round <= one.round:
+        if answer is not None and answer.round > one.round:
+            del by_id[one.part.id]
+        else:
             answer = _by_order(one, strays, warnings)
         joined.append(one if answer is None else replace(one, result=answer.part.value))
     return tuple(joined), tuple(warnings)

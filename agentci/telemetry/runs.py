@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agentci.model.json import Json
 from agentci.telemetry.anchors import Node
 from agentci.telemetry.canonical import View
+from agentci.telemetry.foreign import read_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +40,7 @@ def runs_of(members: Iterable[Node]) -> tuple[Run, ...]:
             outer = outermost[above] if above is not None and _is_same(above, node) else node
             outermost[node] = outer
             found.setdefault(outer, []).append(node.view)
-    return in_order([_run(views) for views in found.values()])
-
-
-def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Runs by start, then span id."""
-    return tuple(sorted(runs, key=lambda run: (run.start, run.span_id)))
+    return tuple(sorted(map(_run, found.values()), key=lambda run: (run.start, run.span_id)))
 
 
 def _is_same(outer: Node, inner: Node) -> bool:
@@ -64,14 +60,15 @@ def _run(views: Sequence[View]) -> Run:
         name=name or _guessed(outer.name),
         is_guessed=name is None,
         id=next((fact.id for fact in facts if fact.id), None),
-        arguments=_present([fact.arguments for fact in facts]),
-        result=_present([fact.result for fact in facts]),
+        arguments=_value(fact.arguments for fact in facts),
+        result=_value(fact.result for fact in facts),
         failed=any(view.span.failed for view in views),
     )
 
 
-def _present(values: Sequence[Json]) -> Json:
-    return next((value for value in values if value is not None and value not in ("", [])), None)
+def _value(recorded: Iterable[Json]) -> Json:
+    """The first that is there."""
+    return read_value(next((one for one in recorded if one is not None), None))
 
 
 def _guessed(span_name: str) -> str:

@@ -40,11 +40,14 @@ ADK_TOOL_ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 ADK_TOOL_RESULT: Final = "gcp.vertex.agent.tool_response"
 
 DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+SYSTEM_EVENT: Final = "gen_ai.system.message"
 USER_EVENT: Final = "gen_ai.user.message"
 ASSISTANT_EVENT: Final = "gen_ai.assistant.message"
 TOOL_EVENT: Final = "gen_ai.tool.message"
 CHOICE_EVENT: Final = "gen_ai.choice"
-MESSAGE_EVENTS: Final = frozenset({USER_EVENT, ASSISTANT_EVENT, TOOL_EVENT, CHOICE_EVENT})
+MESSAGE_EVENTS: Final = frozenset(
+    {SYSTEM_EVENT, USER_EVENT, ASSISTANT_EVENT, TOOL_EVENT, CHOICE_EVENT},
+)
 READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
 
 

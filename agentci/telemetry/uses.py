@@ -1,8 +1,9 @@
 """The tools that a turn used: runs that have spans, completed by what the model asked for."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from agentci.model.json import Json
 from agentci.model.trace import ToolCall, ToolResponse
@@ -65,26 +66,21 @@ def _without_run(asked: Asked) -> Use:
 
 
 def _claims(runs: Sequence[Run], asked: Sequence[Asked]) -> dict[int, int]:
-    """Which request each run carries out: the one of the same id, else the next of the name."""
+    """Which request each run carries out: the one of its id, else the next of its name."""
     free = dict(enumerate(asked))
     claims: dict[int, int] = {}
-    rules: tuple[Callable[[Run, Asked], bool], ...] = (_is_same_call, _is_same_tool)
-    for fits in rules:
-        for index, run in enumerate(runs):
-            if index not in claims:
-                claim = next((key for key, one in free.items() if fits(run, one)), None)
-                if claim is not None:
-                    claims[index] = claim
-                    del free[claim]
+    for index, run in enumerate(runs):
+        same_call = (key for key, one in free.items() if _is_same_call(run, one))
+        same_tool = (key for key, one in free.items() if run.name == one.part.name)
+        claim = next(chain(same_call, same_tool), None)
+        if claim is not None:
+            claims[index] = claim
+            del free[claim]
     return claims
 
 
 def _is_same_call(run: Run, asked: Asked) -> bool:
     return run.id is not None and run.id == asked.part.id
-
-
-def _is_same_tool(run: Run, asked: Asked) -> bool:
-    return run.name == asked.part.name
 
 
 def _added(

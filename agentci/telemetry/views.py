@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentci.telemetry import semconv
-from agentci.telemetry.canonical import View, own_layer, view
+from agentci.telemetry.canonical import View, view
 from agentci.telemetry.kinds import kind_of
 from agentci.telemetry.messages import MAX_MESSAGES_CHARS, is_too_long
 from agentci.telemetry.span import Event
@@ -14,14 +14,10 @@ from agentci.telemetry.tree import SpanTree
 
 def views_of(tree: SpanTree) -> tuple[View, ...]:
     """A view of every span, in the order of the trace."""
-    own = [own_layer(span) for span in tree.spans]
-    kinds = [kind_of(span, layer) for span, layer in zip(tree.spans, own, strict=True)]
-    calls = [span.id for span, kind in zip(tree.spans, kinds, strict=True) if kind == "inference"]
+    kinds = {span.id: kind_of(span) for span in tree.spans}
+    calls = [span_id for span_id, kind in kinds.items() if kind == "inference"]
     logs = _logs(tree, calls)
-    seen = tuple(
-        view(span, kind, layer, logs.get(span.id, ()))
-        for span, kind, layer in zip(tree.spans, kinds, own, strict=True)
-    )
+    seen = tuple(view(span, kinds[span.id], logs.get(span.id, ())) for span in tree.spans)
     return seen if calls else tuple(map(_taken_for_a_call, seen))
 
 
@@ -35,12 +31,11 @@ def unread(tree: SpanTree) -> Iterator[str]:
 
 
 def _logs(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[Event]]:
-    """The log records of each span, by time; loose ones belong to a trace's only model call."""
-    known = {span.id for span in tree.spans}
+    """The log records of each span; those that name none go to the only model call."""
     only_call = calls[0] if len(calls) == 1 else None
     found: defaultdict[str, list[Event]] = defaultdict(list)
-    for log in sorted(tree.logs, key=lambda log: log.event.time):
-        owner = log.span_id if log.span_id in known else only_call
+    for log in tree.logs:
+        owner = only_call if log.span_id is None else log.span_id
         if owner is not None:
             found[owner].append(log.event)
     return found
@@ -51,6 +46,7 @@ def _taken_for_a_call(seen: View) -> View:
 
     agentevals 0.11.0 wants an operation or a provider as well, and loses the answer.
     """
-    if seen.kind == "none" and seen.request_model and (seen.input or seen.output):
+    has_model = bool(seen.span.attributes.get(semconv.REQUEST_MODEL))
+    if seen.kind == "none" and has_model and (seen.input or seen.output):
         return replace(seen, kind="inference")
     return seen

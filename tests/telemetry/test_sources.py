@@ -55,7 +55,7 @@ class TestMessages:
 
     def test_content_that_is_an_object_is_read_as_its_json(self) -> None:
         recorded = [{"role": "user", "content": {"b": 1, "a": "é"}}]
-        assert turn(span("c", {**CHAT, IN: recorded})).user_text == '{"a": "é", "b": 1}'
+        assert turn(span("c", {**CHAT, IN: recorded})).user_text == r'{"a": "\u00e9", "b": 1}'
 
     def test_text_without_content_is_none(self) -> None:
         parts = [{"type": "text"}, {"type": "text", "content": "yes"}]
@@ -145,11 +145,15 @@ class TestMessageEvents:
         )
         assert found == ("", "span")
 
-    def test_of_no_known_span_belong_to_the_only_model_call(self) -> None:
-        stray = log("gone", "gen_ai.choice", {"content": "hello"})
+    def test_of_no_span_belong_to_the_only_model_call(self) -> None:
+        stray = log(None, "gen_ai.choice", {"content": "hello"})
         assert turn(agent("a"), chat("c", under="a"), stray).final_text == "hello"
 
-    def test_of_no_known_span_belong_to_none_of_several_calls(self) -> None:
+    def test_of_an_unknown_span_belong_to_none(self) -> None:
+        stray = log("gone", "gen_ai.choice", {"content": "hello"})
+        assert turn(agent("a"), chat("c", under="a"), stray).final_text is None
+
+    def test_of_no_span_belong_to_none_of_several_calls(self) -> None:
         stray = log(None, "gen_ai.choice", {"content": "hello"})
         only = turn(agent("a"), chat("c", under="a"), chat("d", under="a"), stray)
         assert only.final_text is None

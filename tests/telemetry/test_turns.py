@@ -205,7 +205,7 @@ class TestContinuations:
         assert len(trace(self.ASKING, *later).turns) == 2
 
     def test_without_content_it_is_only_suspected(self) -> None:
-        stopped = {"gen_ai.response.finish_reasons": ["TOOL_CALLS"]}
+        stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
         found = trace(chat("c", attributes=stopped), chat("d", at=(500, 600)))
         assert len(found.turns) == 2
         (warning,) = found.warnings
