@@ -1,8 +1,9 @@
 """The formats that recordings may have."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from agentci.errors import RecordingError
 from agentci.formats import jaeger, otlp
 from agentci.formats.base import RecordingFormat, ShapeError, unreadable
 from agentci.formats.content import content_of
@@ -36,12 +37,16 @@ def read_recording(data: bytes, *, file: str, trace_format: str = AUTO) -> tuple
     documents = documents_of(content_of(data, file=file), file=file)
     trees, complaints = assemble(_records(documents, forced, file), file=file)
     if not trees:
-        raise unreadable(
-            file,
-            ": ".join(["holds no spans", *complaints[:1]]),
-            hint="log records count only beside the spans of their trace",
-        )
+        raise _without_spans(file, complaints)
     return trees
+
+
+def _without_spans(file: str, complaints: Sequence[str]) -> RecordingError:
+    if complaints:
+        hint = "every span needs a trace id and a span id"
+        return unreadable(file, f"holds no usable spans: {'; '.join(complaints)}", hint=hint)
+    hint = "did the exporter run? Log records count only beside the spans of their trace"
+    return unreadable(file, "holds no spans", hint=hint)
 
 
 def _records(

@@ -1,17 +1,15 @@
 """Which traces make one conversation: by what they share, as agentevals 0.11.0 has it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from agentci.model.json import Json
 from agentci.telemetry import semconv
+from agentci.telemetry.identity import first_name
 from agentci.telemetry.span import Span
 from agentci.telemetry.tree import SpanTree, united
 
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
-
-MAX_KEY_CHARS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +45,8 @@ def groups_of(
 
 
 def golden_id(group: Group) -> str | None:
-    """The golden case that a recording names; a span's word counts before its resource's."""
-    for span in _spans(group.trees):
-        for source in (span.attributes, span.resource):
-            if name := _text(source.get(semconv.EVAL_CASE_ID)):
-                return name
-    return None
+    """The golden case that a recording names."""
+    return next((tree.golden_id for tree in group.trees if tree.golden_id), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,24 +76,12 @@ def _share_spans(one: SpanTree, other: SpanTree) -> bool:
 
 def _key(spans: Sequence[Span]) -> _Key | None:
     attributes, resources = [span.attributes for span in spans], [span.resource for span in spans]
-    if session := _identity(resources, semconv.SESSION_NAME):
+    if session := first_name(resources, semconv.SESSION_NAME):
         return _Key(text=session, is_session=True)
     for name in (semconv.CONVERSATION_ID, semconv.SESSION_ID):
-        if shared := _identity([*attributes, *resources], name):
+        if shared := first_name([*attributes, *resources], name):
             return _Key(text=shared, is_session=False)
     return None
-
-
-def _identity(sources: Iterable[Mapping[str, Json]], name: str) -> str | None:
-    """The first value that may be shared: printable, and not too long for a name."""
-    texts = (_text(source[name]).strip() for source in sources if name in source)
-    usable = (text for text in texts if text.isprintable() and len(text) <= MAX_KEY_CHARS)
-    return next(filter(None, usable), None)
-
-
-def _text(value: Json) -> str:
-    usable = isinstance(value, str | int | float) and not isinstance(value, bool)
-    return str(value) if usable else ""
 
 
 def _spans(trees: Iterable[SpanTree]) -> list[Span]:

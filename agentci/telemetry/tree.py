@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from agentci.telemetry import semconv
+from agentci.telemetry.identity import first_name
 from agentci.telemetry.span import LogRecord, Record, Rejection, Span
 
 
@@ -17,6 +19,8 @@ class SpanTree:
         logs: records with messages, in the file's order; those without a known span included.
         warnings: what had to be mended, and what of the file could not be used.
         file: the recording, as shown to the user.
+        golden_id: the golden case that the recording names: the first span's word in the file's
+            order, its own before its resource's.
     """
 
     id: str
@@ -24,6 +28,7 @@ class SpanTree:
     logs: tuple[LogRecord, ...]
     warnings: tuple[str, ...]
     file: str
+    golden_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +69,8 @@ def assemble(
 
 def united(first: SpanTree, second: SpanTree) -> SpanTree:
     """Two recordings of one trace as one: what both hold counts once, as the first has it."""
-    spans = {span.id: span for span in (*second.spans, *first.spans)}
+    spans = {span.id: span for span in first.spans}
+    spans |= {span.id: span for span in second.spans if span.id not in spans}
     logged = {log.span_id for log in first.logs}
     twice = len(first.spans) + len(second.spans) - len(spans)
     parts = _Parts(
@@ -72,7 +78,8 @@ def united(first: SpanTree, second: SpanTree) -> SpanTree:
         logs=[*first.logs, *(log for log in second.logs if log.span_id not in logged)],
         warnings=[*first.warnings, _repetition(first.file, second.file, _spans(twice))],
     )
-    return _tree(first.id, parts, second.warnings, first.file)
+    whole = _tree(first.id, parts, second.warnings, first.file)
+    return replace(whole, golden_id=first.golden_id or second.golden_id)
 
 
 def _add(parts: _Parts, span: Span) -> None:
@@ -83,6 +90,8 @@ def _add(parts: _Parts, span: Span) -> None:
 
 
 def _tree(trace_id: str, parts: _Parts, complaints: Sequence[str], file: str) -> SpanTree:
+    named = (where for span in parts.spans.values() for where in (span.attributes, span.resource))
+    golden_id = first_name(named, semconv.EVAL_CASE_ID)
     for orphan, warning in _broken(parts.spans):
         parts.spans[orphan] = replace(parts.spans[orphan], parent_id=None)
         parts.warnings.append(warning)
@@ -92,6 +101,7 @@ def _tree(trace_id: str, parts: _Parts, complaints: Sequence[str], file: str) ->
         logs=tuple(parts.logs),
         warnings=(*parts.warnings, *complaints),
         file=file,
+        golden_id=golden_id,
     )
 
 

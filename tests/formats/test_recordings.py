@@ -189,7 +189,7 @@ class TestNothingInIt:
             pytest.param('{"data": []}', "holds no spans", id="no jaeger traces"),
             pytest.param(
                 '[{"spanId": "a"}, {"traceId": "b"}]',
-                "holds no spans: 2 spans rejected: no traceId or spanId field",
+                "holds no usable spans: 2 spans rejected: no traceId or spanId field",
                 id="no ids",
             ),
         ],

@@ -111,6 +111,8 @@ class TestGoldens:
             pytest.param({}, {CASE: "b"}, "b", id="resource"),
             pytest.param({CASE: 7}, {}, "7", id="number"),
             pytest.param({CASE: ""}, {}, None, id="empty"),
+            pytest.param({CASE: " a "}, {}, "a", id="space around"),
+            pytest.param({CASE: True}, {CASE: "b"}, "b", id="neither text nor number"),
             pytest.param({}, {}, None, id="none"),
         ],
     )
@@ -119,6 +121,12 @@ class TestGoldens:
     ) -> None:
         (found,) = traces(trees(lone("t", attributes=attributes, resource=resource)))
         assert found.golden_id == golden
+
+    def test_the_first_span_of_the_file_has_the_word(self) -> None:
+        first = lone("t", 50, {self.CASE: "first"})
+        earlier = span("x", {self.CASE: "earlier"}, trace="t", at=(0, 1))
+        (found,) = traces(trees(first, earlier))
+        assert found.golden_id == "first"
 
 
 class TestRecordedTwice:
