@@ -8,6 +8,7 @@ AgentciError
 
 from collections.abc import Sequence
 
+from agentci.model.place import Place
 from agentci.model.problem import Problem
 
 
@@ -21,6 +22,13 @@ class InputError(AgentciError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+    @classmethod
+    def of(
+        cls, message: str, *, place: Place | None = None, hint: str | None = None
+    ) -> "InputError":
+        """Make the error of a single problem."""
+        return cls([Problem(message=message, place=place, hint=hint)])
 
 
 class RecordingError(AgentciError):

@@ -13,7 +13,6 @@ from agentci.formats.adk_eval_set import read_eval_set
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.case import Golden, GoldenSet
-from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.pipeline import Check
@@ -64,9 +63,8 @@ def prepare(settings: Settings, world: World) -> Plan:
     """
     if settings.trace_format not in (None, AUTO, *FORMATS):
         known = ", ".join((AUTO, *FORMATS))
-        raise _unusable(
-            COMMAND_LINE, f"there is no trace format {settings.trace_format!r}", f"use {known}"
-        )
+        message = f"there is no trace format {settings.trace_format!r}"
+        raise InputError.of(message, place=COMMAND_LINE, hint=f"use {known}")
     sources = _find_sources(load_suites(settings, world.workspace), settings, world)
     return _pair(sources, settings, world)
 
@@ -139,12 +137,15 @@ def _find_recordings(
     else:
         found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
     if not found:
-        raise _unusable(
-            suite.place, "there are no recordings to judge", "add `traces:`, or give --traces"
+        raise InputError.of(
+            "there are no recordings to judge",
+            place=suite.place,
+            hint="add `traces:`, or give --traces",
         )
     for pattern, paths in found.items():
         if not paths:
-            raise _unusable(place, f"no recording matches {pattern}", "check the path or the glob")
+            message = f"no recording matches {pattern}"
+            raise InputError.of(message, place=place, hint="check the path or the glob")
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
 
 
@@ -201,7 +202,3 @@ def _uncovered(golden: Golden) -> Problem:
         hint="record it, or shut the gate on it with `gate: {on_skip: fail}`",
         severity="warning",
     )
-
-
-def _unusable(place: Place, message: str, hint: str) -> InputError:
-    return InputError([Problem(message=message, place=place, hint=hint)])

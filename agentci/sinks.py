@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentci.errors import InputError
-from agentci.model.problem import Problem
 from agentci.workspace import Workspace
 
 FILE_MODE = 0o644
@@ -20,7 +19,7 @@ def open_folder(given: str, workspace: Workspace) -> Path:
     """
     folder = workspace.cwd / given
     if not Path(given).is_absolute() and not workspace.holds(folder):
-        raise _unusable(given, "leads out of the workspace")
+        raise InputError.of(f"--output-dir {given} leads out of the workspace")
     try:
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +28,8 @@ def open_folder(given: str, workspace: Workspace) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise _unusable(given, f"cannot be written to: {error.strerror}") from None
+        message = f"--output-dir {given} cannot be written to: {error.strerror}"
+        raise InputError.of(message) from None
     return folder
 
 
@@ -61,7 +61,3 @@ def _give_to_owner(path: Path, workspace: Workspace) -> None:
     if os.geteuid() == 0:
         owner = workspace.root.stat()
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-
-
-def _unusable(given: str, why: str) -> InputError:
-    return InputError([Problem(message=f"--output-dir {given} {why}")])

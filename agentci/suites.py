@@ -110,10 +110,14 @@ class Locator:
         """
         paths = self.matches(named, place)
         if not paths:
-            hint = "paths are relative to the config's folder, else to the working directory"
-            raise _problem(place, f"{named} does not exist", hint)
+            raise InputError.of(
+                f"{named} does not exist",
+                place=place,
+                hint="paths are relative to the config's folder, else to the working directory",
+            )
         if paths[0].is_dir():
-            raise _problem(place, f"{named} is a folder, a file is wanted", "name the file")
+            message = f"{named} is a folder, a file is wanted"
+            raise InputError.of(message, place=place, hint="name the file")
         return paths[0]
 
     def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
@@ -143,13 +147,9 @@ class Locator:
 
     def _inside(self, path: Path, named: str, place: Place) -> Path:
         if not self._workspace.holds(path) and not self._home.holds(path):
-            raise _problem(
-                place,
+            raise InputError.of(
                 f"{named} leads out of the workspace",
-                "a config may only name files inside of it, symbolic links followed",
+                place=place,
+                hint="a config may only name files inside of it, symbolic links followed",
             )
         return path.resolve()
-
-
-def _problem(place: Place, message: str, hint: str) -> InputError:
-    return InputError([Problem(message=message, place=place, hint=hint)])

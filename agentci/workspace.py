@@ -7,7 +7,6 @@ from pathlib import Path
 
 from agentci.errors import InputError
 from agentci.model.place import Place
-from agentci.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +60,15 @@ def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = 
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise _refused(place, f"{name} is a folder, a file is wanted", None)
+            raise InputError.of(f"{name} is a folder, a file is wanted", place=place)
         if not stat.S_ISREG(status.st_mode):
-            raise _refused(place, f"{name} is not a regular file", None)
+            raise InputError.of(f"{name} is not a regular file", place=place)
         if status.st_size > limit_bytes:
-            limit = f"{limit_bytes // 1024**2} MiB"
-            raise _refused(place, f"{name} is larger than {limit}", "split it into several files")
+            message = f"{name} is larger than {limit_bytes // 1024**2} MiB"
+            raise InputError.of(message, place=place, hint="split it into several files")
         return path.read_bytes()
     except FileNotFoundError:
-        raise _refused(place, f"{name} does not exist", None) from None
+        raise InputError.of(f"{name} does not exist", place=place) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise _refused(place, f"{name} cannot be read: {reason}", None) from None
-
-
-def _refused(place: Place, message: str, hint: str | None) -> InputError:
-    return InputError([Problem(message=message, place=place, hint=hint)])
+        raise InputError.of(f"{name} cannot be read: {reason}", place=place) from None

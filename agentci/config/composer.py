@@ -21,6 +21,7 @@ MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
 
 _NEEDS: Final = "a config needs at least `evaluators:`"
+_TOO_MUCH: Final = "keep data in files of its own"
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 _STANDARD: Final = "tag:yaml.org,2002:"
@@ -62,13 +63,16 @@ class _Composer:
     def document(self) -> Fields:
         next(self._events)  # the start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise _refused("the file is empty", Place(file=self._file), _NEEDS)
+            raise InputError.of("the file is empty", place=Place(file=self._file), hint=_NEEDS)
         root = self._node(next(self._events), depth=0)
         next(self._events)  # the end of the document
         after = next(self._events)
         if isinstance(after, yaml.DocumentStartEvent):
-            message = "the file holds more than one YAML document"
-            raise _refused(message, self._place(after), "keep one config in one file")
+            raise InputError.of(
+                "the file holds more than one YAML document",
+                place=self._place(after),
+                hint="keep one config in one file",
+            )
         if not isinstance(root, Fields):
             raise _not_a_mapping(root)
         return root
@@ -101,11 +105,14 @@ class _Composer:
     def _repeated(self, event: yaml.AliasEvent, depth: int, place: Place) -> Node:
         name = event.anchor
         if name not in self._anchors:
-            hint = "put a text that begins with * in quotes"
-            raise _refused(f"there is no &{name} above for *{name} to repeat", place, hint)
+            raise InputError.of(
+                f"there is no &{name} above for *{name} to repeat",
+                place=place,
+                hint="put a text that begins with * in quotes",
+            )
         node = self._anchors[name]
         if node is None:
-            raise _refused(f"*{name} stands inside of &{name}, which it repeats", place, None)
+            raise InputError.of(f"*{name} stands inside of &{name}, which it repeats", place=place)
         self._limit(node.size, depth + node.height, place)
         return node
 
@@ -163,10 +170,10 @@ class _Composer:
         self._size += size
         if self._size > MAX_NODES:
             message = f"the file holds more than {MAX_NODES:,} values, with aliases written out"
-            raise _refused(message, place, "keep data in files of its own")
+            raise InputError.of(message, place=place, hint=_TOO_MUCH)
         if depth > MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels are nested here"
-            raise _refused(message, place, "keep data in files of its own")
+            raise InputError.of(message, place=place, hint=_TOO_MUCH)
 
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
@@ -183,13 +190,12 @@ def _foreign(tag: str) -> tuple[str, str]:
 def _not_a_mapping(root: Node) -> InputError:
     match root:
         case Items():
-            hint = "put the list below `evaluators:`"
-            return _refused("the top level is a list, not a mapping of keys", root.place, hint)
+            message, hint = (
+                "the top level is a list, not a mapping of keys",
+                "put the list below `evaluators:`",
+            )
         case Scalar(value=None, plain=True):
-            return _refused("the file says nothing", root.place, _NEEDS)
+            message, hint = "the file says nothing", _NEEDS
         case _:
-            return _refused("the top level is text, not a mapping of keys", root.place, _NEEDS)
-
-
-def _refused(message: str, place: Place, hint: str | None) -> InputError:
-    return InputError([Problem(message=message, place=place, hint=hint)])
+            message, hint = "the top level is text, not a mapping of keys", _NEEDS
+    return InputError.of(message, place=root.place, hint=hint)

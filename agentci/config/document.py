@@ -79,15 +79,10 @@ def read_document(data: bytes, *, file: str) -> Document:
     from agentci.config.encoding import decode  # noqa: PLC0415
 
     if len(data) > MAX_CONFIG_BYTES:
-        limit = MAX_CONFIG_BYTES // 1024**2
-        raise InputError(
-            [
-                Problem(
-                    message=f"the file is larger than {limit} MiB",
-                    place=Place(file=file),
-                    hint="split it into several configs, or move data into files of its own",
-                )
-            ]
+        raise InputError.of(
+            f"the file is larger than {MAX_CONFIG_BYTES // 1024**2} MiB",
+            place=Place(file=file),
+            hint="split it into several configs, or move data into files of its own",
         )
     root, problems = compose(decode(data, file=file), file=file)
     content = {key: plain_data(field.value) for key, field in root.fields.items()}

@@ -4,7 +4,6 @@ import re
 
 from agentci.errors import InputError
 from agentci.model.place import Place
-from agentci.model.problem import Problem
 
 # A file in UTF-16 or UTF-32 begins with one of these, or with ASCII between NULs.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -23,23 +22,27 @@ def decode(data: bytes, *, file: str) -> str:
         InputError: the file is in another encoding, or no text at all.
     """
     if data.startswith(_WIDE_MARKS) or _WIDE_ASCII.match(data):
-        raise _refused("the file is UTF-16 or UTF-32, not UTF-8", Place(file=file), _SAVE_AS_UTF8)
+        raise InputError.of(
+            "the file is UTF-16 or UTF-32, not UTF-8", place=Place(file=file), hint=_SAVE_AS_UTF8
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = _place(file, data[: error.start].decode("utf-8", "replace"))
         byte = data[error.start]
         if b"\0" in data:
-            raise _refused("the file is binary, not text", place, None) from None
+            raise InputError.of("the file is binary, not text", place=place) from None
         message = f"the byte 0x{byte:02X} is not UTF-8"
-        raise _refused(message, place, _guess(data) or _SAVE_AS_UTF8) from None
+        raise InputError.of(message, place=place, hint=_guess(data) or _SAVE_AS_UTF8) from None
     if "\0" in text:
         place = _place(file, text[: text.index("\0")])
-        raise _refused("the file is binary, not text: it holds a NUL", place, None)
+        raise InputError.of("the file is binary, not text: it holds a NUL", place=place)
     if found := _UNPRINTABLE.search(text):
         place = _place(file, text[: found.start()])
         message = f"the character U+{ord(found[0]):04X} may not stand in a YAML file"
-        raise _refused(message, place, "write it as an escape in double quotes, or remove it")
+        raise InputError.of(
+            message, place=place, hint="write it as an escape in double quotes, or remove it"
+        )
     return text
 
 
@@ -54,7 +57,3 @@ def _guess(data: bytes) -> str | None:
 def _place(file: str, before: str) -> Place:
     lines = before.split("\n")
     return Place(file=file, line=len(lines), column=len(lines[-1]) + 1)
-
-
-def _refused(message: str, place: Place, hint: str | None) -> InputError:
-    return InputError([Problem(message=message, place=place, hint=hint)])

@@ -7,7 +7,6 @@ from agentci.config.document import Document
 from agentci.config.words import did_you_mean, quoted
 from agentci.errors import InputError
 from agentci.model.place import Place
-from agentci.model.problem import Problem
 
 Kind: TypeAlias = Literal["eval_config", "eval_file"]
 
@@ -24,16 +23,18 @@ def kind_of(document: Document) -> Kind:
     keys = document.data.keys()
     case_keys = [key for key in CASE_KEYS if key in keys]
     if "evaluators" in keys and case_keys:
-        raise _unclear(
+        raise InputError.of(
             f"the file is both an eval config (`evaluators`) and an eval file (`{case_keys[0]}`)",
-            document,
-            "make it two files",
+            place=Place(file=document.file),
+            hint="make it two files",
         )
     if "evaluators" in keys:
         return "eval_config"
     if case_keys:
         return "eval_file"
-    raise _unclear("the file lists no `evaluators`", document, _likely_key(keys))
+    raise InputError.of(
+        "the file lists no `evaluators`", place=Place(file=document.file), hint=_likely_key(keys)
+    )
 
 
 def _likely_key(keys: AbstractSet[str]) -> str:
@@ -43,8 +44,3 @@ def _likely_key(keys: AbstractSet[str]) -> str:
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
         return f"`{old[0]}` of older configs is now part of `evaluators`"
     return "add `evaluators:`, a list of what judges the recorded runs"
-
-
-def _unclear(message: str, document: Document, hint: str) -> InputError:
-    place = Place(file=document.file)
-    return InputError([Problem(message=message, place=place, hint=hint)])

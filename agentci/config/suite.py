@@ -153,5 +153,5 @@ def _find(named: str, *, place: Place, locate: Locate, supports: Supports | None
     path = locate(named, place)
     reason = None if supports is None else supports(path)
     if reason is not None:
-        raise InputError([Problem(message=reason, place=place)])
+        raise InputError.of(reason, place=place)
     return path

@@ -55,7 +55,7 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
     document = JsonDocument(file=file, text=text, value=value)
     if r"\u" in text and (halved := _first(text, _is_half_a_character)):
         message = "an escape stands for half a character, without its other half"
-        raise InputError([Problem(message=message, place=document.place_at(halved.start()))])
+        raise InputError.of(message, place=document.place_at(halved.start()))
     return document
 
 
@@ -72,7 +72,7 @@ class _TwinKeysError(ValueError):
 
 def _decode(data: bytes, file: str) -> str:
     if not data.strip():
-        raise InputError([Problem(message="the file is empty", place=Place(file=file))])
+        raise InputError.of("the file is empty", place=Place(file=file))
     line = 1
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
         message = "the file is UTF-16 or no text at all, not UTF-8"
@@ -82,8 +82,7 @@ def _decode(data: bytes, file: str) -> str:
         except UnicodeDecodeError as error:
             message = f"the byte 0x{data[error.start]:02X} is not UTF-8"
             line = data.count(b"\n", 0, error.start) + 1
-    place = Place(file=file, line=line)
-    raise InputError([Problem(message=message, place=place, hint="save it as UTF-8")])
+    raise InputError.of(message, place=Place(file=file, line=line), hint="save it as UTF-8")
 
 
 def _object(members: list[tuple[str, Json]]) -> JsonObject:
