@@ -42,11 +42,7 @@ def requests_of(calls: Sequence[Call]) -> tuple[tuple[Asked, ...], tuple[str, ..
     An answer belongs to a request of an earlier model call than the one that is first shown it:
     by id, else to the first request that it fits.
     """
-    asked = [
-        Asked(part=part, round=index)
-        for index, call in enumerate(calls)
-        for part in message.calls(call.output)
-    ]
+    asked = _asked(calls)
     answers = _answers(calls)
     by_id = {answer.part.id: answer for answer in answers}
     ids = {one.part.id for one in asked} - {None}
@@ -61,6 +57,16 @@ def requests_of(calls: Sequence[Call]) -> tuple[tuple[Asked, ...], tuple[str, ..
             answer = _by_order(one, strays, warnings)
         joined.append(one if answer is None else replace(one, result=answer.part.value))
     return tuple(joined), tuple(warnings)
+
+
+def _asked(calls: Sequence[Call]) -> list[Asked]:
+    """All requests; those that agentevals 0.11.0 overlooks only where it sees none."""
+    asked = [
+        Asked(part=part, round=index)
+        for index, call in enumerate(calls)
+        for part in message.calls(call.output)
+    ]
+    return [one for one in asked if not one.part.overlooked] or asked
 
 
 def _answers(calls: Sequence[Call]) -> list[_Answer]:

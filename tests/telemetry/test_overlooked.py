@@ -59,6 +59,15 @@ def test_tool_calls_count_for_nothing_beside_tool_call_parts() -> None:
     assert [call.name for call in turn(chat("c", said=[said])).tool_calls] == ["g"]
 
 
+def test_tool_calls_count_for_nothing_beside_tool_call_parts_of_another_call() -> None:
+    found = turn(
+        agent("a"),
+        chat("c", said=[calls("g")], under="a"),
+        chat("d", said=[OPENAI], under="a", at=(200, 300)),
+    )
+    assert [call.name for call in found.tool_calls] == ["g"]
+
+
 def test_tool_calls_add_no_call_where_tools_have_spans() -> None:
     found = trace(agent("a"), chat("c", said=[OPENAI], under="a"), tool("t", "other", under="a"))
     assert [call.name for call in found.turns[0].tool_calls] == ["other"]
