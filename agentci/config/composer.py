@@ -12,7 +12,7 @@ import yaml
 from agentci.config.mappings import Pair, build_fields
 from agentci.config.nodes import Fields, Items, Node, Scalar
 from agentci.config.scalars import read_plain
-from agentci.config.syntax import syntax_problem
+from agentci.config.syntax import syntax_problem, unprintable
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -44,6 +44,8 @@ def compose(text: str, *, file: str) -> tuple[Fields, tuple[Problem, ...]]:
     Raises:
         InputError: it is not YAML, not one mapping, or beyond the limits.
     """
+    if problem := unprintable(text, file=file):
+        raise InputError([problem])
     composer = _Composer(text, file)
     try:
         root = composer.document()

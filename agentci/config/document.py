@@ -8,6 +8,7 @@ from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.text.utf8 import decode
 
 MAX_CONFIG_BYTES = 1024**2
 
@@ -76,7 +77,6 @@ def read_document(data: bytes, *, file: str) -> Document:
     """
     # PyYAML would be half of our start-up, and a run without a config does not need it.
     from agentci.config.composer import compose  # noqa: PLC0415
-    from agentci.config.encoding import decode  # noqa: PLC0415
 
     if len(data) > MAX_CONFIG_BYTES:
         raise InputError.of(

@@ -1,11 +1,13 @@
-"""PyYAML's complaints about a file that is no YAML, in words that help."""
+"""What is wrong with a file that is no YAML, in words that help more than PyYAML's."""
 
+import re
 from typing import Final
 
 import yaml
 
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.text.utf8 import place_after
 
 _HINTS: Final = {
     "mapping values are not allowed": (
@@ -19,6 +21,23 @@ _HINTS: Final = {
     "could not find expected ':'": "write `key: value`, with a space after the colon",
     "<document start>": "remove what follows the end of the document",
 }
+
+# All that YAML 1.1 leaves out of its printable characters.
+_UNPRINTABLE: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def unprintable(text: str, *, file: str) -> Problem | None:
+    """Say that ``text`` holds a character that YAML refuses, and where; None where it does not."""
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return None
+    return Problem(
+        message=f"the character U+{ord(found[0]):04X} may not stand in a YAML file",
+        place=place_after(text[: found.start()], file=file),
+        hint="write it as an escape in double quotes, or remove it",
+    )
 
 
 def syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Problem:

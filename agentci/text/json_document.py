@@ -12,6 +12,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.text.json_place import Places, Step
+from agentci.text.utf8 import decode
 
 
 class JsonDocument:
@@ -45,7 +46,9 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
         InputError: it is not JSON, a key stands twice in an object, or it holds a number or half
             a character that no other program could read.
     """
-    text = _decode(data, file)
+    text = decode(data, file=file)
+    if not text.strip():
+        raise InputError.of("the file is empty", place=Place(file=file))
     try:
         value: Json = json.loads(
             text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite
@@ -59,7 +62,6 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
     return document
 
 
-UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 TOKEN: Final = re.compile(
     r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")\s*(?P<colon>:?)|[-+.\w]+|[{}]', re.DOTALL
@@ -68,21 +70,6 @@ TOKEN: Final = re.compile(
 
 class _TwinKeysError(ValueError):
     """A key stands twice in one object."""
-
-
-def _decode(data: bytes, file: str) -> str:
-    if not data.strip():
-        raise InputError.of("the file is empty", place=Place(file=file))
-    line = 1
-    if data.startswith(UTF_16_MARKS) or b"\0" in data:
-        message = "the file is UTF-16 or no text at all, not UTF-8"
-    else:
-        try:
-            return data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            message = f"the byte 0x{data[error.start]:02X} is not UTF-8"
-            line = data.count(b"\n", 0, error.start) + 1
-    raise InputError.of(message, place=Place(file=file, line=line), hint="save it as UTF-8")
 
 
 def _object(members: list[tuple[str, Json]]) -> JsonObject:

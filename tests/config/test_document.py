@@ -158,22 +158,6 @@ class TestLimits:
 
 
 class TestForeignFiles:
-    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-    def test_wide_encodings_are_named(self, encoding: str) -> None:
-        (problem,) = _problems("evaluators:\n".encode(encoding))
-        assert problem.message == "the file is UTF-16 or UTF-32, not UTF-8"
-
-    @pytest.mark.parametrize(
-        ("data", "hint"),
-        [
-            pytest.param(b"a: \xe9t\xe9", "it looks like Latin-1; save it as UTF-8", id="Latin-1"),
-            pytest.param(b"a: \x93x\x94", "save it as UTF-8", id="something else"),
-        ],
-    )
-    def test_other_encodings_are_guessed_where_that_is_safe(self, data: bytes, hint: str) -> None:
-        (problem,) = _problems(data)
-        assert (problem.hint, str(problem.place)) == (hint, "a.yaml:1:4")
-
     @given(st.binary(max_size=60))
     def test_any_bytes_are_read_or_refused_with_a_place(self, data: bytes) -> None:
         problems, document = _tried(data)

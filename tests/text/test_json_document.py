@@ -30,20 +30,20 @@ def test_places_are_found_by_path() -> None:
     ("data", "complaint"),
     [
         pytest.param(b"", "f.json:1: the file is empty", id="empty"),
-        pytest.param(b" \n", "f.json:1: the file is empty", id="blank"),
+        pytest.param(b"\xef\xbb\xbf \n", "f.json:1: the file is empty", id="blank"),
         pytest.param(
             '{"a": 1}'.encode("utf-16"),
-            "f.json:1: the file is UTF-16 or no text at all, not UTF-8 (save it as UTF-8)",
+            "f.json:1: the file is UTF-16 or UTF-32, not UTF-8 (save it as UTF-8)",
             id="UTF-16",
         ),
         pytest.param(
             b"\x00\x01\x02",
-            "f.json:1: the file is UTF-16 or no text at all, not UTF-8 (save it as UTF-8)",
+            "f.json:1:1: the file is binary, not text: it holds a NUL",
             id="binary",
         ),
         pytest.param(
             b'{\n"a": "\xe9"}',
-            "f.json:2: the byte 0xE9 is not UTF-8 (save it as UTF-8)",
+            "f.json:2:7: the byte 0xE9 is not UTF-8 (it looks like Latin-1; save it as UTF-8)",
             id="Latin-1",
         ),
         pytest.param(
