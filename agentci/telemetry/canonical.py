@@ -136,8 +136,13 @@ def _messages(candidates: Sequence[Messages]) -> Messages:
 
 def _first(layers: Sequence[Layer], name: str) -> Json:
     """The first value that says something, else the first that is there."""
-    found = [value for layer in layers if (value := layer.values.get(name)) is not None]
-    return next((value for value in found if value not in ("", [])), found[0] if found else None)
+    there: Json = None
+    for layer in layers:
+        value = layer.values.get(name)
+        if value is not None and value not in ("", []):
+            return value
+        there = value if there is None else there
+    return there
 
 
 def _text(layers: Sequence[Layer], name: str) -> str | None:

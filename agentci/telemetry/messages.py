@@ -28,7 +28,7 @@ def is_too_long(raw: Json) -> bool:
 
 def parse(raw: Json) -> Messages:
     """The messages of an attribute: JSON text, a list or a single object."""
-    if is_too_long(raw):
+    if raw is None or is_too_long(raw):
         return ()
     if isinstance(raw, str):
         try:
