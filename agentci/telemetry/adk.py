@@ -11,8 +11,8 @@ from agentci.telemetry.messages import parse
 from agentci.telemetry.span import NOTHING
 
 NO_ARGUMENTS: Final = "N/A"
-NOT_SPECIFIED: Final = "<not specified>"
 
+_NO_RESULT: Final = (semconv.NOT_SPECIFIED, {"result": semconv.NOT_SPECIFIED})
 _USAGE: Final[Mapping[str, str]] = {
     semconv.INPUT_TOKENS: "prompt_token_count",
     semconv.OUTPUT_TOKENS: "candidates_token_count",
@@ -51,4 +51,4 @@ def _arguments(raw: Json) -> Json:
 
 def _result(raw: Json) -> Json:
     value = loads_or_text(raw) if isinstance(raw, str) else raw
-    return None if value in (NOT_SPECIFIED, {"result": NOT_SPECIFIED}) else raw
+    return None if value in _NO_RESULT else raw

@@ -13,8 +13,6 @@ from agentci.telemetry.message import Messages, is_captured, is_overlooked
 from agentci.telemetry.messages import parse
 from agentci.telemetry.span import Event, Span
 
-NOT_SPECIFIED: Final = "<not specified>"
-
 # The names of today, each beside the one that it had before.
 _RENAMED: Final = (
     (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
@@ -147,7 +145,7 @@ def _first(layers: Sequence[Layer], name: str) -> Json:
 
 def _text(layers: Sequence[Layer], name: str) -> str | None:
     value = _first(layers, name)
-    if value == NOT_SPECIFIED or not isinstance(value, str | int | float):
+    if value == semconv.NOT_SPECIFIED or not isinstance(value, str | int | float):
         return None
     return str(value)
 

@@ -38,6 +38,7 @@ ADK_REQUEST: Final = "gcp.vertex.agent.llm_request"
 ADK_RESPONSE: Final = "gcp.vertex.agent.llm_response"
 ADK_TOOL_ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 ADK_TOOL_RESULT: Final = "gcp.vertex.agent.tool_response"
+NOT_SPECIFIED: Final = "<not specified>"
 
 DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 SYSTEM_EVENT: Final = "gen_ai.system.message"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from agentci.telemetry import semconv
 from agentci.telemetry.identity import first_name
-from agentci.telemetry.span import LogRecord, Record, Rejection, Span
+from agentci.telemetry.span import LogRecord, Record, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,12 @@ def assemble(
     logs: list[LogRecord] = []
     rejected: Counter[str] = Counter()
     for record in records:
-        match record:
-            case Span():
-                _add(traces.setdefault(record.trace_id, _Parts()), record)
-            case LogRecord():
-                logs.append(record)
-            case Rejection():
-                rejected[record.reason] += 1
+        if isinstance(record, Span):
+            _add(traces.setdefault(record.trace_id, _Parts()), record)
+        elif isinstance(record, LogRecord):
+            logs.append(record)
+        else:
+            rejected[record.reason] += 1
     for log in logs:
         if log.trace_id in traces:
             traces[log.trace_id].logs.append(log)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Final
 
 from agentci.model.json import Json
 from agentci.model.trace import ToolCall, ToolResponse
@@ -11,7 +12,7 @@ from agentci.telemetry.calls import Call
 from agentci.telemetry.requests import Asked, requests_of
 from agentci.telemetry.runs import Run
 
-EMPTY: tuple[Json, ...] = (None, {}, "", [])
+EMPTY: Final[tuple[Json, ...]] = (None, {}, "", [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from tests.telemetry.recorder import (
     assistant,
     chat,
     event,
-    log,
     span,
     trace,
     traces,
@@ -52,6 +51,27 @@ class TestMessages:
     )
     def test_in_all_shapes(self, recorded: Any) -> None:
         assert turn(span("c", {**CHAT, IN: recorded})).user_text == "hi"
+
+    @pytest.mark.parametrize(
+        "unknown",
+        [
+            pytest.param({"parts": [{"type": "blob"}]}, id="part"),
+            pytest.param({"content": {"parts": [{"executable_code": {}}]}}, id="google part"),
+            pytest.param({"content": [{"type": "image_url"}]}, id="content"),
+        ],
+    )
+    def test_content_of_an_unknown_kind_is_content(self, unknown: Any) -> None:
+        choice = event("gen_ai.choice", {"content": "from the event"})
+        own = {OUT: [{"role": "assistant", **unknown}]}
+        assert turn(span("c", {**CHAT, **own}, events=(choice,))).final_text is None
+
+    def test_a_part_without_a_type_is_none(self) -> None:
+        choice = event("gen_ai.choice", {"content": "from the event"})
+        own = {OUT: [{"role": "assistant", "parts": [{"other": 1}]}]}
+        assert turn(span("c", {**CHAT, **own}, events=(choice,))).final_text == "from the event"
+
+    def test_content_that_is_a_number_is_read_as_text(self) -> None:
+        assert turn(span("c", {**CHAT, IN: [{"role": "user", "content": 7}]})).user_text == "7"
 
     def test_content_that_is_an_object_is_read_as_its_json(self) -> None:
         recorded = [{"role": "user", "content": {"b": 1, "a": "é"}}]
@@ -118,58 +138,6 @@ class TestPrecedence:
 
     def test_adk_attributes_count_on_adk_spans_alone(self) -> None:
         assert turn(span("c", {**CHAT, **ADK})).final_text is None
-
-
-class TestMessageEvents:
-    def test_of_the_span(self) -> None:
-        events = (
-            event("gen_ai.system.message", {"content": "be brief"}),
-            event("gen_ai.user.message", {"content": "hi"}),
-            event("gen_ai.choice", {"content": "hello", "finish_reason": "STOP"}),
-        )
-        assert texts(span("c", CHAT, events=events)) == ("hi", "hello")
-
-    def test_of_the_log_by_time(self) -> None:
-        found = texts(
-            span("c", CHAT),
-            log("c", "gen_ai.choice", {"message": {"content": "hello"}}, at=3),
-            log("c", "gen_ai.user.message", {"content": "two"}, at=2),
-            log("c", "gen_ai.user.message", {"content": "one, "}, at=1),
-        )
-        assert found == ("one, two", "hello")
-
-    def test_of_the_span_hide_those_of_the_log(self) -> None:
-        found = texts(
-            span("c", CHAT, events=(event("gen_ai.choice", {"content": "span"}),)),
-            log("c", "gen_ai.user.message", {"content": "log"}),
-        )
-        assert found == ("", "span")
-
-    def test_of_no_span_belong_to_the_only_model_call(self) -> None:
-        stray = log(None, "gen_ai.choice", {"content": "hello"})
-        assert turn(agent("a"), chat("c", under="a"), stray).final_text == "hello"
-
-    def test_of_an_unknown_span_belong_to_none(self) -> None:
-        stray = log("gone", "gen_ai.choice", {"content": "hello"})
-        assert turn(agent("a"), chat("c", under="a"), stray).final_text is None
-
-    def test_of_no_span_belong_to_none_of_several_calls(self) -> None:
-        stray = log(None, "gen_ai.choice", {"content": "hello"})
-        only = turn(agent("a"), chat("c", under="a"), chat("d", under="a"), stray)
-        assert only.final_text is None
-
-    def test_of_tools_and_their_calls(self) -> None:
-        asked = {"id": "x", "function": {"name": "f", "arguments": '{"a": 1}'}}
-        found = turn(
-            agent("a"),
-            chat("c", under="a", at=(0, 10)),
-            chat("d", under="a", at=(20, 30)),
-            log("c", "gen_ai.choice", {"message": {"tool_calls": [asked]}}),
-            log("d", "gen_ai.assistant.message", {"tool_calls": [asked]}, at=1),
-            log("d", "gen_ai.tool.message", {"id": "x", "content": "[1]"}, at=2),
-        )
-        assert (found.tool_calls[0].name, found.tool_calls[0].args) == ("f", {"a": 1})
-        assert found.tool_responses[0].output == [1]
 
 
 class TestIndexedAttributes:
