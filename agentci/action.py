@@ -29,10 +29,10 @@ def run_action(inputs: Mapping[str, str], world: World) -> int:
     """
     repeated = {option.name for option in OPTIONS if option.repeats}
     values = {
-        name: tuple(text.splitlines()) if name in repeated else (text,)
+        name: tuple(text.split("\n")) if name in repeated else (text,)
         for name, text in inputs.items()
     }
-    configs = tuple(line.strip() for line in inputs[CONFIG_INPUT].splitlines() if line.strip())
+    configs = tuple(line.strip() for line in inputs[CONFIG_INPUT].split("\n") if line.strip())
     try:
         settings = settings_of(configs, values)
     except InputError as error:

@@ -1,27 +1,36 @@
 """One process: the real world it runs in, the signals it gets, and the only catch-all."""
 
+import errno
 import os
 import platform
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.executors.environment import child_environment
 from agentci.executors.registry import EXECUTORS
 from agentci.github.context import github_of
+from agentci.sinks import say
+from agentci.text.escape import log, one_line
 from agentci.version import __version__
 from agentci.workspace import workspace_of
 
 EXIT_INVALID = 2
 EXIT_BUG = 70
+STDERR = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+# What only the machine is to blame for.
+SHORTAGES: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
 
 Command: TypeAlias = Callable[[World], int]
 
@@ -31,31 +40,55 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
 
     Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
     """
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _open_streams()
     try:
         world = _world(environ)
         _listen(world)
         try:
-            return command(world)
+            code = command(world)
         finally:
             _stop(world)
-    except InputError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
-        return EXIT_INVALID
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    except Exception:  # noqa: BLE001 (the last resort)
-        print(_bug_report(), file=sys.stderr)
-        return EXIT_BUG
+        sys.stdout.flush()
+    except Exception as error:  # noqa: BLE001 (the last resort)
+        code, said = _told(error)
+        say("".join(f"{line}\n" for line in said), sys.stderr)
+        say("", sys.stdout)
+    return code
+
+
+def _open_streams() -> None:
+    """Have three streams that take any text, whatever was closed before.
+
+    The first files to be opened would else take their places, and get what is printed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        pass
+    os.close(descriptor)
+    for number, name in enumerate(("stdout", "stderr"), start=1):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8"))
+        getattr(sys, name).reconfigure(errors="backslashreplace")
+
+
+def _told(error: Exception) -> tuple[int, Sequence[str]]:
+    """The exit code for what broke a command off, and what is said about it."""
+    match error:
+        case InputError():
+            return EXIT_INVALID, [one_line(str(problem)) for problem in error.problems]
+        case BrokenPipeError():
+            return 128 + signal.SIGPIPE, ()
+        case OSError() if error.errno in SHORTAGES:
+            return EXIT_INVALID, [f"agentci had to stop: {one_line(str(error))}"]
+        case MemoryError():
+            return EXIT_INVALID, ["agentci had to stop: there is not enough memory"]
+        case _:
+            return EXIT_BUG, [log(_bug_report(error))]
 
 
 def _world(environ: Mapping[str, str]) -> World:
     github = github_of(environ)
     return World(
-        workspace=workspace_of(Path.cwd(), root=github.workspace),
+        workspace=workspace_of(_cwd(), root=github.workspace),
         executors={name: make() for name, make in EXECUTORS.items()},
         child_environment=child_environment(environ),
         search_path=environ.get("PATH", os.defpath),
@@ -67,6 +100,14 @@ def _world(environ: Mapping[str, str]) -> World:
     )
 
 
+def _cwd() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        message = f"the working directory does not exist, or may not be read: {error.strerror}"
+        raise InputError.of(message, hint="start agentci from a folder that is there") from None
+
+
 def _listen(world: World) -> None:
     """On a signal the evaluators' programs are ended at once; the run then ends by itself."""
 
@@ -76,6 +117,8 @@ def _listen(world: World) -> None:
 
     for number in SIGNALS:
         signal.signal(number, end)
+    # Whoever started us may ignore it; how our children ended would then be lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _stop(world: World) -> None:
@@ -84,10 +127,10 @@ def _stop(world: World) -> None:
         executor.stop()
 
 
-def _bug_report() -> str:
+def _bug_report(error: Exception) -> str:
     python = f"Python {platform.python_version()} on {platform.platform()}"
     return (
-        f"{traceback.format_exc()}\n"
+        f"{''.join(traceback.format_exception(error))}\n"
         f"This is a bug in agentci {__version__} ({python}), not in your evaluators.\n"
         "Please report it, with the lines above, in the issues of agentci's repository."
     )

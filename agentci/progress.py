@@ -4,6 +4,7 @@ from collections import Counter
 
 from agentci.engines.world import World
 from agentci.model.result import Result
+from agentci.sinks import say
 
 BAR_WIDTH = 24
 SECONDS_BETWEEN_LINES = 5.0
@@ -33,8 +34,7 @@ class Progress:
     def finish(self) -> None:
         """Clear the bar away."""
         if self._shows and self._terminal:
-            self._world.err.write("\r\x1b[K")
-            self._world.err.flush()
+            say("\r\x1b[K", self._world.err)
 
     def _show(self) -> None:
         done = self._counts.total()
@@ -46,7 +46,6 @@ class Progress:
         if self._terminal:
             filled = BAR_WIDTH * done // self._total
             bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-            self._world.err.write(f"\r{bar} {text}\x1b[K")
+            say(f"\r{bar} {text}\x1b[K", self._world.err)
         else:
-            self._world.err.write(f"{text}\n")
-        self._world.err.flush()
+            say(f"{text}\n", self._world.err)

@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 from agentci.errors import InputError
 from agentci.workspace import Workspace
@@ -33,27 +34,58 @@ def open_folder(given: str, workspace: Workspace) -> Path:
     return folder
 
 
-def write_files(folder: Path, texts: Mapping[str, str], workspace: Workspace) -> None:
-    """Write each text whole or not at all, owned by the owner of the workspace."""
+def write_files(folder: Path, texts: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
+    """Write each text whole or not at all, owned by the owner of the workspace.
+
+    Returns:
+        By name, why a file could not be written; the others are.
+    """
+    refused: dict[str, str] = {}
     for name, text in texts.items():
-        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         try:
-            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-                file.write(text)
-                file.flush()
-                os.fchmod(file.fileno(), FILE_MODE)
-                os.fsync(file.fileno())
-            _give_to_owner(Path(temporary), workspace)
-            Path(temporary).replace(folder / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            _write(folder / name, text, workspace)
+        except OSError as error:
+            refused[name] = error.strerror or str(error)
+    return refused
 
 
-def append(file: Path, text: str) -> None:
-    """Add ``text`` to a file that the runner reads after the step."""
-    with file.open("a", encoding="utf-8", newline="\n") as stream:
+def append(file: Path, text: str) -> str | None:
+    """Add ``text`` to a file that the runner reads after the step, or say why that cannot be."""
+    try:
+        with file.open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def say(text: str, stream: TextIO) -> None:
+    """Print at once; once a stream takes nothing any more, the rest of the run goes on in silence.
+
+    The verdict does not hang on who listens.
+    """
+    try:
         stream.write(text)
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _write(path: Path, text: str, workspace: Workspace) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), FILE_MODE)
+            os.fsync(file.fileno())
+        _give_to_owner(Path(temporary), workspace)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _give_to_owner(path: Path, workspace: Workspace) -> None:

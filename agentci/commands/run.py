@@ -2,7 +2,7 @@
 
 import secrets
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.reporters.annotations import render_annotations
+from agentci.reporters.base import Reporter
 from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
-from agentci.reporters.problems import render_problems
+from agentci.reporters.problems import Format, render_problems
 from agentci.reporters.registry import reporters
 from agentci.settings import Settings
-from agentci.sinks import append, open_folder, write_files
+from agentci.sinks import append, open_folder, say, write_files
 
 EXIT_INVALID = 2
 
@@ -39,16 +40,11 @@ def run(settings: Settings, world: World) -> int:
     except InputError as error:
         return refuse(error.problems, world)
     try:
-        plan = prepare(settings, world)
-    except InputError as error:
-        plan = Plan(suites=(), problems=error.problems, uncovered=0)
-    progress = Progress(len(plan.checks), world, quiet=settings.quiet)
-    outcome = judge_all(
-        plan.checks, world=world, jobs=settings.jobs or world.processors, tell=progress.count
-    )
-    progress.finish()
-    report = _report(plan, outcome, settings, world)
-    _publish(report, folder, settings, world)
+        plan, outcome = _judged(settings, world)
+        report = _publish(_report(plan, outcome, settings, world), folder, settings, world)
+    except Exception:
+        _set_outputs(outputs_without_report("error"), world)
+        raise
     if outcome.bug is not None:
         raise outcome.bug
     return report.decision.exit_code
@@ -56,11 +52,21 @@ def run(settings: Settings, world: World) -> int:
 
 def refuse(problems: Sequence[Problem], world: World) -> int:
     """Tell of problems that leave not even a place for reports; outputs are set all the same."""
-    world.out.write(render_problems(problems, "github" if world.github.active else "text"))
-    if world.github.output_file is not None:
-        values = outputs_without_report("invalid")
-        append(world.github.output_file, render_outputs(values, _delimiter()))
+    untold = _set_outputs(outputs_without_report("invalid"), world)
+    _tell((*problems, *untold), world)
     return EXIT_INVALID
+
+
+def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
+    try:
+        plan = prepare(settings, world)
+    except InputError as error:
+        plan = Plan(suites=(), problems=error.problems, uncovered=0)
+    progress = Progress(len(plan.checks), world, quiet=settings.quiet)
+    jobs = settings.jobs or world.processors
+    outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
+    progress.finish()
+    return plan, outcome
 
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:
@@ -93,27 +99,84 @@ def _interrupted(decision: Decision, plan: Plan, outcome: Outcome, world: World)
     return replace(decision, open=False, exit_code=128 + number, why=(why, *decision.why))
 
 
-def _publish(report: Report, folder: Path, settings: Settings, world: World) -> None:
+def _publish(report: Report, folder: Path, settings: Settings, world: World) -> Report:
+    """Put the report wherever it is read, files first; the result says what could not be."""
     made = reporters(junit_dialect=settings.junit_dialect)
-    texts = {reporter.file_name: reporter.render(report) for reporter in made}
-    write_files(folder, texts, world.workspace)
-    world.out.write(
-        render_console(
-            report,
-            quiet=settings.quiet,
-            verbose=settings.verbose,
-            colour=world.out.isatty(),
-        )
+    texts, refused = _write(report, made, folder, world)
+    if refused:
+        report = _unwritten(report, refused)
+        texts, _ = _write(report, made, folder, world)
+    paths = {
+        each.name: world.workspace.name_of(folder / each.file_name)
+        for each in made
+        if each.file_name not in refused
+    }
+    untold = (
+        *(_add_summary(texts["summary.md"], world) if settings.summary else ()),
+        *_set_outputs(outputs(report, paths), world),
     )
-    github = world.github
-    if github.active and settings.annotations:
-        world.out.write(render_annotations(report))
-    if github.summary_file is not None and settings.summary:
-        append(github.summary_file, texts["summary.md"])
-    if github.output_file is not None:
-        paths = {made_.name: world.workspace.name_of(folder / made_.file_name) for made_ in made}
-        append(github.output_file, render_outputs(outputs(report, paths), _delimiter()))
+    say(
+        render_console(
+            report, quiet=settings.quiet, verbose=settings.verbose, colour=world.out.isatty()
+        ),
+        world.out,
+    )
+    if world.github.active and settings.annotations:
+        say(render_annotations(report), world.out)
+    if untold:
+        _tell(untold, world)
+    return report
 
 
-def _delimiter() -> str:
-    return f"agentci-{secrets.token_hex(16)}"
+def _write(
+    report: Report, made: Sequence[Reporter], folder: Path, world: World
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Write one after the other, so that none is lost where a later one breaks.
+
+    Returns:
+        All texts, and why a file could not be written, both by the file's name.
+    """
+    texts: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    for each in made:
+        texts[each.file_name] = each.render(report)
+        refused |= write_files(folder, {each.file_name: texts[each.file_name]}, world.workspace)
+    return texts, refused
+
+
+def _unwritten(report: Report, refused: Mapping[str, str]) -> Report:
+    """The report with what could not be written, which never leaves the gate open."""
+    problems = [
+        Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
+    ]
+    why = (*(problem.message for problem in problems), *report.decision.why)
+    code = report.decision.exit_code or EXIT_INVALID
+    return replace(
+        report,
+        problems=(*report.problems, *problems),
+        decision=replace(report.decision, open=False, exit_code=code, why=why),
+    )
+
+
+def _add_summary(text: str, world: World) -> tuple[Problem, ...]:
+    return _added("GITHUB_STEP_SUMMARY", world.github.summary_file, text)
+
+
+def _set_outputs(values: Mapping[str, str], world: World) -> tuple[Problem, ...]:
+    text = render_outputs(values, f"agentci-{secrets.token_hex(16)}")
+    return _added("GITHUB_OUTPUT", world.github.output_file, text)
+
+
+def _added(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
+    """Hand ``text`` to the runner, if it takes any."""
+    refused = None if file is None else append(file, text)
+    if refused is None:
+        return ()
+    message = f"{variable} cannot be written: {refused}"
+    hint = "the runner gives every step such a file; later steps do not see this one's"
+    return (Problem(message=message, hint=hint, severity="warning"),)
+
+
+def _tell(problems: Sequence[Problem], world: World) -> None:
+    form: Format = "github" if world.github.active else "text"
+    say(render_problems(problems, form), world.out)

@@ -1,0 +1,162 @@
+"""A machine that refuses: closed streams, full disks, files in the way; the verdict stands."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recordings import otlp
+from tests.runner import commands_in, read_output_file
+from tests.support import ROOT, run_agentci
+
+CONFIG = "evaluators:\n- {name: ev, type: code, path: ev.py}\ntraces: trace.json\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace in which all is well."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "eval_config.yaml").write_text(CONFIG)
+    (folder / "trace.json").write_text(otlp())
+    (folder / "ev.py").write_text("print('{\"score\": 1}')")
+    return folder
+
+
+def _shell(
+    folder: Path, script: str, *, command: str = "run", environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``script``, in which ``"$@"`` is agentci."""
+    return subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-m", "agentci", command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def _results(folder: Path) -> Any:
+    return json.loads((folder / "agentci-results" / "results.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "streams",
+    ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"],
+)
+def test_streams_that_take_nothing_change_nothing(folder: Path, streams: str) -> None:
+    ran = _shell(folder, f'"$@" {streams}')
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    assert _results(folder)["totals"]["passed"] == 1
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_reader_that_leaves_changes_nothing_about_the_verdict(
+    folder: Path, unbuffered: str
+) -> None:
+    (folder / "ev.py").write_text("print('{\"score\": 0}')")
+    ran = _shell(
+        folder,
+        'sleep 0 | true; "$@" 2>&1 | true; exit ${PIPESTATUS[0]}',
+        environ={"PYTHONUNBUFFERED": unbuffered},
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == ""
+    assert _results(folder)["totals"]["failed"] == 1
+
+
+@pytest.mark.parametrize("command", ["plan", "schema", "validate"])
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_what_only_prints_says_when_it_could_not(
+    folder: Path, command: str, unbuffered: str
+) -> None:
+    environ = {"PYTHONUNBUFFERED": unbuffered}
+    full = _shell(folder, '"$@" >/dev/full', command=command, environ=environ)
+    assert (full.returncode, "Traceback" in full.stderr) == (2, False)
+    assert "No space left on device" in full.stderr
+    gone = _shell(
+        folder,
+        'exec 3> >(true); wait $!; "$@" >&3',
+        command=command,
+        environ=environ,
+    )
+    assert (gone.returncode, gone.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_parent_that_ignores_its_children_does_not_hide_ours(folder: Path) -> None:
+    ran = _shell(folder, "trap '' CHLD; \"$@\"")
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_working_directory_that_is_gone_is_told(folder: Path) -> None:
+    ran = _shell(folder, 'mkdir gone; cd gone; rmdir ../gone; "$@"')
+    assert ran.returncode == 2
+    assert "the working directory does not exist" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_reports_that_the_disk_has_no_room_for_shut_the_gate(folder: Path) -> None:
+    ran = _shell(folder, 'ulimit -f 0; "$@"')
+    assert ran.returncode == 2
+    assert "results.json cannot be written: File too large" in ran.stdout
+    assert "Gate shut" in ran.stdout
+    assert "Traceback" not in ran.stderr
+    assert list((folder / "agentci-results").iterdir()) == []
+
+
+def test_one_report_that_cannot_be_written_does_not_lose_the_others(folder: Path) -> None:
+    (folder / "agentci-results" / "junit.xml" / "x").mkdir(parents=True)
+    ran = run_agentci(["run"], cwd=folder)
+    assert ran.code == 2
+    assert "junit.xml cannot be written: Is a directory" in ran.out
+    assert "junit.xml cannot be written" in (folder / "agentci-results/summary.md").read_text()
+    assert ran.results["totals"]["passed"] == 1
+    assert ran.results["decision"]["exit_code"] == 2
+    assert "junit.xml" in ran.results["problems"][0]["message"]
+    left = sorted(path.name for path in (folder / "agentci-results").iterdir())
+    assert left == ["junit.xml", "results.json", "summary.md"]
+
+
+def test_outputs_do_not_name_a_report_that_was_not_written(folder: Path) -> None:
+    (folder / "agentci-results" / "junit.xml" / "x").mkdir(parents=True)
+    environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(folder.parent / "output")}
+    run_agentci(["run"], cwd=folder, environ=environ)
+    outputs = read_output_file((folder.parent / "output").read_text())
+    assert (outputs["passed"], outputs["verdict"]) == ("false", "invalid")
+    assert (outputs["junit"], outputs["results"]) == ("", "agentci-results/results.json")
+
+
+@pytest.mark.parametrize("variable", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
+@pytest.mark.parametrize("file", ["/nonexistent/file", "/tmp", "/dev/full"])
+def test_a_file_of_the_runner_that_takes_nothing_is_a_warning(
+    folder: Path, variable: str, file: str
+) -> None:
+    ran = run_agentci(["run"], cwd=folder, environ={"GITHUB_ACTIONS": "true", variable: file})
+    assert ran.code == 0
+    assert f"::warning title=agentci warns::{variable} cannot be written" in ran.out
+
+
+def test_outputs_that_cannot_be_written_do_not_hide_a_wrong_input(folder: Path) -> None:
+    environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": "/nonexistent/file"}
+    ran = run_agentci(["run", "--output-dir", "trace.json"], cwd=folder, environ=environ)
+    assert ran.code == 2
+    assert "--output-dir trace.json" in ran.out
+    assert "GITHUB_OUTPUT cannot be written" in ran.out
+
+
+def test_a_hostile_name_on_standard_error_is_no_command(folder: Path) -> None:
+    name = "x\n::error::forged\r##[error]forged"
+    (folder / "eval_config.yaml").write_text(CONFIG.replace("ev.py", json.dumps(name)))
+    ran = _shell(folder, '"$@"', command="plan")
+    assert ran.returncode == 2
+    assert "forged" in ran.stderr
+    assert commands_in(ran.stderr) == []
