@@ -32,7 +32,17 @@ LAYERS = (
     {"cli", "action"},
     {"__main__"},
 )
-PURE = {"model", "text", "telemetry", "formats", "metrics", "dialects", "gate", "reporters"}
+PURE = {
+    "model",
+    "text",
+    "github",
+    "telemetry",
+    "formats",
+    "metrics",
+    "dialects",
+    "gate",
+    "reporters",
+}
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIONS = {"formats", "metrics", "dialects", "reporters", "runtimes", "executors"}
 

@@ -1,1 +1,1 @@
-"""What GitHub tells a workflow step, and how it is answered."""
+"""What GitHub tells a step of a workflow, and how a step answers: commands, and their limits."""

@@ -1,7 +1,7 @@
 """What GitHub cuts off or throws away, in one table; it imports nothing.
 
 Sources: the runner's own code (``_maxIssueMessageLength``, ``_maxCountPerIssueType``, the upload of
-step summaries) and GitHub's documentation of workflow commands and of its REST API.
+step summaries) and GitHub's documentation of workflow commands.
 """
 
 # Annotations of one type (error, warning, notice) that a step may make; later ones are dropped.
@@ -15,6 +15,3 @@ ANNOTATION_TITLE_CHARACTERS = 255
 
 # A step summary over this is not cut but lost as a whole.
 SUMMARY_BYTES = 1024 * 1024
-
-# Characters that a comment on a pull request may have.
-COMMENT_CHARACTERS = 65_536

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from agentci.github import limits
+from agentci.github.commands import Annotation, annotate
 from agentci.model.case import Case
+from agentci.model.problem import Severity
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
@@ -17,7 +18,6 @@ from agentci.reporters.base import (
     worst_first,
 )
 from agentci.text import clip
-from agentci.text.commands import Annotation, Level, annotate
 from agentci.text.words import count
 
 MAX_CASES = 5
@@ -39,12 +39,7 @@ def render_annotations(report: Report) -> str:
         (problem_annotation(problem) for problem in report.problems if problem.severity != "error"),
         (_warned(text, cases) for text, cases in warnings(report.results).items()),
     )
-    return annotate(
-        tuple(annotations),
-        per_level=limits.ANNOTATIONS_PER_TYPE,
-        message_units=limits.ANNOTATION_MESSAGE_UNITS,
-        title_characters=limits.ANNOTATION_TITLE_CHARACTERS,
-    )
+    return annotate(tuple(annotations))
 
 
 def _rank(tally: Tally) -> tuple[float, float]:
@@ -55,7 +50,7 @@ def _rank(tally: Tally) -> tuple[float, float]:
 
 
 def _fallen(tally: Tally, *, gate_open: bool) -> Annotation:
-    level: Level = "error" if tally.any.required and not gate_open else "warning"
+    level: Severity = "error" if tally.any.required and not gate_open else "warning"
     failed, errored = (
         worst_first(of_status(tally.results, "failed")),
         of_status(tally.results, "errored"),

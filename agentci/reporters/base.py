@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from agentci.gate import totals
+from agentci.github.commands import Annotation
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import Decision, Report, Result, Status, Totals
-from agentci.text import calls
-from agentci.text.commands import Annotation
+from agentci.reporters import tool_calls
 from agentci.text.words import apart, count, number
 
 Verdict: TypeAlias = Literal["open", "shut", "error", "invalid"]
@@ -89,7 +89,7 @@ def findings(result: Result) -> tuple[str, ...]:
         return ()
     misses = (f"- {miss}" for miss in judgement.misses)
     reasoning = (judgement.reasoning or "").splitlines()
-    return (*misses, *calls.diff(judgement.details), *reasoning)
+    return (*misses, *tool_calls.diff(judgement.details), *reasoning)
 
 
 def verdict(decision: Decision) -> Verdict:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from agentci.github import limits
+from agentci.github.commands import LEVELS, annotate
 from agentci.model.problem import Problem
 from agentci.reporters.base import problem_annotation, problem_fields
 from agentci.text import escape, strict_json
-from agentci.text.commands import LEVELS, annotate
 from agentci.text.words import count
 
 Format: TypeAlias = Literal["text", "json", "github"]
@@ -25,12 +24,7 @@ def render_problems(problems: Sequence[Problem], form: Format, *, files: int | N
         return _json(problems)
     if form == "text":
         return _text(problems, files)
-    return annotate(
-        tuple(map(problem_annotation, problems)),
-        per_level=limits.ANNOTATIONS_PER_TYPE,
-        message_units=limits.ANNOTATION_MESSAGE_UNITS,
-        title_characters=limits.ANNOTATION_TITLE_CHARACTERS,
-    )
+    return annotate(tuple(map(problem_annotation, problems)))
 
 
 def _text(problems: Sequence[Problem], files: int | None) -> str:

@@ -10,18 +10,22 @@ def characters(text: str, limit: int) -> str:
     """At most ``limit`` characters of ``text``, the note on the rest included."""
     if len(text) <= limit:
         return text
-    kept = text[: max(0, limit - len(_note(len(text), "character")))]
-    return (kept + _note(len(text) - len(kept), "character"))[:limit]
-
-
-def utf8(text: str, limit: int) -> str:
-    """At most ``limit`` bytes of ``text`` in UTF-8, the note on the rest included."""
-    return _encoded(text, limit, "utf-8", 1)
+    kept = text[: max(0, limit - len(_note(len(text))))]
+    return (kept + _note(len(text) - len(kept)))[:limit]
 
 
 def utf16(text: str, limit: int) -> str:
     """At most ``limit`` code units of ``text`` in UTF-16, as .NET and JavaScript count."""
-    return _encoded(text, limit, "utf-16-le", 2)
+    if 2 * len(text) <= limit:
+        return text
+    raw = text.encode(_UTF16, "surrogatepass")
+    if len(raw) <= 2 * limit:
+        return text
+    longest_note = _note(len(raw) // 2)
+    kept = raw[: max(0, 2 * (limit - len(longest_note)))].decode(_UTF16, "ignore")
+    left = (len(raw) - len(kept.encode(_UTF16))) // 2
+    noted = (kept + _note(left)).encode(_UTF16)
+    return noted[: 2 * limit].decode(_UTF16, "ignore")
 
 
 def listed(items: Sequence[str], limit: int) -> tuple[str, ...]:
@@ -51,19 +55,8 @@ def whole(blocks: Iterable[str], limit_bytes: int) -> Kept:
     return Kept(text="".join(kept), blocks=len(kept))
 
 
-def _encoded(text: str, limit: int, encoding: str, unit_bytes: int) -> str:
-    if len(text) * 4 <= limit * unit_bytes:
-        return text
-    unit = "byte" if unit_bytes == 1 else "character"
-    raw = text.encode(encoding, "surrogatepass")
-    if len(raw) <= limit * unit_bytes:
-        return text
-    longest_note = _note(len(raw) // unit_bytes, unit).encode(encoding)
-    kept = raw[: max(0, limit * unit_bytes - len(longest_note))].decode(encoding, "ignore")
-    left = (len(raw) - len(kept.encode(encoding))) // unit_bytes
-    noted = (kept + _note(left, unit)).encode(encoding)
-    return noted[: limit * unit_bytes].decode(encoding, "ignore")
+_UTF16 = "utf-16-le"
 
 
-def _note(left: int, unit: str) -> str:
-    return f"\N{HORIZONTAL ELLIPSIS} ({count(left, unit)} more)"
+def _note(left: int) -> str:
+    return f"\N{HORIZONTAL ELLIPSIS} ({count(left, 'character')} more)"

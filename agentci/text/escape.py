@@ -1,6 +1,6 @@
 """Keeps foreign text harmless where it is shown: on terminals, in workflow logs, in XML.
 
-Markdown has a module of its own, as has the making of workflow commands.
+Markdown has a module of its own; workflow commands are made in ``agentci.github``.
 """
 
 import re

@@ -20,14 +20,6 @@ class Member(NamedTuple):
     value_offset: int
 
 
-def place_in(text: str, path: Sequence[Step]) -> tuple[int, int]:
-    """Find the line and column, counted from 1, of the value at ``path`` (its key, in an object).
-
-    Never fails: where the path leads nowhere, it is the place of its last step that exists.
-    """
-    return Places(text).at(path)
-
-
 class Places:
     """All places in one text; each object and list on the way to them is looked through once."""
 
@@ -37,7 +29,10 @@ class Places:
         self._members: dict[int, dict[Step, Member]] = {}
 
     def at(self, path: Sequence[Step]) -> tuple[int, int]:
-        """Find the line and column of the value at ``path``, as ``place_in`` does."""
+        """Find the line and column of the value at ``path``, or of its key, counted from 1.
+
+        Never fails: where the path leads nowhere, it is the place of its last step that exists.
+        """
         offset = value_offset = _skip_blanks(self._text, 0)
         for step in path:
             if value_offset not in self._members:

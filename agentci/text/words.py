@@ -7,9 +7,9 @@ from collections.abc import Callable
 _MOST_DIGITS = 12
 
 
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 check``, ``12,000 checks``; ``plural`` where an s at the end does not make it."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+def count(number: int, noun: str) -> str:
+    """``1 check``, ``12,000 checks``; for nouns whose plural is made by an s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -22,12 +22,6 @@ def number(value: float, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
-def percent(ratio: float) -> str:
-    """``83%``; never ``100%`` or ``0%`` of what is not wholly so."""
-    digits = 0 if ratio in {0, 1} else _fewest(0, lambda d: _percent(ratio, d) not in _WHOLE)
-    return _percent(ratio, digits)
-
-
 def apart(value: float, bar: float) -> tuple[str, str]:
     """Two numbers, with as many decimals as show that they differ."""
     digits = _fewest(3, lambda d: number(value, d) != number(bar, d))
@@ -38,9 +32,6 @@ def percents_apart(value: float, bar: float) -> tuple[str, str]:
     """Two ratios in percent, with as many decimals as show that they differ."""
     digits = _fewest(0, lambda d: _percent(value, d) != _percent(bar, d))
     return _percent(value, digits), _percent(bar, digits)
-
-
-_WHOLE = {"0%", "100%"}
 
 
 def _percent(ratio: float, digits: int) -> str:

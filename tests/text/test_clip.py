@@ -13,13 +13,8 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
 CUTS = [
     pytest.param(clip.characters, len, id="characters"),
-    pytest.param(clip.utf8, _bytes, id="UTF-8"),
     pytest.param(clip.utf16, _units, id="UTF-16"),
 ]
 
@@ -52,7 +47,6 @@ class TestEveryCut:
     ("cut", "expected"),
     [
         pytest.param(clip.characters, "🙂" * 4 + "… (26 characters more)", id="characters"),
-        pytest.param(clip.utf8, "🙂" + "… (116 bytes more)", id="UTF-8, whole characters"),
         pytest.param(clip.utf16, "🙂" * 2 + "… (56 characters more)", id="UTF-16, whole ones"),
     ],
 )

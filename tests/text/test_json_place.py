@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.text.json_place import place_in
+from agentci.text.json_place import Places
 
 TEXT = """{
   "name": "x",
@@ -40,19 +40,19 @@ JSON = st.recursive(
     ],
 )
 def test_place(path: Sequence[str | int], place: tuple[int, int]) -> None:
-    assert place_in(TEXT, path) == place
+    assert Places(TEXT).at(path) == place
 
 
 def test_the_last_of_twin_keys_is_meant_as_by_parsers() -> None:
-    assert place_in('{"a": 1,\n"a": 2}', ["a"]) == (2, 1)
+    assert Places('{"a": 1,\n"a": 2}').at(["a"]) == (2, 1)
 
 
 @given(JSON, st.sampled_from([None, 1]))
 def test_every_value_stands_where_it_is_said_to(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
-    lines = text.splitlines()
+    lines, places = text.splitlines(), Places(text)
     for path, inner in _walk(value):
-        line, column = place_in(text, path)
+        line, column = places.at(path)
         rest = lines[line - 1][column - 1 :]
         if path and isinstance(path[-1], str):
             assert rest.startswith(json.dumps(path[-1]) + ": ")
@@ -62,7 +62,7 @@ def test_every_value_stands_where_it_is_said_to(value: object, indent: int | Non
 
 @given(st.text(alphabet='{}[]",:a1 \n\\'), st.lists(st.sampled_from(["a", 0, 1]), max_size=3))
 def test_no_text_is_too_broken(text: str, path: Sequence[str | int]) -> None:
-    line, column = place_in(text, path)
+    line, column = Places(text).at(path)
     assert line <= text.count("\n") + 1
     assert column >= 1
 

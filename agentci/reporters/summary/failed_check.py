@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from agentci.model.result import Result
 from agentci.reporters.base import headline
-from agentci.text import calls, clip
+from agentci.reporters.tool_calls import TurnCalls, unmatched
+from agentci.text import clip
 from agentci.text.markdown import code, fence, folded, html, prose, row
 
 MAX_MISSES = 20
@@ -31,13 +32,13 @@ def _findings(result: Result) -> Iterator[str]:
         return
     if misses := clip.listed(result.judgement.misses, MAX_MISSES):
         yield "".join(f"- {prose(miss)}\n" for miss in misses)
-    for turn in calls.unmatched(result.judgement.details)[:MAX_TURNS]:
+    for turn in unmatched(result.judgement.details)[:MAX_TURNS]:
         yield _calls(turn)
     if result.judgement.reasoning:
         yield fence(result.judgement.reasoning)
 
 
-def _calls(turn: calls.TurnCalls) -> str:
+def _calls(turn: TurnCalls) -> str:
     head = row([f"Turn {turn.number}", "Expected", "Actual"]) + row(["---"] * 3)
     rows = (
         row([each.mark, each.expected and code(each.expected), each.actual and code(each.actual)])

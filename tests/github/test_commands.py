@@ -4,24 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentci.github.commands import LEVELS, Annotation, annotate
+from agentci.github.limits import (
+    ANNOTATION_MESSAGE_UNITS,
+    ANNOTATION_TITLE_CHARACTERS,
+    ANNOTATIONS_PER_TYPE,
+)
 from agentci.model.place import Place
+from agentci.model.problem import Severity
 from agentci.text import escape
-from agentci.text.commands import LEVELS, Annotation, Level, annotate
 from tests.runner import Command, commands_in
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=60)
 HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from(":%,=#[]\r\n ;0123456789ABDaed"), max_size=30)
 
 
-def _annotate(*annotations: Annotation) -> str:
-    return annotate(annotations, per_level=3, message_units=100, title_characters=40)
-
-
 def _read(*annotations: Annotation) -> list[Command]:
-    return commands_in(_annotate(*annotations))
+    return commands_in(annotate(annotations))
 
 
-def _made(number: int, level: Level = "error") -> Annotation:
+def _made(number: int, level: Severity = "error") -> Annotation:
     return Annotation(level=level, title=f"title {number}", message=f"message {number}")
 
 
@@ -55,12 +57,8 @@ def test_without_a_place_there_is_no_file() -> None:
     )
 )
 def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[Annotation]) -> None:
-    text = _annotate(*annotations)
-    shown = [
-        annotation
-        for level in LEVELS
-        for annotation in [each for each in annotations if each.level == level][:3]
-    ]
+    text = annotate(annotations)
+    shown = [each for level in LEVELS for each in annotations if each.level == level]
     commands = commands_in(text)
     assert len(commands) == len(text.splitlines()) == len(shown)
     assert [command.name for command in commands] == [each.level for each in shown]
@@ -77,36 +75,35 @@ def test_a_message_arrives_as_it_is_shown_in_a_log(text: str) -> None:
 
 class TestTheLimits:
     @pytest.mark.parametrize("level", LEVELS)
-    def test_each_level_has_its_own(self, level: Level) -> None:
+    def test_each_level_has_its_own(self, level: Severity) -> None:
         others = [_made(0, other) for other in LEVELS if other != level]
-        commands = _read(*(_made(n, level) for n in range(1, 6)), *others)
-        assert [c.data for c in commands if c.name == level] == [
-            "message 1",
-            "message 2",
-            "message 3\n(2 more not shown here)",
-        ]
-        assert len(commands) == 5
+        made = [_made(number, level) for number in range(ANNOTATIONS_PER_TYPE + 2)]
+        commands = _read(*made, *others)
+        *first, last = [command.data for command in commands if command.name == level]
+        assert first == [annotation.message for annotation in made[: ANNOTATIONS_PER_TYPE - 1]]
+        assert last == f"message {ANNOTATIONS_PER_TYPE - 1}\n(2 more not shown here)"
+        assert len(commands) == ANNOTATIONS_PER_TYPE + len(others)
 
     def test_what_just_fits_is_not_counted(self) -> None:
-        assert [c.data for c in _read(_made(1), _made(2), _made(3))] == [
-            f"message {n}" for n in (1, 2, 3)
-        ]
+        made = [_made(number) for number in range(ANNOTATIONS_PER_TYPE)]
+        assert [command.data for command in _read(*made)] == [each.message for each in made]
 
     def test_errors_come_first_whatever_the_order(self) -> None:
-        levels: list[Level] = ["notice", "warning", "error"]
+        levels: list[Severity] = ["notice", "warning", "error"]
         commands = _read(*(_made(1, level) for level in levels))
         assert [command.name for command in commands] == ["error", "warning", "notice"]
 
-    @given(st.text(st.sampled_from("a%🙂\n")), st.integers(1, 5))
+    @given(st.text(st.sampled_from("a%🙂\n"), min_size=5), st.integers(8, 12))
     def test_a_message_is_cut_by_the_units_that_the_runner_counts(
         self, text: str, number: int
     ) -> None:
-        long = Annotation(level="error", title="t", message=text * 20)
+        long = Annotation(level="error", title="t", message=text * 1_000)
         commands = _read(*[long] * number)
         for command in commands:
-            assert len(command.data.encode("utf-16-le")) // 2 <= 100
-        assert ("more not shown" in commands[-1].data) == (number > 3)
+            assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
+        assert ("more not shown" in commands[-1].data) == (number > ANNOTATIONS_PER_TYPE)
 
     def test_a_title_is_cut(self) -> None:
-        [command] = _read(Annotation(level="error", title="x" * 50, message="m"))
-        assert len(command.properties["title"]) == 40
+        [command] = _read(Annotation(level="error", title="x" * 300, message="m"))
+        title = command.properties["title"]
+        assert ANNOTATION_TITLE_CHARACTERS - 10 < len(title) <= ANNOTATION_TITLE_CHARACTERS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.text.calls import MAX_CALLS, Row, diff, unmatched
+from agentci.reporters.tool_calls import MAX_CALLS, Row, diff, unmatched
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

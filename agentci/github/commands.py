@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import get_args
 
+from agentci.github import limits
 from agentci.model.place import Place
+from agentci.model.problem import Severity
 from agentci.text import clip, escape
 
-Level: TypeAlias = Literal["error", "warning", "notice"]
-
-LEVELS: tuple[Level, ...] = ("error", "warning", "notice")
+# The weightiest first.
+LEVELS: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,33 +22,26 @@ class Annotation:
         place: in the workspace; None where no file is to blame.
     """
 
-    level: Level
+    level: Severity
     title: str
     message: str
     place: Place | None = None
 
 
-def annotate(
-    annotations: Sequence[Annotation], *, per_level: int, message_units: int, title_characters: int
-) -> str:
-    """Commands for as many annotations of each level as are shown, errors first.
+def annotate(annotations: Sequence[Annotation]) -> str:
+    """Commands for as many annotations of each level as GitHub shows, errors first.
 
     Args:
-        annotations: the weightiest of a level first.
-        per_level: how many of a level are shown; the last one counts the others.
-        message_units: UTF-16 code units that a message may have.
-        title_characters: that a title may have.
+        annotations: the weightiest of a level first; the last one shown counts the others.
     """
     commands: list[str] = []
     for level in LEVELS:
         of_level = [each for each in annotations if each.level == level]
-        hidden = len(of_level) - per_level
-        for number, annotation in enumerate(of_level[:per_level], start=1):
-            is_last = hidden > 0 and number == per_level
-            note = f"\n({hidden:,} more not shown here)" if is_last else ""
-            message = clip.utf16(escape.log(annotation.message), message_units - len(note))
-            title = clip.characters(escape.one_line(annotation.title), title_characters)
-            commands.append(_command(level, annotation.place, title, message + note))
+        shown = of_level[: limits.ANNOTATIONS_PER_TYPE]
+        hidden = len(of_level) - len(shown)
+        note = f"\n({hidden:,} more not shown here)" if hidden else ""
+        commands += map(_command, shown[:-1])
+        commands += (_command(last, note) for last in shown[-1:])
     return "".join(f"{command}\n" for command in commands)
 
 
@@ -61,12 +55,17 @@ def property_value(text: str) -> str:
     return data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _command(level: Level, place: Place | None, title: str, message: str) -> str:
+def _command(annotation: Annotation, note: str = "") -> str:
+    """The command for an annotation, with ``note`` at the end of its message."""
+    place = annotation.place
+    message = escape.log(annotation.message)
+    kept = clip.utf16(message, limits.ANNOTATION_MESSAGE_UNITS - len(note))
+    title = escape.one_line(annotation.title)
     properties = {
         "file": place and escape.one_line(place.file),
         "line": place and str(place.line),
         "col": place and place.column and str(place.column),
-        "title": title,
+        "title": clip.characters(title, limits.ANNOTATION_TITLE_CHARACTERS),
     }
     written = ",".join(f"{k}={property_value(v)}" for k, v in properties.items() if v)
-    return f"::{level} {written}::{data(message)}"
+    return f"::{annotation.level} {written}::{data(kept + note)}"
