@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from agentci.model.policy import Bar, FailOn, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Result, Status, Totals
+from agentci.text import clip
 from agentci.text.words import apart, count, percents_apart
 
 # Sums of floats are off by less than this; people's bars are never this fine.
@@ -233,8 +234,7 @@ def _praise(gates: Sequence[_Gate]) -> str:
 
 def _names(results: Sequence[Result]) -> str:
     names = list(dict.fromkeys(result.evaluator for result in results))
-    more = ", ..." if len(names) > MAX_NAMES else ""
-    return f" ({', '.join(names[:MAX_NAMES])}{more})"
+    return f" ({', '.join(clip.listed(names, MAX_NAMES))})"
 
 
 def _mean_score(results: Sequence[Result]) -> float | None:

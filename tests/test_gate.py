@@ -353,7 +353,9 @@ class TestWhatIsSaid:
 
     def test_names_a_few_evaluators_only(self) -> None:
         results = [make_result("errored", evaluator=f"e{number}") for number in range(9)]
-        assert _decide(results).why == ("9 checks could not be judged (e0, e1, e2, e3, e4, ...)",)
+        assert _decide(results).why == (
+            "9 checks could not be judged (e0, e1, e2, e3, e4, … and 4 more)",
+        )
 
     def test_counts_broken_inputs(self) -> None:
         assert _decide([], problems=[BROKEN] * 3).why[0].endswith("is no JSON (and 2 more)")

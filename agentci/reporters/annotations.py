@@ -80,7 +80,7 @@ def _cases(results: Sequence[Result]) -> Iterator[str]:
         found = clip.listed(findings(result), MAX_LINES)
         yield from (f"  {clip.characters(line, MAX_LINE)}" for line in found)
     if len(results) > MAX_CASES:
-        yield f"... and {count(len(results) - MAX_CASES, 'more case')}"
+        yield clip.more(len(results) - MAX_CASES)
 
 
 def _warned(text: str, cases: Sequence[Case]) -> Annotation:

@@ -1,6 +1,6 @@
 """What every reporter is, and what the reporters say alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -11,7 +11,10 @@ from agentci.model.json import JsonObject
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import Decision, Report, Result, Status, Totals
 from agentci.reporters import tool_calls
+from agentci.text import clip
 from agentci.text.words import apart, count, number
+
+MAX_NAMES = 5
 
 Verdict: TypeAlias = Literal["open", "shut", "error", "invalid"]
 
@@ -114,6 +117,18 @@ def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Case
         key = (result.config, result.evaluator, headline(result))
         groups.setdefault(key, []).append(result.case)
     return groups
+
+
+def case_names(cases: Sequence[Case], write: Callable[[str], str]) -> str:
+    """The first cases by name, and how many they are: "7 cases: a, b, c, d, e, … and 2 more".
+
+    Args:
+        write: makes of an id what may stand in the form.
+    """
+    names = [write(case.id) for case in cases[:MAX_NAMES]]
+    if len(cases) > MAX_NAMES:
+        names.append(clip.more(len(cases) - MAX_NAMES))
+    return f"{count(len(cases), 'case')}: {', '.join(names)}"
 
 
 def cases(results: Sequence[Result]) -> tuple[Case, ...]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentci.model.case import Case
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
     by_reason,
+    case_names,
     findings,
     headline,
     of_status,
@@ -16,12 +16,11 @@ from agentci.reporters.base import (
     worst_first,
 )
 from agentci.text import clip, escape
-from agentci.text.words import count, number
+from agentci.text.words import number
 
 MAX_CASES = 10
 MAX_LINES = 12
 MAX_ITEMS = 20
-MAX_NAMES = 5
 MAX_WIDTH = 500
 MAX_CELL = 60
 
@@ -95,10 +94,10 @@ def _row(tally: Tally) -> tuple[str, ...]:
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     advisory = "" if result.required else " (advisory)"
     return (
-        f"{_line(result.evaluator, MAX_CELL)}{advisory}",
+        f"{_cell(result.evaluator)}{advisory}",
         *(f"{each:,}" for each in counts),
         "-" if totals.score is None else number(totals.score),
-        _line(result.bar, MAX_CELL),
+        _cell(result.bar),
     )
 
 
@@ -108,13 +107,13 @@ def _worst(failed: Sequence[Result]) -> Iterator[str]:
         yield f"  {_line(str(result.place))}"
         yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
-        yield f"... and {len(failed) - MAX_CASES:,} more"
+        yield clip.more(len(failed) - MAX_CASES)
 
 
 def _grouped(results: Sequence[Result]) -> Sequence[str]:
     """What befell cases, by evaluator and reason."""
     lines = [
-        f"{_line(evaluator, MAX_CELL)} ({_names(cases)}): {_line(reason)}"
+        f"{_cell(evaluator)} ({case_names(cases, _cell)}): {_line(reason)}"
         for (_, evaluator, reason), cases in by_reason(results).items()
     ]
     return clip.listed(lines, MAX_ITEMS)
@@ -122,12 +121,13 @@ def _grouped(results: Sequence[Result]) -> Sequence[str]:
 
 def _warnings(results: Sequence[Result]) -> Sequence[str]:
     found = warnings(results).items()
-    return clip.listed([f"{_line(text)} ({_names(cases)})" for text, cases in found], MAX_ITEMS)
+    return clip.listed(
+        [f"{_line(text)} ({case_names(cases, _cell)})" for text, cases in found], MAX_ITEMS
+    )
 
 
-def _names(cases: Sequence[Case]) -> str:
-    shown = ", ".join(_line(case.id, MAX_CELL) for case in cases[:MAX_NAMES])
-    return f"{count(len(cases), 'case')}: {shown}{', ...' if len(cases) > MAX_NAMES else ''}"
+def _cell(text: str) -> str:
+    return _line(text, MAX_CELL)
 
 
 def _line(text: str, width: int = MAX_WIDTH) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentci.model.json import Json, JsonObject
-from agentci.text import strict_json
+from agentci.text import clip, strict_json
 
 Mark: TypeAlias = Literal["", "differs", "missing", "unexpected", "moved"]
 
@@ -59,7 +59,7 @@ def diff(details: JsonObject) -> tuple[str, ...]:
         for row in turn.rows:
             lines += _diff_lines(row)
         if turn.hidden:
-            lines.append(f"... and {turn.hidden:,} more")
+            lines.append(clip.more(turn.hidden))
     return tuple(lines)
 
 

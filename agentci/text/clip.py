@@ -28,11 +28,21 @@ def utf16(text: str, limit: int) -> str:
     return noted[: 2 * limit].decode(_UTF16, "ignore")
 
 
+def short(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, of which the last stands for the rest."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}{_ELLIPSIS}"
+
+
 def listed(items: Sequence[str], limit: int) -> tuple[str, ...]:
-    """At most ``limit`` of ``items``; where some are left out, one line more counts them."""
+    """At most ``limit`` of ``items``; where some are left out, one item more counts them."""
     if len(items) <= limit:
         return tuple(items)
-    return (*items[:limit], f"\N{HORIZONTAL ELLIPSIS} and {len(items) - limit:,} more")
+    return (*items[:limit], more(len(items) - limit))
+
+
+def more(left: int) -> str:
+    """How many items of a list are left out: ``… and 7 more``."""
+    return f"{_ELLIPSIS} and {left:,} more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +65,9 @@ def whole(blocks: Iterable[str], limit_bytes: int) -> Kept:
     return Kept(text="".join(kept), blocks=len(kept))
 
 
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _UTF16 = "utf-16-le"
 
 
 def _note(left: int) -> str:
-    return f"\N{HORIZONTAL ELLIPSIS} ({count(left, 'character')} more)"
+    return f"{_ELLIPSIS} ({count(left, 'character')} more)"

@@ -124,7 +124,7 @@ def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
     [command] = _read(make_report(results))
     lines = command.data.splitlines()
     assert lines[0].startswith("c0: ")
-    assert lines[MAX_CASES:] == ["... and 995 more cases"]
+    assert lines[MAX_CASES:] == ["… and 995 more"]
 
 
 def test_a_message_is_never_longer_than_the_runner_keeps() -> None:

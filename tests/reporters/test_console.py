@@ -62,10 +62,10 @@ def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
     text = _render(make_report(results))
     assert "c0 >" in text
     assert f"c{MAX_CASES} >" not in text
-    assert "\n  ... and 30 more\n" in text
+    assert "\n  … and 30 more\n" in text
 
 
 def test_cases_that_broke_for_one_reason_are_told_together() -> None:
     results = [make_result("errored", case=f"c{number}", reason="no key") for number in range(7)]
-    expected = "\n  response_quality (7 cases: c0, c1, c2, c3, c4, ...): no key\n"
+    expected = "\n  response_quality (7 cases: c0, c1, c2, c3, c4, … and 2 more): no key\n"
     assert expected in _render(make_report(results))

@@ -145,4 +145,4 @@ def test_a_diff_marks_each_side() -> None:
 
 def test_a_diff_counts_what_it_leaves_out() -> None:
     lines = diff(_details([_call("a")] * (MAX_CALLS + 7), []))
-    assert lines[-1] == "... and 7 more"
+    assert lines[-1] == "… and 7 more"

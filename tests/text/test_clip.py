@@ -54,6 +54,11 @@ def test_says_how_much_was_cut(cut: Callable[[str, int], str], expected: str) ->
     assert cut("🙂" * 30, 26) == expected
 
 
+def test_short_text_ends_with_an_ellipsis_where_it_is_cut() -> None:
+    assert clip.short("abcd", 4) == "abcd"
+    assert clip.short("abcde", 4) == "abc…"
+
+
 def test_a_list_counts_what_it_leaves_out() -> None:
     assert clip.listed(["a", "b", "c"], 3) == ("a", "b", "c")
     assert clip.listed(["a", "b", "c"], 1) == ("a", "… and 2 more")

@@ -9,6 +9,7 @@ from typing import Final
 from agentci.errors import EvaluatorError
 from agentci.model.json import Json, JsonObject
 from agentci.telemetry.foreign import mended
+from agentci.text import clip
 
 EXAMPLE: Final = '{"score": 1.0}'
 WAY_OUT: Final = "print the result alone on stdout and logs on stderr"
@@ -92,5 +93,4 @@ def _result_in(text: str) -> tuple[int, int] | None:
 
 
 def _shown(text: str) -> str:
-    line = text.partition("\n")[0].strip()
-    return repr(line if len(line) <= MAX_SHOWN else line[:MAX_SHOWN] + "...")
+    return repr(clip.short(text.partition("\n")[0].strip(), MAX_SHOWN))

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from agentci.dialects.agentevals.protocol import VERSION
 from agentci.errors import EvaluatorError
 from agentci.model.json import Json, JsonObject
+from agentci.text import clip
 from agentci.text.strict_json import readable
 
 Verdict: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
@@ -111,5 +112,4 @@ def _number(given: Json) -> float | None:
 
 
 def _shown(given: Json) -> str:
-    text = readable(given)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return clip.short(readable(given), MAX_SHOWN)

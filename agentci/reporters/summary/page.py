@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agentci.github import limits
-from agentci.model.case import Case
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
     Verdict,
     by_reason,
+    case_names,
     of_status,
     tallies,
     tally_line,
@@ -31,7 +31,6 @@ MAX_CASES = 50
 UNFOLDED_CASES = 3
 MAX_EVALUATORS = 200
 MAX_ITEMS = 100
-MAX_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ def _errors(errored: Sequence[Result]) -> _Section:
         title="### Could not be judged\n\n",
         noun="error",
         blocks=(
-            f"{code(evaluator)}: {_names(cases)}\n\n{fence(reason)}\n"
+            f"{code(evaluator)}: {case_names(cases, code)}\n\n{fence(reason)}\n"
             for (_, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
@@ -184,7 +183,7 @@ def _skips(skipped: Sequence[Result]) -> _Section:
         title="### Nothing to judge\n\n",
         noun="skip reason",
         blocks=(
-            f"- {code(evaluator)}: {prose(reason)} ({_names(cases)})\n"
+            f"- {code(evaluator)}: {prose(reason)} ({case_names(cases, code)})\n"
             for (_, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
@@ -196,7 +195,7 @@ def _warnings(results: Sequence[Result]) -> _Section:
     return _Section(
         title="### Warnings\n\n",
         noun="warning",
-        blocks=(f"- {prose(text)} ({_names(cases)})\n" for text, cases in found.items()),
+        blocks=(f"- {prose(text)} ({case_names(cases, code)})\n" for text, cases in found.items()),
         total=len(found),
     )
 
@@ -205,8 +204,3 @@ def _problem(problem: Problem) -> str:
     place = "" if problem.place is None else f"{code(str(problem.place))} "
     hint = "" if problem.hint is None else f" ({prose(problem.hint)})"
     return f"- **{problem.severity}** {place}{prose(problem.message)}{hint}\n"
-
-
-def _names(cases: Sequence[Case]) -> str:
-    shown = ", ".join(code(case.id) for case in cases[:MAX_NAMES])
-    return f"{count(len(cases), 'case')}: {shown}{', ...' if len(cases) > MAX_NAMES else ''}"

@@ -60,7 +60,7 @@ def test_half_a_character_is_replaced() -> None:
         ),
         pytest.param(
             b"x" * 200,
-            f"Expecting value: line 1 column 1 (char 0), in '{'x' * 80}...'; {WAY_OUT},"
+            f"Expecting value: line 1 column 1 (char 0), in '{'x' * 79}…'; {WAY_OUT},"
             ' such as {"score": 1.0}',
             id="no JSON at all, clipped",
         ),
