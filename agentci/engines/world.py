@@ -1,6 +1,5 @@
 """Everything outside that a run may touch, in one value: tests hand in another."""
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -11,20 +10,21 @@ from agentci.workspace import Workspace
 
 
 class Interruption:
-    """Whether somebody asked the run to end: set by a signal, looked at between checks."""
+    """Whether somebody asked the run to end: set by a signal, looked at between checks.
+
+    Without a lock, because a second signal may come in the middle of the first one's handler.
+    """
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
         self.signal_number: int | None = None
 
     def ask(self, signal_number: int) -> None:
         """End the run as soon as that loses nothing."""
         self.signal_number = signal_number
-        self._asked.set()
 
     def asked(self) -> bool:
         """True from the first signal on."""
-        return self._asked.is_set()
+        return self.signal_number is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,8 @@ class LocalExecutor:
         # Taken again by the signal handler that calls stop() in the middle of a run.
         self._lock = threading.RLock()
         self._running: set[ProcessGroup] = set()
-        self._stopped = threading.Event()
+        # No event: setting one takes a lock that cannot be taken again.
+        self._stopped = False
 
     def run(
         self,
@@ -54,7 +55,7 @@ class LocalExecutor:
         environment: Mapping[str, str],
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it."""
-        if self._stopped.is_set():
+        if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
@@ -67,7 +68,7 @@ class LocalExecutor:
             raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
         finally:
             exit_code = self._dismiss(group, pipes, mark)
-        if self._stopped.is_set() and exit_code == -signal.SIGKILL:
+        if self._has_stopped() and exit_code == -signal.SIGKILL:
             raise EvaluatorError(INTERRUPTED)
         return ProgramReply(
             stdout=bytes(pipes.output),
@@ -79,15 +80,18 @@ class LocalExecutor:
     def stop(self) -> None:
         """End all programs at once, and refuse to run any more."""
         with self._lock:
-            self._stopped.set()
+            self._stopped = True
             for group in self._running:
                 group.kill()
         end_marked(self._brand)
 
+    def _has_stopped(self) -> bool:
+        return self._stopped
+
     def _enlist(self, group: ProcessGroup) -> None:
         with self._lock:
             self._running.add(group)
-            if self._stopped.is_set():
+            if self._has_stopped():
                 group.kill()
 
     def _dismiss(self, group: ProcessGroup, pipes: Pipes, mark: str) -> int:

@@ -72,3 +72,42 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+TWICE = """\
+import itertools, signal, sys
+from agentci.engines.world import Interruption
+from agentci.executors.local import LocalExecutor
+
+def interrupt(moment):
+    '''The first signal; a second one comes when the handler has gone on by MOMENT lines.'''
+    lines = itertools.count()
+    interruption, executor = Interruption(), LocalExecutor()
+    def end(number, frame):
+        interruption.ask(number)
+        executor.stop()
+    def trace(frame, event, argument):
+        if event == "line" and next(lines) == moment:
+            signal.raise_signal(signal.SIGTERM)
+        return trace
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    sys.settrace(trace)
+    signal.raise_signal(signal.SIGINT)
+    sys.settrace(None)
+    return interruption.asked() and next(lines) > moment
+
+print(sum(interrupt(moment) for moment in range(30)))
+"""
+
+
+def test_a_second_signal_may_come_at_any_moment_of_the_first() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TWICE],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert ran.stdout == "30\n"
