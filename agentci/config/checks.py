@@ -5,10 +5,10 @@ from typing import Final
 
 from agentci.config.document import Document
 from agentci.config.names import metric_problem
-from agentci.config.words import did_you_mean, one_of, quoted
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.text.names import did_you_mean, one_of, quoted
 
 _WITHOUT_EFFECT: Final = ("output", "output_format")
 

@@ -5,12 +5,13 @@ from typing import Final
 
 from agentci.config.document import Document
 from agentci.config.schema import Types
-from agentci.config.words import did_you_mean, one_of, quoted, shown
+from agentci.config.schema_words import shown
 from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
 from agentci.metrics.registry import METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
+from agentci.text.names import did_you_mean, one_of, quoted
 
 
 def types_in(data: JsonObject) -> Types:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci.config.schema import OWN_FIELDS, Types
-from agentci.config.words import did_you_mean, one_of
+from agentci.text.names import did_you_mean, one_of
 
 # Keys at the top of configs that agentevals reads, or once read.
 _MOVED: Final = {

@@ -4,9 +4,9 @@ from collections.abc import Set as AbstractSet
 from typing import Final, Literal, TypeAlias
 
 from agentci.config.document import Document
-from agentci.config.words import did_you_mean, quoted
 from agentci.errors import InputError
 from agentci.model.place import Place
+from agentci.text.names import did_you_mean, quoted
 
 Kind: TypeAlias = Literal["eval_config", "eval_file"]
 

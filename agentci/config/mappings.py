@@ -1,16 +1,14 @@
 """Keys of a YAML mapping: each once, each a text, with merges carried out."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from agentci.config.nodes import Field, Fields, Items, Node, Scalar
+from agentci.config.scalars import SWITCHES
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 
 Pair: TypeAlias = tuple[Node, Node]
-
-# As keys they are true and false to YAML 1.1, and what they look like to everybody else.
-_SWITCHES: Final = frozenset({"yes", "no", "on", "off"})
 
 
 def build_fields(pairs: Sequence[Pair], place: Place) -> tuple[Fields, tuple[Problem, ...]]:
@@ -45,7 +43,7 @@ def _problem(key: Node, before: dict[str, Field]) -> Problem | None:
     if text in before:
         message = f"the key {text!r} stands twice, first on line {before[text].place.line}"
         return Problem(message=message, place=key.place, hint="remove one of them")
-    if key.plain and text.lower() in _SWITCHES:
+    if key.plain and text.lower() in SWITCHES:
         message = f"YAML reads the key {text} as true or false"
         return Problem(message=message, place=key.place, hint=f'put it in quotes: "{text}"')
     if key.plain and text in {"", "~"}:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentci.config.words import did_you_mean, one_of, quoted
 from agentci.metrics.registry import METRICS, NOT_YET
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.text.names import did_you_mean, one_of, quoted
 
 
 def metric_problem(name: str, place: Place | None = None) -> Problem | None:

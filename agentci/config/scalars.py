@@ -14,6 +14,9 @@ from agentci.config.dates import iso_date
 
 MAX_DIGITS = 1000
 
+# True and false to YAML 1.1, text to YAML 1.2 and to most people.
+SWITCHES = {"yes": True, "on": True, "no": False, "off": False}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -47,8 +50,11 @@ def _spellings(word: str) -> tuple[str, str, str]:
 
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", *_spellings("null"))),
-    **{text: True for word in ("true", "yes", "on") for text in _spellings(word)},
-    **{text: False for word in ("false", "no", "off") for text in _spellings(word)},
+    **{
+        text: value
+        for word, value in {"true": True, "false": False, **SWITCHES}.items()
+        for text in _spellings(word)
+    },
 }
 
 

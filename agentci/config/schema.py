@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel, Field, create_model
 
 from agentci.config.models import EvalConfig
-from agentci.config.words import Schema
+from agentci.config.schema_words import Schema
 from agentci.dialects.fields import Strict
 from agentci.dialects.registry import EVALUATOR_TYPES, EvaluatorType
 from agentci.metrics.registry import METRICS

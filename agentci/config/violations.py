@@ -12,9 +12,10 @@ from agentci.config.document import Document
 from agentci.config.entry_types import type_of, type_problem
 from agentci.config.keys import unknown_key_hint
 from agentci.config.schema import Types, json_schema
-from agentci.config.words import Schema, expected, quoted, shown, way_out
+from agentci.config.schema_words import Schema, expected, shown, way_out
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
+from agentci.text.names import quoted
 
 Path: TypeAlias = tuple[str | int, ...]
 

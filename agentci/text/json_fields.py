@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.text.json_place import Step
+from agentci.text.names import did_you_mean, nearest, quoted
 
 MAX_DEPTH: Final = 64
 
@@ -49,15 +49,15 @@ class Fields:
         self.complaints = complaints
         self._value = value
         self._noun = noun
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
 
     def require(self, *names: str) -> None:
         """Complain of each of ``names`` that is left out."""
         for name in names:
             if not self.has(name):
                 given = [key for key, value in self._value.items() if value is not None]
-                close = get_close_matches(name, given, n=1)
-                hint = f"it has {close[0]!r}" if close else None
+                close = nearest(name, given)
+                hint = None if close is None else f"it has {close!r}"
                 self.complain(f"{self._noun} needs {name!r}", hint=hint)
 
     def has(self, name: str) -> bool:
@@ -120,12 +120,11 @@ class Fields:
         """Complain of every key that was not asked for and is none of ``others``."""
         for name in others:
             self._take(name)
-        known = {*self._names, *map(camel, self._names)}
+        known = [*self._names, *map(camel, self._names)]
         for key in self._value:
             if key not in known:
-                close = get_close_matches(key, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else None
-                self.complain(f"{self._noun} has no key {key!r}", key, hint=hint)
+                hint = did_you_mean(key, known)
+                self.complain(f"{self._noun} has no key {quoted(key)}", key, hint=hint)
 
     def complain(self, message: str, *steps: Step, hint: str | None = None) -> None:
         """Note something wrong with this object, or with what ``steps`` lead to."""
@@ -137,7 +136,7 @@ class Fields:
 
     def _take(self, name: str) -> Json:
         if name not in self._names:
-            self._names.add(name)
+            self._names[name] = None
             if name in self._value and camel(name) != name and camel(name) in self._value:
                 self.complain(f"{name!r} and {camel(name)!r} are the same key", camel(name))
         return self._value.get(self._key(name))

@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
+from agentci.config.scalars import SWITCHES
 from agentci.model.json import Json
+from agentci.text import clip
+from agentci.text.names import MAX_SHOWN, did_you_mean, one_of, quoted
 
 Schema: TypeAlias = dict[str, Any]
-
-MAX_SHOWN: Final = 40
 
 _TYPES: Final = {
     "number": "a number",
@@ -20,12 +20,11 @@ _TYPES: Final = {
     "object": "a mapping",
     "null": "nothing",
 }
-_SWITCHES: Final = frozenset({"yes", "no", "on", "off"})
 
 
 def expected(schema: Schema) -> str:
     """What a value must be: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
-    if choices := choices_of(schema):
+    if choices := _choices_of(schema):
         return one_of(choices)
     if branches := schema.get("anyOf"):
         return " or ".join(expected(each) for each in branches if each.get("type") != "null")
@@ -63,9 +62,9 @@ def way_out(schema: Schema, value: Json, written: str | None) -> str | None:
     types = set(_types(schema))
     match value:
         case str():
-            return _way_out_of_text(value, types, choices_of(schema))
-        case bool() | int() | float() if "string" in types and not choices_of(schema):
-            return f'put it in quotes: "{clip(written or json.dumps(value))}"'
+            return _way_out_of_text(value, types, _choices_of(schema))
+        case bool() | int() | float() if "string" in types and not _choices_of(schema):
+            return f'put it in quotes: "{_short(value, written)}"'
         case int() | float() if not isinstance(value, bool) and _LEAST_PERCENT <= value <= _PERCENT:
             is_share = any(each.get("maximum") == 1 for each in _leaves(schema))
             return f"write {value / _PERCENT:g} for {value:g} percent" if is_share else None
@@ -73,39 +72,6 @@ def way_out(schema: Schema, value: Json, written: str | None) -> str | None:
             return "begin every item of a list with `- `"
         case _:
             return None
-
-
-def did_you_mean(text: str, known: Sequence[str]) -> str | None:
-    """The known word that ``text`` was probably meant to be, as a hint."""
-    plain = {_letters(word): word for word in reversed(known)}
-    close = get_close_matches(_letters(text), plain, n=1, cutoff=0.65)
-    return f"did you mean {plain[close[0]]!r}?" if close else None
-
-
-def choices_of(schema: Schema) -> tuple[str, ...]:
-    """The only texts that ``schema`` allows; empty where it is not about a choice."""
-    if "const" in schema:
-        return (str(schema["const"]),)
-    if "enum" in schema:
-        return tuple(map(str, schema["enum"]))
-    lists = [choices_of(branch) for branch in schema.get("anyOf", ())]
-    return next((choices for choices in lists if choices), ())
-
-
-def one_of(words: Sequence[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
-    *first, last = words
-    return f"{', '.join(first)} or {last}" if first else last
-
-
-def quoted(text: str) -> str:
-    """A text of the user in one line, cut where it is long."""
-    return repr(clip(text))
-
-
-def clip(text: str) -> str:
-    """At most ``MAX_SHOWN`` characters of ``text``."""
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 
 _PERCENT: Final = 100
@@ -116,9 +82,13 @@ _LEAST_PERCENT: Final = 10
 def _shown_scalar(value: float | None, written: str | None) -> str:
     if value is None:
         return written or "nothing"
-    if isinstance(value, bool) and written is not None and written.lower() in _SWITCHES:
+    if isinstance(value, bool) and written is not None and written.lower() in SWITCHES:
         return f"{written}, which YAML reads as {json.dumps(value)}"
-    return clip(written or json.dumps(value))
+    return _short(value, written)
+
+
+def _short(value: float, written: str | None) -> str:
+    return clip.short(written or json.dumps(value), MAX_SHOWN)
 
 
 def _way_out_of_text(text: str, types: set[str], choices: Sequence[str]) -> str | None:
@@ -126,7 +96,7 @@ def _way_out_of_text(text: str, types: set[str], choices: Sequence[str]) -> str 
         return did_you_mean(text, choices)
     if types & {"number", "integer"}:
         return _way_out_of_number(text)
-    if "boolean" in types and text.lower() in {"true", "false", *_SWITCHES}:
+    if "boolean" in types and text.lower() in {"true", "false", *SWITCHES}:
         return "remove the quotes"
     return None
 
@@ -139,6 +109,16 @@ def _way_out_of_number(text: str) -> str | None:
     if re.fullmatch(r"\s*[-+]?\d*\.?\d+\s*", text):
         return "remove the quotes"
     return None
+
+
+def _choices_of(schema: Schema) -> tuple[str, ...]:
+    """The only texts that ``schema`` allows; empty where it is not about a choice."""
+    if "const" in schema:
+        return (str(schema["const"]),)
+    if "enum" in schema:
+        return tuple(map(str, schema["enum"]))
+    lists = [_choices_of(branch) for branch in schema.get("anyOf", ())]
+    return next((choices for choices in lists if choices), ())
 
 
 def _range(schema: Schema) -> str:
@@ -156,7 +136,3 @@ def _leaves(schema: Schema) -> Iterator[Schema]:
         yield schema
     for branch in schema.get("anyOf", ()):
         yield from _leaves(branch)
-
-
-def _letters(word: str) -> str:
-    return word.lower().replace("-", "_")
