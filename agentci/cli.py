@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from agentci.engines.world import World
+from agentci.model.choices import PROBLEM_FORMATS
 from agentci.options import OPTIONS, Option
 from agentci.process import run_guarded
 from agentci.settings import Settings, settings_of
@@ -36,7 +37,8 @@ def carry_out(arguments: Sequence[str] | None, world: World) -> int:
         case "validate":
             from agentci.commands.validate import validate
 
-            return validate(_texts(options["config"]), str(options["format"]), world)
+            form = next(form for form in PROBLEM_FORMATS if form == options["format"])
+            return validate(_texts(options["config"]), form, world)
         case _:
             from agentci.commands.schema import show_schema
 
@@ -76,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
             _add(command, option)
     validate = commands.add_parser("validate", help="check configs, and run nothing")
     _add_configs(validate)
-    validate.add_argument("--format", choices=("text", "json", "github"), default="text")
+    validate.add_argument("--format", choices=PROBLEM_FORMATS, default="text")
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument("name", nargs="?", choices=("config", "results"), default="config")
     return parser

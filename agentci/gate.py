@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentci.model.policy import Bar, FailOn, GatePolicy
+from agentci.model.choices import FailOn
+from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Result, Status, Totals
 from agentci.text import clip

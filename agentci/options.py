@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
+from agentci.model.choices import FAIL_ON, GROUPINGS, JUNIT_DIALECTS, MATCH_TYPES, SHOWINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="group-by",
-        choices=("auto", "trace", "conversation"),
+        choices=GROUPINGS,
         help="Whether a case is one trace or all traces of a conversation.",
     ),
     Option(
@@ -81,25 +81,25 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="fail-on",
-        choices=("never", "error", "failed"),
+        choices=FAIL_ON,
         default="failed",
         help="What shuts the gate: nothing, only checks that could not be judged, or both.",
     ),
     Option(
         name="annotations",
-        choices=("auto", "none"),
+        choices=SHOWINGS,
         default="auto",
         help="Whether findings are shown on their lines in the pull request.",
     ),
     Option(
         name="summary",
-        choices=("auto", "none"),
+        choices=SHOWINGS,
         default="auto",
         help="Whether the summary is shown on the page of the workflow run.",
     ),
     Option(
         name="junit-dialect",
-        choices=("common", "jenkins"),
+        choices=JUNIT_DIALECTS,
         default="common",
         help="Which consumers `junit.xml` is written for.",
     ),

@@ -2,12 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, cast
+from typing import TypeVar
 
 from agentci.errors import InputError
-from agentci.model.policy import FailOn
+from agentci.model.choices import (
+    FAIL_ON,
+    GROUPINGS,
+    JUNIT_DIALECTS,
+    MATCH_TYPES,
+    SHOWINGS,
+    FailOn,
+    GroupBy,
+    JUnitDialect,
+    MatchType,
+)
 from agentci.model.problem import Problem
-from agentci.options import OPTIONS, Option
+from agentci.options import OPTIONS
 
 MAX_JOBS = 256
 
@@ -19,18 +29,18 @@ class Settings:
     configs: tuple[str, ...]
     traces: tuple[str, ...]
     metrics: tuple[str, ...]
-    group_by: Literal["auto", "trace", "conversation"] | None
+    group_by: GroupBy | None
     eval_set: str | None
     trace_format: str | None
     threshold: float | None
-    trajectory_match_type: str | None
+    trajectory_match_type: MatchType | None
     only: tuple[str, ...]
     output_dir: str
     jobs: int | None
     fail_on: FailOn
     annotations: bool
     summary: bool
-    junit_dialect: Literal["common", "jenkins"]
+    junit_dialect: JUnitDialect
     plan: bool
     quiet: bool
     verbose: bool
@@ -46,85 +56,80 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
     Raises:
         InputError: one problem for every value that cannot be used.
     """
-    problems: list[Problem] = []
-
-    def one(name: str) -> str:
-        option = _OPTION[name]
-        given = [text.strip() for text in values.get(name, ()) if text.strip()]
-        text = given[-1] if given else option.default
-        return _checked(option, text, problems)
-
-    def many(name: str) -> tuple[str, ...]:
-        return tuple(text.strip() for text in values.get(name, ()) if text.strip())
-
+    given = _Given(values)
     settings = Settings(
         configs=tuple(configs),
-        traces=many("traces"),
-        metrics=many("metric"),
-        group_by=cast('Literal["auto", "trace", "conversation"] | None', one("group-by") or None),
-        eval_set=one("eval-set") or None,
-        trace_format=one("trace-format") or None,
-        threshold=_number(
-            "threshold", one("threshold"), _fraction, "a number from 0 to 1", problems
-        ),
-        trajectory_match_type=one("trajectory-match-type") or None,
-        only=many("only"),
-        output_dir=one("output-dir"),
-        jobs=_number("jobs", one("jobs"), _positive, "a whole number from 1 to 256", problems),
-        fail_on=cast("FailOn", one("fail-on")),
-        annotations=one("annotations") == "auto",
-        summary=one("summary") == "auto",
-        junit_dialect=cast('Literal["common", "jenkins"]', one("junit-dialect")),
-        plan=bool(many("plan")),
-        quiet=bool(many("quiet")),
-        verbose=bool(many("verbose")),
+        traces=given.texts("traces"),
+        metrics=given.texts("metric"),
+        group_by=given.choice("group-by", GROUPINGS),
+        eval_set=given.text("eval-set") or None,
+        trace_format=given.text("trace-format") or None,
+        threshold=given.number("threshold", _share, "a number from 0 to 1"),
+        trajectory_match_type=given.choice("trajectory-match-type", MATCH_TYPES),
+        only=given.texts("only"),
+        output_dir=given.text("output-dir"),
+        jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
+        fail_on=given.choice("fail-on", FAIL_ON) or "failed",
+        annotations=given.choice("annotations", SHOWINGS) != "none",
+        summary=given.choice("summary", SHOWINGS) != "none",
+        junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
+        plan=bool(given.texts("plan")),
+        quiet=bool(given.texts("quiet")),
+        verbose=bool(given.texts("verbose")),
     )
-    if problems:
-        raise InputError(problems)
+    if given.problems:
+        raise InputError(given.problems)
     return settings
 
 
+C = TypeVar("C", bound=str)
 N = TypeVar("N", int, float)
 
-_OPTION = {option.name: option for option in OPTIONS}
+_DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
-def _checked(option: Option, text: str, problems: list[Problem]) -> str:
-    """``text`` as the table of choices spells it."""
-    if not text or not option.choices:
-        return text
-    for choice in option.choices:
-        if choice.casefold() == text.casefold().replace("-", "_") or choice == text:
-            return choice
-    problems.append(
-        Problem(
-            message=f"--{option.name} cannot be {text!r}",
-            hint=f"use one of {', '.join(option.choices)}",
-        )
-    )
-    return option.default
+class _Given:
+    """Texts by option; what cannot be used is a problem, and counts as not given."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+        self.problems: list[Problem] = []
+        self._values = values
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return tuple(text.strip() for text in self._values.get(name, ()) if text.strip())
+
+    def text(self, name: str) -> str:
+        """The last text, else the default."""
+        return self.texts(name)[-1] if self.texts(name) else _DEFAULTS[name]
+
+    def choice(self, name: str, choices: Sequence[C]) -> C | None:
+        """The choice that is meant, whatever its case; hyphens are as good as underscores."""
+        text = self.text(name)
+        spelt = text.casefold().replace("-", "_")
+        found = next((each for each in choices if each.casefold() == spelt), None)
+        if text and found is None:
+            message, hint = f"--{name} cannot be {text!r}", f"use one of {', '.join(choices)}"
+            self.problems.append(Problem(message=message, hint=hint))
+        return found
+
+    def number(self, name: str, read: Callable[[str], N], wanted: str) -> N | None:
+        """A number as ``read`` takes it; ValueError says that it does not."""
+        text = self.text(name)
+        try:
+            return read(text) if text else None
+        except ValueError:
+            self.problems.append(Problem(message=f"--{name} must be {wanted}, not {text!r}"))
+            return None
 
 
-def _number(
-    name: str, text: str, read: Callable[[str], N], wanted: str, problems: list[Problem]
-) -> N | None:
-    if not text:
-        return None
-    try:
-        return read(text)
-    except ValueError:
-        problems.append(Problem(message=f"--{name} must be {wanted}, not {text!r}"))
-        return None
-
-
-def _fraction(text: str) -> float:
+def _share(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 1:
         raise ValueError(text)
     return value
 
 
-def _positive(text: str) -> int:
+def _jobs(text: str) -> int:
     value = int(text)
     if not 1 <= value <= MAX_JOBS:
         raise ValueError(text)

@@ -5,9 +5,10 @@ from typing import Any
 
 from agentci.gate import decide, totals
 from agentci.model.case import Case, Golden
+from agentci.model.choices import FailOn
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
-from agentci.model.policy import Bar, FailOn, GatePolicy
+from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result, Status
 from agentci.model.trace import Trace, Turn

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.gate import decide, totals
+from agentci.model.choices import FailOn
 from agentci.model.place import Place
-from agentci.model.policy import Bar, FailOn, GatePolicy
+from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Result, Status, Totals
 from tests.reports import make_result

@@ -19,7 +19,7 @@ from agentci.reporters.annotations import render_annotations
 from agentci.reporters.base import Reporter
 from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
-from agentci.reporters.problems import Format, render_problems
+from agentci.reporters.problems import render_problems
 from agentci.reporters.registry import reporters
 from agentci.settings import Settings
 from agentci.sinks import append, open_folder, say, write_files
@@ -178,5 +178,4 @@ def _added(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
 
 
 def _tell(problems: Sequence[Problem], world: World) -> None:
-    form: Format = "github" if world.github.active else "text"
-    say(render_problems(problems, form), world.out)
+    say(render_problems(problems, "github" if world.github.active else "text"), world.out)

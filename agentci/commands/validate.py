@@ -1,12 +1,12 @@
 """``agentci validate``: check configs and the eval sets they name, and run nothing."""
 
 from collections.abc import Sequence
-from typing import Literal, cast
 
 from agentci.config.suite import Overrides
 from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
 from agentci.preflight import read_goldens
 from agentci.reporters.problems import render_problems
@@ -15,7 +15,7 @@ from agentci.suites import load_suite
 EXIT_INVALID = 2
 
 
-def validate(configs: Sequence[str], output_format: str, world: World) -> int:
+def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
     """Print all problems of all configs; the exit code is 0 where there is no error."""
     try:
         paths = find_configs(configs, world.workspace)
@@ -30,7 +30,6 @@ def validate(configs: Sequence[str], output_format: str, world: World) -> int:
             problems += loaded.notices
         except InputError as error:
             problems += error.problems
-    form = cast('Literal["text", "json", "github"]', output_format)
     world.out.write(render_problems(problems, form, files=len(paths)))
     return EXIT_INVALID if _errors(problems) else 0
 

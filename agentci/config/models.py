@@ -1,15 +1,14 @@
 """What a config may say, apart from the entries of its evaluators."""
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
 
-from agentci.dialects.fields import MatchType, OnTurnMismatch, Share, Strict, Text, Version
+from agentci.dialects.fields import MatchType, Share, Strict, Text, Version
 from agentci.formats.registry import AUTO, FORMATS
+from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
 
 OWN_PREFIX: Final = "x-"
-
-GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 
 
 def _known_format(name: str) -> str:
@@ -34,10 +33,10 @@ class BarSpec(Strict):
     min_score: Share | None = Field(
         default=None, description="Mean score that has to be reached, from 0 to 1."
     )
-    on_error: Literal["fail", "warn"] = Field(
+    on_error: OnError = Field(
         default="fail", description="What a check that could not be judged does to the gate."
     )
-    on_skip: Literal["fail", "allow"] = Field(
+    on_skip: OnSkip = Field(
         default="allow",
         description="What a check that had nothing to judge, or a golden case without a "
         "recording, does to the gate.",

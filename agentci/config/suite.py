@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from agentci.config.document import Document
 from agentci.config.names import option_problems
@@ -12,6 +12,7 @@ from agentci.config.options import Options
 from agentci.dialects.agentevals.assembly import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
+from agentci.model.choices import GroupBy
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
@@ -20,7 +21,6 @@ from agentci.model.problem import Problem
 COMMAND_LINE: Final = Place(file="<command line>")
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 
-GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 Locate: TypeAlias = Callable[[str, Place], Path]
 Supports: TypeAlias = Callable[[Path], str | None]
 

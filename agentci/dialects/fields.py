@@ -4,12 +4,13 @@ What they accept is told twice: to pydantic, which reads configs, and to editors
 Both say the same, so numbers stay numbers: neither ``"0.7"`` nor ``true`` is one.
 """
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from agentci.model import choices
+
 MAX_SECONDS: Final = 86_400
-MATCH_TYPES: Final = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
 def _integral(value: object) -> object:
@@ -21,7 +22,7 @@ def _canonical(value: object) -> object:
     """Find the match type that is meant, in upper or lower case."""
     if not isinstance(value, str):
         return value
-    return {name.lower(): name for name in MATCH_TYPES}.get(value.lower(), value)
+    return {name.lower(): name for name in choices.MATCH_TYPES}.get(value.lower(), value)
 
 
 def _in_any_case(word: str) -> str:
@@ -45,21 +46,20 @@ Version: TypeAlias = Annotated[
 # Editors offer the names of the first form; the second is there to allow them in any case. After
 # the last letter there may be no line break, which `$` alone allows in some languages.
 MatchType: TypeAlias = Annotated[
-    Literal["EXACT", "IN_ORDER", "ANY_ORDER"],
+    choices.MatchType,
     BeforeValidator(_canonical),
     WithJsonSchema(
         {
             "anyOf": [
-                {"enum": list(MATCH_TYPES)},
+                {"enum": list(choices.MATCH_TYPES)},
                 {
                     "type": "string",
-                    "pattern": f"^({'|'.join(map(_in_any_case, MATCH_TYPES))})$(?!\\n)",
+                    "pattern": f"^({'|'.join(map(_in_any_case, choices.MATCH_TYPES))})$(?!\\n)",
                 },
             ]
         }
     ),
 ]
-OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 
 
 class Strict(BaseModel):

@@ -21,7 +21,7 @@ SHOWN_CHARACTERS: Final = 200
 def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject) -> Measurement:
     """Score each turn 1 or 0.
 
-    Option ``match_type``: a name in ``MATCH_TYPES``, in any case; EXACT by default.
+    Option ``match_type``: one of ``MatchType``, in any case; EXACT by default.
     """
     match_type = _match_type(options)
     compared = [_compare(mine, its, match_type) for mine, its in pairs(actual, golden)]
@@ -69,8 +69,8 @@ class _Comparison:
 
 def _match_type(options: JsonObject) -> str:
     match_type = str(options.get("match_type") or "EXACT").upper()
-    if match_type not in MATCH_TYPES:
-        known = ", ".join(MATCH_TYPES)
+    if match_type not in MATCHERS:
+        known = ", ".join(MATCHERS)
         raise EvaluatorError(f"the match type is {match_type!r}, which is none of {known}")
     return match_type
 
@@ -82,7 +82,7 @@ def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
     they are: arguments left out there equal no recorded call, as in agentevals 0.11.0.
     """
     made = tuple(ToolCall(name=call.name, args=_as_object(call.args)) for call in actual.tool_calls)
-    matches, order = MATCH_TYPES[match_type]
+    matches, order = MATCHERS[match_type]
     return _Comparison(
         turn_id=actual.id,
         made=made,
@@ -125,7 +125,7 @@ def _are_equal(made: ToolCall, wanted: ToolCall) -> bool:
 Matcher = Callable[[Sequence[ToolCall], Sequence[ToolCall]], bool]
 
 # How calls are compared, and what that adds to the words of a miss.
-MATCH_TYPES: Mapping[str, tuple[Matcher, str]] = {
+MATCHERS: Mapping[str, tuple[Matcher, str]] = {
     "EXACT": (_match_exactly, ""),
     "IN_ORDER": (_match_in_order, " in this order"),
     "ANY_ORDER": (_match_in_any_order, " in any order"),

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-FailOn: TypeAlias = Literal["never", "error", "failed"]
+from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +21,9 @@ class Bar:
 
     min_pass_rate: float = 1.0
     min_score: float | None = None
-    on_error: Literal["fail", "warn"] = "fail"
-    on_skip: Literal["fail", "allow"] = "allow"
-    on_turn_mismatch: Literal["fail", "allow"] = "fail"
+    on_error: OnError = "fail"
+    on_skip: OnSkip = "allow"
+    on_turn_mismatch: OnTurnMismatch = "fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

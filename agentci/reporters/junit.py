@@ -10,19 +10,17 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
 import junit_xml
 
 from agentci.gate import totals
+from agentci.model.choices import JUnitDialect
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.reporters.base import findings, headline
 from agentci.text import clip, escape
 from agentci.text.words import number
-
-Dialect: TypeAlias = Literal["common", "jenkins"]
 
 MAX_ATTRIBUTE = 1_000
 MAX_TEXT = 8_000
@@ -37,7 +35,7 @@ class JUnit:
             ``file``, ``line`` and properties on test cases; ``jenkins`` keeps to its strict schema.
     """
 
-    dialect: Dialect = "common"
+    dialect: JUnitDialect = "common"
     name: str = "junit"
     file_name: str = "junit.xml"
 

@@ -1,18 +1,18 @@
 """Problems of configs and recordings, for people, programs and pull requests."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 from agentci.github.commands import LEVELS, annotate
+from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
 from agentci.reporters.base import problem_annotation, problem_fields
 from agentci.text import escape, strict_json
 from agentci.text.words import count
 
-Format: TypeAlias = Literal["text", "json", "github"]
 
-
-def render_problems(problems: Sequence[Problem], form: Format, *, files: int | None = None) -> str:
+def render_problems(
+    problems: Sequence[Problem], form: ProblemFormat, *, files: int | None = None
+) -> str:
     """All of ``problems`` in their order.
 
     Args:

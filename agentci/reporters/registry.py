@@ -1,8 +1,9 @@
 """The reporters whose text is a file in the output folder: a new one is one line here."""
 
+from agentci.model.choices import JUnitDialect
 from agentci.reporters.base import Reporter
 from agentci.reporters.json_report import JsonReport
-from agentci.reporters.junit import Dialect, JUnit
+from agentci.reporters.junit import JUnit
 from agentci.reporters.summary.page import Summary
 
 # By name, the weightiest first: where the disk fills up, the later ones are lost.
@@ -13,6 +14,6 @@ REPORTERS: dict[str, Reporter] = {
 }
 
 
-def reporters(*, junit_dialect: Dialect) -> tuple[Reporter, ...]:
+def reporters(*, junit_dialect: JUnitDialect) -> tuple[Reporter, ...]:
     """All of them, set up as the user asked."""
     return tuple({**REPORTERS, "junit": JUnit(dialect=junit_dialect)}.values())

@@ -16,7 +16,7 @@ from agentci.config.schema import json_schema
 from agentci.config.violations import violations
 from agentci.dialects.registry import EVALUATOR_TYPES
 from agentci.executors.registry import EXECUTORS
-from agentci.metrics.tool_trajectory import MATCH_TYPES
+from agentci.metrics.tool_trajectory import MATCHERS
 from agentci.model.json import Json
 
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.json"
@@ -54,7 +54,7 @@ class TestForEditors:
 
     def test_match_types_are_those_of_the_metric(self) -> None:
         field = json_schema()["properties"]["trajectory_match_type"]
-        assert field["anyOf"][0]["enum"] == list(MATCH_TYPES)
+        assert field["anyOf"][0]["enum"] == list(MATCHERS)
 
 
 # Values that some field takes and others refuse.

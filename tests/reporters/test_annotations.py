@@ -2,8 +2,9 @@
 
 import pytest
 
+from agentci.model.choices import FailOn
 from agentci.model.place import Place
-from agentci.model.policy import Bar, FailOn
+from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.reporters.annotations import MAX_CASES, render_annotations

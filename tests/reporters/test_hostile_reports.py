@@ -13,6 +13,7 @@ from lxml import etree
 
 from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
 from agentci.model.case import Case, Golden
+from agentci.model.choices import JUnitDialect
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -22,7 +23,7 @@ from agentci.reporters.annotations import render_annotations
 from agentci.reporters.base import Reporter
 from agentci.reporters.console import render_console
 from agentci.reporters.json_report import JsonReport
-from agentci.reporters.junit import Dialect, JUnit
+from agentci.reporters.junit import JUnit
 from agentci.reporters.outputs import outputs, render_outputs
 from agentci.reporters.problems import render_problems
 from agentci.reporters.registry import REPORTERS
@@ -138,7 +139,9 @@ def test_results_json_is_strict_and_valid(report: Report) -> None:
 
 @pytest.mark.parametrize("dialect", ["common", "jenkins"])
 @given(report=REPORTS)
-def test_junit_is_parsed_by_all_and_counts_what_it_holds(dialect: Dialect, report: Report) -> None:
+def test_junit_is_parsed_by_all_and_counts_what_it_holds(
+    dialect: JUnitDialect, report: Report
+) -> None:
     data = JUnit(dialect=dialect).render(report).encode()
     expat.ParserCreate().Parse(data, True)
     root = etree.fromstring(data)

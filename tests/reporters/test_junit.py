@@ -7,35 +7,35 @@ from xml.etree import ElementTree as ET
 import pytest
 from lxml import etree
 
+from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.result import Report
-from agentci.reporters.junit import MAX_TEXT, Dialect, JUnit
+from agentci.reporters.junit import MAX_TEXT, JUnit
 from tests.conftest import Golden
 from tests.reports import CONFIG, make_report, make_result, mixed_report
 
 XSD = etree.XMLSchema(file=str(Path(__file__).parent / "data" / "junit-10.xsd"))
 ANGLE = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
-DIALECTS: list[Dialect] = ["common", "jenkins"]
 
 
-def _parsed(report: Report, dialect: Dialect = "common") -> ET.Element:
+def _parsed(report: Report, dialect: JUnitDialect = "common") -> ET.Element:
     return ET.fromstring(JUnit(dialect=dialect).render(report))
 
 
-def _case(dialect: Dialect = "common", *arguments: Any, **others: Any) -> ET.Element:
+def _case(dialect: JUnitDialect = "common", *arguments: Any, **others: Any) -> ET.Element:
     """The one test case of a report with one result."""
     found = _parsed(make_report([make_result(*arguments, **others)]), dialect).find(".//testcase")
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", JUNIT_DIALECTS)
 class TestEveryDialect:
-    def test_looks_like_this(self, golden: Golden, dialect: Dialect) -> None:
+    def test_looks_like_this(self, golden: Golden, dialect: JUnitDialect) -> None:
         golden(f"junit-{dialect}.xml", JUnit(dialect=dialect).render(mixed_report()))
 
-    def test_counts_in_the_suites_and_at_the_root(self, dialect: Dialect) -> None:
+    def test_counts_in_the_suites_and_at_the_root(self, dialect: JUnitDialect) -> None:
         results = [
             make_result("passed", seconds=1.0),
             make_result("failed", evaluator="a", seconds=0.0006),
@@ -56,7 +56,7 @@ class TestEveryDialect:
     )
     @pytest.mark.parametrize("reason", [None, "", "\x00\x1b[31m", "\n"])
     def test_no_verdict_is_ever_empty(
-        self, status: Any, tag: str, reason: str | None, dialect: Dialect
+        self, status: Any, tag: str, reason: str | None, dialect: JUnitDialect
     ) -> None:
         found = _case(dialect, status, reason=reason, bar="").find(tag)
         assert found is not None
@@ -64,7 +64,7 @@ class TestEveryDialect:
         assert found.get("type")
         assert tag == "skipped" or (found.text or "").strip()
 
-    def test_problems_stand_in_the_output_of_their_suite(self, dialect: Dialect) -> None:
+    def test_problems_stand_in_the_output_of_their_suite(self, dialect: JUnitDialect) -> None:
         results = [make_result("passed"), make_result("passed", config="other.yaml")]
         problems = [
             Problem(message="is odd", place=Place(file="other.yaml"), severity="warning"),
@@ -75,21 +75,21 @@ class TestEveryDialect:
         assert second.findtext("system-out") == "warning: other.yaml:1: is odd"
         assert first.find("system-out") is None
 
-    def test_problems_are_told_where_nothing_was_judged(self, dialect: Dialect) -> None:
+    def test_problems_are_told_where_nothing_was_judged(self, dialect: JUnitDialect) -> None:
         [suite] = _parsed(make_report([], problems=[Problem(message="no config")]), dialect)
         assert (suite.get("tests"), suite.get("file")) == ("0", None)
         assert suite.findtext("system-err") == "error: no config"
 
-    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: Dialect) -> None:
+    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: JUnitDialect) -> None:
         output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
         assert (output or "").splitlines()[-1] == "guessed"
 
-    def test_text_is_cut(self, dialect: Dialect) -> None:
+    def test_text_is_cut(self, dialect: JUnitDialect) -> None:
         failure = _case(dialect, "failed", reasoning="x" * 100_000).find("failure")
         assert failure is not None
         assert MAX_TEXT - 20 < len(failure.text or "") <= MAX_TEXT
 
-    def test_gitlab_is_not_told_to_fetch_files(self, dialect: Dialect) -> None:
+    def test_gitlab_is_not_told_to_fetch_files(self, dialect: JUnitDialect) -> None:
         text = JUnit(dialect=dialect).render(
             make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])])
         )

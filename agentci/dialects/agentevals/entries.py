@@ -5,7 +5,8 @@ from typing import Final, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from agentci.dialects.agentevals.code import DEFAULT_THRESHOLD
-from agentci.dialects.fields import Entry, MatchType, OnTurnMismatch, Seconds, Share, Text
+from agentci.dialects.fields import Entry, MatchType, Seconds, Share, Text
+from agentci.model.choices import OnTurnMismatch
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 

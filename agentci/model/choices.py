@@ -1,0 +1,31 @@
+"""The closed choices of a user, wherever they are made: in configs, as options, as inputs."""
+
+from typing import Final, Literal, TypeAlias, get_args
+
+# What is one case: a trace, or all traces of a conversation.
+GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
+GROUPINGS: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
+
+# How tool calls are compared.
+MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
+MATCH_TYPES: Final[tuple[MatchType, ...]] = get_args(MatchType)
+
+# What the gate makes of errors, of skips, and of turns that are missing or unexpected.
+OnError: TypeAlias = Literal["fail", "warn"]
+OnSkip: TypeAlias = Literal["fail", "allow"]
+OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
+
+# Which findings may shut the gate.
+FailOn: TypeAlias = Literal["never", "error", "failed"]
+FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)
+
+# Whether something is shown where that is possible, or nowhere.
+Showing: TypeAlias = Literal["auto", "none"]
+SHOWINGS: Final[tuple[Showing, ...]] = get_args(Showing)
+
+JUnitDialect: TypeAlias = Literal["common", "jenkins"]
+JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
+
+# How problems are printed.
+ProblemFormat: TypeAlias = Literal["text", "json", "github"]
+PROBLEM_FORMATS: Final[tuple[ProblemFormat, ...]] = get_args(ProblemFormat)
