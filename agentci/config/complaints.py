@@ -7,7 +7,7 @@ from agentci.config.checks import cross_checks
 from agentci.config.document import Document
 from agentci.config.entry_types import types_in
 from agentci.config.kind import kind_of
-from agentci.config.readings import rejections
+from agentci.config.rejections import rejections
 from agentci.config.schema import Types
 from agentci.errors import InputError
 from agentci.model.place import Place

@@ -1,6 +1,6 @@
 """Config files, read so that every part can be pointed at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentci.config.nodes import Field, Fields, Items, Node, Scalar, plain_data
@@ -34,16 +34,11 @@ class Document:
 
         What is not there has the place of the nearest parent that is.
         """
-        place = self.root.place
-        node: Node = self.root
-        for depth, step in enumerate(path):
-            found = _step(node, step)
-            if found is None:
-                return place
-            is_last = depth == len(path) - 1
-            node = found.value if isinstance(found, Field) else found
-            place = found.place if key and is_last else node.place
-        return place
+        trail = list(self._trail(path))
+        if not trail:
+            return self.root.place
+        last = trail[-1]
+        return last.place if key and len(trail) == len(path) else _node(last).place
 
     def value(self, path: Sequence[str | int]) -> Json:
         """The value at ``path``, None where there is none."""
@@ -56,13 +51,18 @@ class Document:
         return node.text if isinstance(node, Scalar) and node.plain else None
 
     def _find(self, path: Sequence[str | int]) -> Node | None:
+        trail = [self.root, *self._trail(path)]
+        return _node(trail[-1]) if len(trail) > len(path) else None
+
+    def _trail(self, path: Sequence[str | int]) -> Iterator[Field | Node]:
+        """What ``path`` leads through, as far as that is there."""
         node: Node = self.root
         for step in path:
             found = _step(node, step)
             if found is None:
-                return None
-            node = found.value if isinstance(found, Field) else found
-        return node
+                return
+            yield found
+            node = _node(found)
 
 
 def read_document(data: bytes, *, file: str) -> Document:
@@ -97,3 +97,7 @@ def _step(node: Node, step: str | int) -> Field | Node | None:
             return node.items[step]
         case _:
             return None
+
+
+def _node(found: Field | Node) -> Node:
+    return found.value if isinstance(found, Field) else found

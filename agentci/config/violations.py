@@ -1,7 +1,7 @@
 """Every breach of the JSON Schema as a problem in plain words, each at its place."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -10,16 +10,24 @@ from jsonschema.exceptions import ValidationError
 
 from agentci.config.document import Document
 from agentci.config.entry_types import type_of, type_problem
-from agentci.config.keys import unknown_key_hint
-from agentci.config.schema import Types, json_schema
+from agentci.config.schema import OWN_FIELDS, Types, json_schema
 from agentci.config.schema_words import Schema, expected, shown, way_out
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
-from agentci.text.names import quoted
+from agentci.text.names import did_you_mean, one_of, quoted
 
 Path: TypeAlias = tuple[str | int, ...]
 
 MAX_BREACHES: Final = 2000
+
+# Keys at the top of configs that agentevals reads, or once read.
+_MOVED: Final = {
+    "metrics": "list each metric below `evaluators:`, as `- {name: NAME, type: builtin}`",
+    "custom_evaluators": "move its entries below `evaluators:`, each with its `type`",
+    "judge": "this version has no evaluators that ask a language model",
+    "max_concurrent_traces": "give --jobs to `agentci run` instead",
+    "max_concurrent_evals": "give --jobs to `agentci run` instead",
+}
 
 
 def violations(document: Document, types: Types) -> tuple[Problem, ...]:
@@ -85,7 +93,7 @@ class _Reader:
                 yield Problem(
                     message=f"unknown key {quoted(key)}",
                     place=self._document.place_of((*path, key), key=True),
-                    hint=unknown_key_hint(key, path, known, self._types),
+                    hint=_key_hint(key, path, known, self._types),
                 )
 
     def _missing_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
@@ -111,3 +119,19 @@ class _Reader:
     def _mapping(self, path: Path) -> JsonObject:
         value = self._document.value(path)
         return value if isinstance(value, Mapping) else {}
+
+
+def _key_hint(key: str, path: Path, known: Sequence[str], types: Types) -> str | None:
+    """Where an unknown key belongs, or which of the ``known`` ones it was meant to be."""
+    if not path and key in _MOVED:
+        return _MOVED[key]
+    field = key.replace("-", "_")
+    owners = [name for name, each in types.items() if field in each.entry.model_fields]
+    close = did_you_mean(key, known)
+    if close is None and owners and not path:
+        return "it belongs to an entry of `evaluators`, or to `defaults` for all of them"
+    if close is None and owners and path[0] == "evaluators":
+        return f"only evaluators of type {one_of(owners)} have it"
+    if path == ("defaults",) and field in OWN_FIELDS:
+        return "every evaluator needs its own"
+    return close or f"known here: {', '.join(name for name in known if name.islower())}"

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from agentci.config.complaints import complaints
 from agentci.config.document import Document, read_document
-from agentci.config.readings import rejections
+from agentci.config.rejections import rejections
 from agentci.config.schema import json_schema
 from agentci.config.violations import violations
 from agentci.dialects.registry import EVALUATOR_TYPES

@@ -1,4 +1,4 @@
-"""Configs read by the pydantic models, and what those alone object to."""
+"""What the pydantic models object to in a config."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
