@@ -3,11 +3,12 @@
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agentci.errors import InputError
 from agentci.model.problem import Problem
-from agentci.workspace import Workspace
+from agentci.workspace import Workspace, is_file, is_folder
 
 CONFIG_NAMES = ("agentci.yaml", "eval_config.yaml")
 CONFIG_FOLDER = ".agentci"
@@ -27,11 +28,14 @@ def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]
     found: dict[Path, None] = {}
     problems: list[Problem] = []
     for text in given or (".",):
-        configs = [
-            config
-            for path in matches(workspace.cwd, text)
-            for config in (_configs_in(path) if path.is_dir() else (path,))
-        ]
+        configs: list[Path] = []
+        for path in matches(workspace.cwd, text):
+            if is_folder(path):
+                below = tuple(_configs_in(path))
+                configs += below
+                problems += _led_out(path, below, workspace)
+            else:
+                configs.append(path)
         if not configs:
             problems.append(_no_config(text, workspace))
         found.update(dict.fromkeys(configs))
@@ -44,18 +48,43 @@ def matches(base: Path, pattern: str) -> tuple[Path, ...]:
     """Paths below ``base`` by literal name or by glob, sorted.
 
     A name that exists is taken as it is, so that files with ``[`` in their names are found.
-    Folders are only found by their literal names.
+    Folders are only found by their literal names. ``**`` goes through any number of folders, but
+    through no links, which may lead in circles.
     """
     literal = base / pattern
     if os.path.lexists(literal):
         return (literal,)
-    found = glob.iglob(pattern, root_dir=base, recursive=True)  # noqa: PTH207 (follows links)
-    return tuple(sorted(path for name in found if not (path := base / name).is_dir()))
+    found = {Path("/") if pattern.startswith("/") else base}
+    parts = [part for part in pattern.split("/") if part]
+    for part in (*parts, "*") if parts[-1:] == ["**"] else parts:
+        found = {path for folder in found for path in _step(folder, part)}
+    return tuple(sorted(path for path in found if not is_folder(path)))
+
+
+def _step(folder: Path, part: str) -> Iterator[Path]:
+    """The paths that one part of a pattern leads to."""
+    if part == "**":
+        yield from _folders(folder)
+    else:
+        names = glob.iglob(part, root_dir=folder)  # noqa: PTH207 (skips hidden files, never raises)
+        yield from (folder / name for name in names)
+
+
+def _folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[Path]:
+    """``folder`` and all below it, by name; hidden ones and links aside. Of any depth."""
+    waiting = [folder]
+    while waiting:
+        parent = waiting.pop()
+        yield parent
+        with suppress(OSError), os.scandir(parent) as entries:
+            names = (each.name for each in entries if each.is_dir(follow_symlinks=False))
+            shown = (name for name in names if not name.startswith(".") and name not in skipped)
+            waiting += (parent / name for name in sorted(shown, reverse=True))
 
 
 def _no_config(text: str, workspace: Workspace) -> Problem:
     where = "the working directory" if text == "." else workspace.name_of(workspace.cwd / text)
-    if (workspace.cwd / text).is_dir():
+    if is_folder(workspace.cwd / text):
         return Problem(
             message=f"no config was found below {where}",
             hint=f"looked for {LOOKED_FOR}; name a config, or a metric with --metric",
@@ -63,19 +92,24 @@ def _no_config(text: str, workspace: Workspace) -> Problem:
     return Problem(message=f"{where} does not exist", hint="give the path of a config")
 
 
+def _led_out(folder: Path, configs: Sequence[Path], workspace: Workspace) -> tuple[Problem, ...]:
+    """A link in the repository must not make any file of the machine a config."""
+    if not workspace.holds(folder):
+        return ()
+    return tuple(
+        Problem(
+            message=f"{workspace.name_of(config)} leads out of the workspace",
+            hint="name it on the command line where that is meant",
+        )
+        for config in configs
+        if not workspace.holds(config)
+    )
+
+
 def _configs_in(folder: Path) -> Iterator[Path]:
     for name in CONFIG_NAMES:
-        if (folder / name).is_file():
+        if is_file(folder / name):
             yield folder / name
     yield from sorted((folder / CONFIG_FOLDER).glob("*.yaml"))
-    yield from _eval_files(folder)
-
-
-def _eval_files(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name not in VENDORED
-        )
-        for name in sorted(files):
-            if name.endswith(CONFIG_SUFFIX) and not name.startswith("."):
-                yield Path(parent, name)
+    for parent in _folders(folder, skipped=VENDORED):
+        yield from sorted(_step(parent, f"*{CONFIG_SUFFIX}"))

@@ -13,7 +13,7 @@ from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.runtimes.registry import supports
 from agentci.settings import Settings
-from agentci.workspace import Workspace, read_file, workspace_of
+from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +115,12 @@ class Locator:
                 place=place,
                 hint="paths are relative to the config's folder, else to the working directory",
             )
-        if paths[0].is_dir():
+        if is_folder(paths[0]):
             message = f"{named} is a folder, a file is wanted"
             raise InputError.of(message, place=place, hint="name the file")
+        if not is_file(paths[0]):
+            message = f"{named} is no regular file, or a link that leads nowhere"
+            raise InputError.of(message, place=place)
         return paths[0]
 
     def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
@@ -152,4 +155,4 @@ class Locator:
                 place=place,
                 hint="a config may only name files inside of it, symbolic links followed",
             )
-        return path.resolve()
+        return real(path)

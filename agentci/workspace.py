@@ -30,18 +30,33 @@ class Workspace:
 
     def holds(self, path: Path) -> bool:
         """Whether ``path`` lies inside after all symbolic links are followed."""
-        return path.resolve().is_relative_to(self.root)
+        return real(path).is_relative_to(self.root)
 
 
 def workspace_of(cwd: Path, *, root: Path | None = None) -> Workspace:
     """The workspace around ``cwd``: ``root`` where given, else the git repository."""
-    here = cwd.resolve()
-    if root is not None and here.is_relative_to(root.resolve()):
-        return Workspace(root=root.resolve(), cwd=here)
+    here = real(cwd)
+    if root is not None and here.is_relative_to(real(root)):
+        return Workspace(root=real(root), cwd=here)
     for folder in (here, *here.parents):
-        if (folder / ".git").exists():
+        if _mode(folder / ".git"):
             return Workspace(root=folder, cwd=here)
     return Workspace(root=here, cwd=here)
+
+
+def real(path: Path) -> Path:
+    """``path`` after all symbolic links; as far as they go, where they lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether ``path`` leads to a folder; unlike pathlib, no name and no permission is too odd."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def is_file(path: Path) -> bool:
+    """Whether ``path`` leads to a regular file; as ``is_folder``."""
+    return stat.S_ISREG(_mode(path))
 
 
 def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = None) -> bytes:
@@ -72,3 +87,11 @@ def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = 
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError.of(f"{name} cannot be read: {reason}", place=place) from None
+
+
+def _mode(path: Path) -> int:
+    """What ``path`` leads to, as ``stat`` says it; 0 where it leads nowhere that we may see."""
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0

@@ -42,6 +42,12 @@ class TestWorkspace:
         assert not workspace.holds(inside / ".." / "secret")
         assert workspace.holds(inside / "not-there-yet")
 
+    def test_a_link_in_a_circle_leads_nowhere(self, tmp_path: Path) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        workspace = workspace_of(tmp_path, root=tmp_path / "loop")
+        assert workspace.root == tmp_path
+        assert workspace.holds(tmp_path / "loop")
+
 
 class TestReadFile:
     def test_a_file_is_read(self, tmp_path: Path) -> None:

@@ -111,6 +111,11 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
             id="a folder for an evaluator",
         ),
         pytest.param(
+            "evaluators:\n- {name: a, type: code, path: loop.py}\ntraces: trace.json\n",
+            "eval_config.yaml:2: loop.py is no regular file",
+            id="an evaluator behind a link that leads in a circle",
+        ),
+        pytest.param(
             "evaluators:\n- {name: a, type: code, path: notes.txt}\ntraces: trace.json\n",
             "eval_config.yaml:2: ",
             id="an evaluator that no runtime knows",
@@ -143,6 +148,7 @@ def test_a_config_that_cannot_be_used_is_told_with_its_line(
 ) -> None:
     (folder.parent / "outside.py").write_text(SCORES_ONE)
     (folder / "link.py").symlink_to(folder.parent / "outside.py")
+    (folder / "loop.py").symlink_to("loop.py")
     _lay(folder, {"eval_config.yaml": config, "sub/x": "", "notes.txt": ""})
     ran = run_agentci(["run"], cwd=folder)
     assert ran.code == 2
