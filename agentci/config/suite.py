@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from agentci.config.document import Document
 from agentci.config.names import option_problems
 from agentci.config.options import Options
-from agentci.dialects.agentevals.assembly import assemble_builtin
+from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
 from agentci.model.choices import GroupBy

@@ -10,9 +10,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from agentci.dialects.agentevals.assembly import assemble_builtin, bar_of
+from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry
+from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator, Identity
 from agentci.dialects.fields import Entry
 from agentci.model.place import Place

@@ -8,7 +8,7 @@ from typing import Final
 from agentci.errors import EvaluatorError
 from agentci.metrics.base import mean, pairs, turn_counts
 from agentci.model.exchange import Measurement
-from agentci.model.json import Json, JsonObject
+from agentci.model.json import JsonObject
 from agentci.model.trace import ToolCall, Turn
 from agentci.text import clip
 
@@ -81,7 +81,7 @@ def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
     A recorded call without arguments has ``{}``, a bare argument is wrapped. Golden calls stay as
     they are: arguments left out there equal no recorded call, as in agentevals 0.11.0.
     """
-    made = tuple(ToolCall(name=call.name, args=_as_object(call.args)) for call in actual.tool_calls)
+    made = tuple(ToolCall(name=call.name, args=call.named_args) for call in actual.tool_calls)
     matches, order = MATCHERS[match_type]
     return _Comparison(
         turn_id=actual.id,
@@ -90,12 +90,6 @@ def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
         order=order if len(golden.tool_calls) > 1 else "",
         is_match=matches(made, golden.tool_calls),
     )
-
-
-def _as_object(args: Json) -> JsonObject:
-    if args is None:
-        return {}
-    return args if isinstance(args, Mapping) else {"value": args}
 
 
 def _match_exactly(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:

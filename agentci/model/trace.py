@@ -1,5 +1,6 @@
 """What an agent did, as recorded: turns with tool calls, whatever file format they came from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentci.model.json import Json, JsonObject
@@ -17,6 +18,13 @@ class ToolCall:
     name: str
     args: Json = None
     id: str | None = None
+
+    @property
+    def named_args(self) -> JsonObject:
+        """The arguments as an object: empty where there are none, else a bare one as ``value``."""
+        if isinstance(self.args, Mapping):
+            return self.args
+        return {} if self.args is None else {"value": self.args}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

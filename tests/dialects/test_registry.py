@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from agentci.dialects.agentevals.assembly import assemble_builtin
+from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.fields import Entry, Share
 from agentci.errors import InputError
 from agentci.dialects.registry import EvaluatorType

@@ -1,17 +1,16 @@
 """``type: builtin``: a metric of ours against a threshold, as agentevals 0.11.0 judges by it."""
 
 from dataclasses import dataclass, field
-from typing import Final
 
+from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of, threshold_of
 from agentci.dialects.base import Identity
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.exchange import Measure, Measurement, Reply, Skip
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
+from agentci.model.place import Place
 from agentci.text.words import count as count_of
-
-DEFAULT_THRESHOLD: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +45,38 @@ class BuiltinEvaluator:
         mismatch = _mismatch(reply) if self.turn_mismatch_fails else ()
         return Judgement(
             score=reply.score,
-            passed=reply.score >= self._threshold and not mismatch,
+            passed=reply.score >= threshold_of(self.identity) and not mismatch,
             bar=self.identity.bar,
             turn_scores=reply.turn_scores,
             misses=(*mismatch, *reply.misses),
             details=reply.details,
         )
 
-    @property
-    def _threshold(self) -> float:
-        given = self.identity.threshold
-        return DEFAULT_THRESHOLD if given is None else given
+
+def assemble_builtin(
+    metric: str,
+    *,
+    place: Place,
+    threshold: float | None = None,
+    match_type: str | None = None,
+    required: bool = True,
+    turn_mismatch_fails: bool = True,
+) -> BuiltinEvaluator:
+    """The evaluator that judges by ``metric``; None stands for agentevals' defaults."""
+    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
+    return BuiltinEvaluator(
+        identity=Identity(
+            name=metric,
+            type="builtin",
+            bar=bar_of(threshold),
+            threshold=threshold,
+            required=required,
+            place=place,
+        ),
+        metric=metric,
+        options={} if match_type is None else {"match_type": match_type},
+        turn_mismatch_fails=turn_mismatch_fails,
+    )
 
 
 def _mismatch(found: Measurement) -> tuple[str, ...]:

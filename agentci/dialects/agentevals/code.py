@@ -8,6 +8,7 @@ from typing import Final
 from agentci.dialects.agentevals.output import EXAMPLE, parse_output
 from agentci.dialects.agentevals.protocol import eval_input
 from agentci.dialects.agentevals.result import EvalResult, eval_result
+from agentci.dialects.agentevals.threshold import threshold_of
 from agentci.dialects.base import Identity
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
@@ -16,7 +17,6 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.text.strict_json import readable
 
-DEFAULT_THRESHOLD: Final = 0.5
 OWN_VERDICT: Final = "its own verdict"
 
 # Lists that evaluators, the community's among them, put their complaints in.
@@ -51,7 +51,10 @@ class CodeEvaluator:
         return RunProgram(
             path=self.path,
             stdin=eval_input(
-                case, name=self.identity.name, threshold=self._threshold, config=self.config
+                case,
+                name=self.identity.name,
+                threshold=threshold_of(self.identity),
+                config=self.config,
             ),
             timeout_seconds=self.timeout_seconds,
             executor=self.executor,
@@ -70,13 +73,8 @@ class CodeEvaluator:
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 
-    @property
-    def _threshold(self) -> float:
-        given = self.identity.threshold
-        return DEFAULT_THRESHOLD if given is None else given
-
     def _judge(self, result: EvalResult) -> Judgement:
-        by_score = result.score >= self._threshold
+        by_score = result.score >= threshold_of(self.identity)
         passed = by_score if result.status is None else PASSED[result.status]
         overruled = passed is not None and passed != by_score
         return Judgement(

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from agentci.dialects.agentevals.code import DEFAULT_THRESHOLD
+from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.dialects.fields import Entry, MatchType, Seconds, Share, Text
 from agentci.model.choices import OnTurnMismatch
 

@@ -4,7 +4,6 @@ Fields and spellings are those of agentevals 0.11.0; 1.1 is a superset of 1.0.
 """
 
 import json
-from collections.abc import Mapping
 from typing import Final
 
 from agentci.model.case import Case
@@ -48,14 +47,8 @@ def _invocation(turn: Turn) -> dict[str, Json]:
 
 
 def _tool_call(call: ToolCall) -> dict[str, Json]:
-    return {"name": call.name, "args": _object(call.args), "id": call.id}
-
-
-def _object(args: Json) -> JsonObject:
-    """Make an object of the arguments, because evaluators look into them without asking."""
-    if isinstance(args, Mapping):
-        return args
-    return {} if args is None else {"value": args}
+    # Always an object, because evaluators look into it without asking.
+    return {"name": call.name, "args": call.named_args, "id": call.id}
 
 
 def _tool_response(response: ToolResponse) -> dict[str, Json]:
