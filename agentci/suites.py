@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentci.config.document import MAX_CONFIG_BYTES, Document, read_document
-from agentci.config.names import selection_problems
-from agentci.config.suite import Overrides, Suite, read_suite, suite_of_metrics
+from agentci.config.overrides import Overrides, selection_problems
+from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.discovery import find_configs, matches
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
-from agentci.runtimes.registry import supports
+from agentci.runtimes.registry import why_unsupported
 from agentci.settings import Settings
 from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
 
@@ -75,7 +75,7 @@ def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Loaded
     document = read_document(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
     locator = Locator(path.parent, workspace)
     try:
-        suite = read_suite(document, overrides=overrides, locate=locator.locate, supports=supports)
+        suite = read_suite(document, overrides, locator.find_program)
     except InputError as error:
         raise InputError([*error.problems, *_missing_eval_set(document, locator)]) from None
     return LoadedSuite(suite=suite, locator=locator)
@@ -101,6 +101,17 @@ class Locator:
         # A config from elsewhere was named on the command line: its own repository is trusted.
         self._home = workspace if workspace.holds(folder) else workspace_of(folder)
         self.notices: list[Problem] = []
+
+    def find_program(self, named: str, place: Place) -> Path:
+        """The real path of the evaluator's program ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, lies outside of the workspace, or cannot be run.
+        """
+        path = self.locate(named, place)
+        if reason := why_unsupported(path):
+            raise InputError.of(reason, place=place)
+        return path
 
     def locate(self, named: str, place: Place) -> Path:
         """The real path of the file ``named`` at ``place``.

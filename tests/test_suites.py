@@ -52,6 +52,12 @@ class TestPaths:
         [loaded] = load_suites(settings, workspace_of(tmp_path_factory.mktemp("elsewhere")))
         assert len(loaded.suite.evaluators) == 2
 
+    def test_a_program_that_nothing_can_run_is_told_at_its_path(self, folder: Path) -> None:
+        (folder / "c.rb").touch()
+        (folder / "agentci.yaml").write_text("evaluators: [{name: c, type: code, path: c.rb}]")
+        with pytest.raises(InputError, match=r"^agentci\.yaml:1:42: 'c\.rb' is none of \.py"):
+            _load(folder)
+
     def test_what_is_wrong_with_a_config_is_told_all_at_once(self, folder: Path) -> None:
         (folder / "agentci.yaml").write_text(
             "evaluators:\n- {name: z, type: code, path: z.py, zap: 1}\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentci.config.suite import Overrides
+from agentci.config.overrides import Overrides
 from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.errors import InputError

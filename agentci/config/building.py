@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pydantic import ValidationError
 
@@ -11,8 +10,7 @@ from agentci.config.document import Document
 from agentci.config.entry_types import types_in
 from agentci.config.merging import Merged, merge
 from agentci.config.models import EvalConfig, GateSpec
-from agentci.config.names import option_problems
-from agentci.config.options import Find, Options
+from agentci.config.overrides import FindProgram, Overrides, added_metric_problems
 from agentci.config.schema import Types
 from agentci.dialects.base import Evaluator
 from agentci.dialects.registry import Surroundings
@@ -38,29 +36,30 @@ class Building:
     problems: tuple[Problem, ...]
 
 
-def build(document: Document, options: Options, *, only: Sequence[str], find: Find) -> Building:
+def build(document: Document, overrides: Overrides, find_program: FindProgram) -> Building:
     """Build all evaluators of a config, as far as it goes.
 
     Args:
-        only: names of the evaluators to build; empty builds all.
-        find: the program that is named at a place; raises InputError where it cannot be run.
+        overrides: which evaluators are built, and what is different about them.
+        find_program: finds the file that is named at a place; raises InputError where it is
+            missing, out of bounds, or cannot be run.
     """
-    problems = [*complaints(document), *option_problems(options.metrics)]
+    problems = [*complaints(document), *added_metric_problems(overrides.metrics)]
     config = _config(document)
     types = types_in(document.data)
-    entries = merge(document, types, options)
+    entries = merge(document, types, overrides)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
     evaluators: list[Evaluator] = []
     for entry in entries:
-        if entry.name in (only or names):
+        if entry.name in (overrides.only or names):
             try:
-                evaluators.append(_evaluator(entry, types, gate, find))
+                evaluators.append(_evaluator(entry, types, gate, find_program))
             except InputError as error:
                 problems += error.problems
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
-                problems += _lost_program(entry, find)
+                problems += _lost_program(entry, find_program)
     return Building(
         config=config,
         names=tuple(names),
@@ -89,11 +88,11 @@ def _config(document: Document) -> EvalConfig | None:
         return None
 
 
-def _evaluator(entry: Merged, types: Types, gate: GateSpec, find: Find) -> Evaluator:
+def _evaluator(entry: Merged, types: Types, gate: GateSpec, find_program: FindProgram) -> Evaluator:
     kind = types[entry.type]
     surroundings = Surroundings(
         place=entry.place,
-        locate=partial(find, place=entry.path_place),
+        locate=lambda path: find_program(path, entry.path_place),
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
     return kind.build(kind.entry.model_validate(entry.data), surroundings)
@@ -104,12 +103,12 @@ def _on_turn_mismatch(gate: GateSpec, name: str) -> str:
     return (bar if "on_turn_mismatch" in bar.model_fields_set else gate).on_turn_mismatch
 
 
-def _lost_program(entry: Merged, find: Find) -> tuple[Problem, ...]:
+def _lost_program(entry: Merged, find_program: FindProgram) -> tuple[Problem, ...]:
     """Say what is wrong with the program of an entry that cannot be built for other reasons."""
     path = entry.data.get("path")
     try:
         if isinstance(path, str) and path:
-            find(path, place=entry.path_place)
+            find_program(path, entry.path_place)
     except InputError as error:
         return error.problems
     return ()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci.config.document import Document
-from agentci.config.names import metric_problem
+from agentci.metrics.registry import METRICS, NOT_YET
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -20,6 +20,20 @@ def cross_checks(document: Document) -> Iterator[Problem]:
     yield from _metrics(document, entries)
     yield from _gate(document, entries)
     yield from _without_effect(document)
+
+
+def metric_problem(name: str, place: Place | None = None) -> Problem | None:
+    """Why there is no built-in metric ``name``, None where there is one."""
+    if name in METRICS:
+        return None
+    if name in NOT_YET:
+        message = f"the metric {name!r} is not run by this version of agentci"
+        return Problem(message=message, place=place, hint=NOT_YET[name])
+    return Problem(
+        message=f"there is no built-in metric {quoted(name)}",
+        place=place,
+        hint=did_you_mean(name, [*METRICS, *NOT_YET]) or f"known here: {', '.join(METRICS)}",
+    )
 
 
 _Entries = dict[int, JsonObject]

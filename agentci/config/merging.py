@@ -1,4 +1,4 @@
-"""Entries with all that applies to them: defaults, values of the whole config, options."""
+"""Entries with all that applies to them: defaults, values of the whole config, overrides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci.config.document import Document
 from agentci.config.entry_types import type_of
-from agentci.config.options import Options
+from agentci.config.overrides import COMMAND_LINE, Overrides
 from agentci.config.schema import Types
 from agentci.dialects.agentevals.entries import CAMEL_CASE
 from agentci.model.json import JsonObject
@@ -34,7 +34,7 @@ class Merged:
     path_place: Place
 
 
-def merge(document: Document, types: Types, options: Options) -> tuple[Merged, ...]:
+def merge(document: Document, types: Types, overrides: Overrides) -> tuple[Merged, ...]:
     """All entries with a name and a known type, in the order of the config; added metrics last."""
     merged: dict[str, Merged] = {}
     evaluators = document.data.get("evaluators")
@@ -43,7 +43,7 @@ def merge(document: Document, types: Types, options: Options) -> tuple[Merged, .
         if isinstance(entry, Mapping) and kind is not None and isinstance(name, str):
             shared = _shared(document.data, kind, types)
             own = {CAMEL_CASE.get(key, key): value for key, value in _given(entry).items()}
-            last = options.fields if kind == BUILTIN and not options.metrics else {}
+            last = overrides.fields if kind == BUILTIN and not overrides.metrics else {}
             each = Merged(
                 name=name,
                 type=kind,
@@ -52,14 +52,14 @@ def merge(document: Document, types: Types, options: Options) -> tuple[Merged, .
                 path_place=document.place_of(("evaluators", index, "path")),
             )
             merged.setdefault(name, each)
-    for metric in options.metrics:
+    for metric in overrides.metrics:
         shared = _shared(document.data, BUILTIN, types)
         merged[metric] = Merged(
             name=metric,
             type=BUILTIN,
-            data={**shared, "name": metric, "type": BUILTIN, **options.fields},
-            place=options.place,
-            path_place=options.place,
+            data={**shared, "name": metric, "type": BUILTIN, **overrides.fields},
+            place=COMMAND_LINE,
+            path_place=COMMAND_LINE,
         )
     return tuple(merged.values())
 

@@ -1,56 +1,20 @@
 """A config as evaluators and a gate, ready to be run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from agentci.config.document import Document
-from agentci.config.names import option_problems
-from agentci.config.options import Options
+from agentci.config.overrides import COMMAND_LINE, FindProgram, Overrides, added_metric_problems
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
 from agentci.model.choices import GroupBy
-from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 
-COMMAND_LINE: Final = Place(file="<command line>")
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
-
-Locate: TypeAlias = Callable[[str, Place], Path]
-Supports: TypeAlias = Callable[[Path], str | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
-    """What the command line says of evaluators, in place of what configs say.
-
-    Attributes:
-        metrics: built-in metrics to judge by, beside the config or without one.
-        threshold, trajectory_match_type, judge_model: for ``metrics``, or where there are none
-            for all built-in evaluators; never for programs.
-        only: names of the evaluators to keep; empty keeps all.
-    """
-
-    metrics: tuple[str, ...] = ()
-    threshold: float | None = None
-    trajectory_match_type: str | None = None
-    judge_model: str | None = None
-    only: tuple[str, ...] = ()
-
-    @property
-    def fields(self) -> JsonObject:
-        """The fields that are given, by their names in entries."""
-        fields: JsonObject = {
-            "threshold": self.threshold,
-            "trajectory_match_type": self.trajectory_match_type,
-            "judge_model": self.judge_model,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +23,6 @@ class Suite:
 
     Attributes:
         file: the config as shown to the user.
-        place: what is to blame where something is missing as a whole.
         names: of all its evaluators, also of those that are left out (``--only``).
         traces: paths and globs as they are written; empty leaves them to the command line.
         eval_set: path as it is written.
@@ -69,7 +32,6 @@ class Suite:
     """
 
     file: str
-    place: Place
     evaluators: tuple[Evaluator, ...]
     gate: GatePolicy
     names: tuple[str, ...]
@@ -79,6 +41,11 @@ class Suite:
     trace_format: str | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
     notices: tuple[Problem, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """What is to blame where something is missing as a whole."""
+        return Place(file=self.file)
 
     def place_of(self, key: str) -> Place:
         """The place of the value of a top-level key, that of the suite where there is none."""
@@ -92,11 +59,10 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
         InputError: there is no such metric, or none is left to run.
     """
     metrics = overrides.metrics or (DEFAULT_METRIC,)
-    if problems := tuple(option_problems(metrics)):
+    if problems := tuple(added_metric_problems(metrics)):
         raise InputError(problems)
     return Suite(
         file=COMMAND_LINE.file,
-        place=COMMAND_LINE,
         evaluators=tuple(
             assemble_builtin(
                 metric,
@@ -112,15 +78,12 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
     )
 
 
-def read_suite(
-    document: Document, *, overrides: Overrides, locate: Locate, supports: Supports | None = None
-) -> Suite:
+def read_suite(document: Document, overrides: Overrides, find_program: FindProgram) -> Suite:
     """Make a config ready to be run.
 
     Args:
-        locate: finds the file that a config names at a place; raises InputError where it is
-            missing or out of bounds.
-        supports: says why a program cannot be run, None where it can; see ``agentci.runtimes``.
+        find_program: finds the file that the config names at a place; raises InputError where it
+            is missing, out of bounds, or cannot be run.
 
     Raises:
         InputError: with all problems of the config.
@@ -128,15 +91,12 @@ def read_suite(
     # It loads pydantic, which is half of our start-up; a run without a config does not need it.
     from agentci.config.building import build, gate_policy  # noqa: PLC0415
 
-    find = partial(_find, locate=locate, supports=supports)
-    options = Options(metrics=overrides.metrics, fields=overrides.fields, place=COMMAND_LINE)
-    built = build(document, options, only=overrides.only, find=find)
+    built = build(document, overrides, find_program)
     config = built.config
     if config is None or any(problem.severity == "error" for problem in built.problems):
         raise InputError(built.problems)
     return Suite(
         file=document.file,
-        place=Place(file=document.file),
         evaluators=built.evaluators,
         gate=gate_policy(config.gate, [each.identity.name for each in built.evaluators]),
         names=built.names,
@@ -147,11 +107,3 @@ def read_suite(
         places={key: document.place_of((key,)) for key in document.data},
         notices=built.problems,
     )
-
-
-def _find(named: str, *, place: Place, locate: Locate, supports: Supports | None) -> Path:
-    path = locate(named, place)
-    reason = None if supports is None else supports(path)
-    if reason is not None:
-        raise InputError.of(reason, place=place)
-    return path

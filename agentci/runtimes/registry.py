@@ -12,7 +12,7 @@ from agentci.runtimes.base import Runtime
 RUNTIMES: Final[Mapping[str, Runtime]] = {"python": python, "node": node, "command": command}
 
 
-def supports(path: Path) -> str | None:
+def why_unsupported(path: Path) -> str | None:
     """Say why the file cannot be an evaluator, None where it can, whatever is installed here."""
     if _runtime_for(path) is not command or os.access(path, os.X_OK):
         return None

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentci.config.document import read_document
-from agentci.config.suite import Overrides, read_suite
+from agentci.config.overrides import Overrides
+from agentci.config.suite import read_suite
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -25,12 +26,12 @@ def _said_of(case: Path) -> tuple[bool, str]:
     """Whether the config in ``case`` can be run, and all that is said of it."""
     config = case / "config.yaml"
 
-    def locate(named: str, _: Place) -> Path:
+    def find(named: str, _: Place) -> Path:
         return case / named
 
     try:
         document = read_document(config.read_bytes(), file=config.name)
-        suite = read_suite(document, overrides=Overrides(), locate=locate)
+        suite = read_suite(document, Overrides(), find)
     except InputError as error:
         return False, _lines(error.problems)
     return True, _lines(suite.notices)

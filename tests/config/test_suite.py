@@ -9,7 +9,8 @@ import pytest
 
 from agentci.config.document import read_document
 from agentci.config.kind import kind_of
-from agentci.config.suite import COMMAND_LINE, Overrides, Suite, read_suite, suite_of_metrics
+from agentci.config.overrides import COMMAND_LINE, Overrides
+from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.dialects.agentevals.builtin import BuiltinEvaluator
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.errors import InputError
@@ -31,7 +32,7 @@ evaluators:
 """
 
 
-def _located(named: str, place: Place) -> Path:
+def _found(named: str, place: Place) -> Path:
     """Where every program is; those called ``gone`` are not there."""
     if "gone" in named:
         raise InputError([Problem(message=f"{named} does not exist", place=place)])
@@ -40,7 +41,7 @@ def _located(named: str, place: Place) -> Path:
 
 def _suite(text: str, overrides: Overrides | None = None) -> Suite:
     document = read_document(text.encode(), file="c.yaml")
-    return read_suite(document, overrides=overrides or Overrides(), locate=_located)
+    return read_suite(document, overrides or Overrides(), _found)
 
 
 def _problems(text: str, overrides: Overrides | None = None) -> list[str]:
@@ -112,24 +113,6 @@ class TestPrograms:
             "c.yaml:3:48: timeout must be a whole number from 1 to 86400, not 0",
             "c.yaml:4:33: gone.js does not exist",
         ]
-
-    def test_that_nothing_can_run_are_told_at_their_path(self) -> None:
-        document = read_document(b"evaluators: [{name: e, type: code, path: e.rb}]", file="c.yaml")
-        with pytest.raises(InputError) as refusal:
-            read_suite(
-                document,
-                overrides=Overrides(),
-                locate=_located,
-                supports=lambda path: f"nothing runs {path.suffix}",
-            )
-        assert str(refusal.value) == "c.yaml:1:42: nothing runs .rb"
-
-    def test_that_can_be_run_are_kept(self) -> None:
-        document = read_document(b"evaluators: [{name: e, type: code, path: e.py}]", file="c.yaml")
-        suite = read_suite(
-            document, overrides=Overrides(), locate=_located, supports=lambda _: None
-        )
-        assert _code(suite).path == "/w/e.py"
 
 
 class TestBuiltins:
@@ -366,7 +349,7 @@ class TestStartUp:
             ),
             pytest.param(
                 "read_suite(read_document(b'evaluators: [{name: response_match_score, "
-                "type: builtin}]', file='c'), overrides=Overrides(), locate=None)",
+                "type: builtin}]', file='c'), Overrides(), None)",
                 {"jsonschema"},
                 id="no second validator where the first finds nothing",
             ),
@@ -376,7 +359,8 @@ class TestStartUp:
         program = (
             "import sys\n"
             "from agentci.config.document import read_document\n"
-            "from agentci.config.suite import Overrides, read_suite, suite_of_metrics\n"
+            "from agentci.config.overrides import Overrides\n"
+            "from agentci.config.suite import read_suite, suite_of_metrics\n"
             f"{run}\n"
             f"print(*(sys.modules.keys() & {left_out}))\n"
         )

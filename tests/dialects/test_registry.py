@@ -6,7 +6,8 @@ import pytest
 
 from agentci.config.complaints import complaints
 from agentci.config.document import read_document
-from agentci.config.suite import Overrides, read_suite
+from agentci.config.overrides import Overrides
+from agentci.config.suite import read_suite
 from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
 from agentci.errors import InputError
 
@@ -85,7 +86,7 @@ class TestTypesOfOtherPackages:
             b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
             file="c.yaml",
         )
-        suite = read_suite(document, overrides=Overrides(), locate=lambda named, _: Path(named))
+        suite = read_suite(document, Overrides(), lambda named, _: Path(named))
         assert [each.identity.bar for each in suite.evaluators] == ["at least 0.25"]
 
     def test_may_disagree_with_defaults_that_others_accept(self) -> None:
@@ -93,7 +94,7 @@ class TestTypesOfOtherPackages:
             b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
         )
         with pytest.raises(InputError) as refusal:
-            read_suite(document, overrides=Overrides(), locate=lambda named, _: Path(named))
+            read_suite(document, Overrides(), lambda named, _: Path(named))
         assert str(refusal.value) == (
             "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
         )

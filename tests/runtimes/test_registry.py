@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.runtimes.registry import RUNTIMES, command_for, supports
+from agentci.runtimes.registry import RUNTIMES, command_for, why_unsupported
 
 EVALUATORS = Path(__file__).resolve().parent.parent / "evaluators"
 PATH = os.environ["PATH"]
@@ -54,7 +54,7 @@ def test_python_files_import_their_neighbours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["EV.PY", "ev.Js", "ev.mts"])
 def test_extensions_are_known_in_either_case(name: str, tmp_path: Path) -> None:
-    assert supports(tmp_path / name) is None
+    assert why_unsupported(tmp_path / name) is None
 
 
 class TestTypeScript:
@@ -119,12 +119,14 @@ class TestAnyExecutable:
         assert command_for(Path(true), search_path="") == (true,)
 
     def test_is_supported(self, tmp_path: Path) -> None:
-        assert supports(Path(_executable(tmp_path / "check.rb", "#!/usr/bin/ruby\n"))) is None
+        assert (
+            why_unsupported(Path(_executable(tmp_path / "check.rb", "#!/usr/bin/ruby\n"))) is None
+        )
 
     def test_is_not_supported_without_the_bit(self, tmp_path: Path) -> None:
         program = tmp_path / "check.rb"
         program.write_text("#!/usr/bin/ruby\n")
-        assert supports(program) == (
+        assert why_unsupported(program) == (
             "'check.rb' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts,"
             " nor executable (chmod +x, and a #! line)"
         )

@@ -1,0 +1,65 @@
+"""What comes to a config from outside: options of the command line, and the files around it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from agentci.config.checks import metric_problem
+from agentci.model.choices import MatchType
+from agentci.model.json import JsonObject
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.text.names import did_you_mean, one_of, quoted
+
+COMMAND_LINE: Final = Place(file="<command line>")
+
+# The real path of the program that is named at a place; raises InputError where it is missing, out
+# of bounds, or cannot be run.
+FindProgram: TypeAlias = Callable[[str, Place], Path]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrides:
+    """What is to be judged by, and how, whatever a config says.
+
+    Attributes:
+        metrics: built-in metrics to judge by, beside the config or without one; they take the
+            place of entries of the same names.
+        threshold, trajectory_match_type: as in agentevals 0.11.0 for ``metrics``, or where there
+            are none for all built-in evaluators; never for programs.
+        only: names of the evaluators to keep; empty keeps all.
+    """
+
+    metrics: tuple[str, ...] = ()
+    threshold: float | None = None
+    trajectory_match_type: MatchType | None = None
+    only: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> JsonObject:
+        """The fields that are given, by their names in entries."""
+        fields: JsonObject = {
+            "threshold": self.threshold,
+            "trajectory_match_type": self.trajectory_match_type,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def added_metric_problems(metrics: Sequence[str]) -> Iterator[Problem]:
+    """What is wrong with the metrics of the command line."""
+    for metric in dict.fromkeys(metrics):
+        if (problem := metric_problem(metric)) is not None:
+            yield problem
+        if metrics.count(metric) > 1:
+            yield Problem(message=f"--metric {metric} is given twice", hint="give it once")
+
+
+def selection_problems(only: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
+    """Names of evaluators to run alone that are none of ``names``, of all that there are."""
+    for name in dict.fromkeys(only):
+        if name not in names:
+            yield Problem(
+                message=f"there is no evaluator {quoted(name)} to run alone (--only)",
+                hint=did_you_mean(name, names) or f"there is {one_of(names)}",
+            )
