@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.config.document import MAX_CONFIG_BYTES, Document, read_document
 from agentci.config.overrides import Overrides, selection_problems
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
+from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.discovery import find_configs, matches
 from agentci.errors import InputError
 from agentci.model.place import Place
@@ -14,6 +14,8 @@ from agentci.model.problem import Problem
 from agentci.runtimes.registry import why_unsupported
 from agentci.settings import Settings
 from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
+
+MAX_CONFIG_BYTES = 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Loaded
         InputError: with every problem of it.
     """
     name = workspace.name_of(path)
-    document = read_document(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
+    document = read_yaml(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
     locator = Locator(path.parent, workspace)
     try:
         suite = read_suite(document, overrides, locator.find_program)
@@ -81,7 +83,7 @@ def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> Loaded
     return LoadedSuite(suite=suite, locator=locator)
 
 
-def _missing_eval_set(document: Document, locator: "Locator") -> tuple[Problem, ...]:
+def _missing_eval_set(document: YamlDocument, locator: "Locator") -> tuple[Problem, ...]:
     """Look for the eval set of a config that is wrong anyway, to tell all of it at once."""
     named = document.data.get("eval_set")
     try:

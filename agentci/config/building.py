@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from agentci.config.complaints import complaints, in_order
-from agentci.config.document import Document
 from agentci.config.entry_types import types_in
 from agentci.config.merging import Merged, merge
 from agentci.config.models import EvalConfig, GateSpec
 from agentci.config.overrides import FindProgram, Overrides, added_metric_problems
 from agentci.config.schema import Types
+from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.base import Evaluator
 from agentci.dialects.registry import Surroundings
 from agentci.errors import InputError
@@ -36,7 +36,7 @@ class Building:
     problems: tuple[Problem, ...]
 
 
-def build(document: Document, overrides: Overrides, find_program: FindProgram) -> Building:
+def build(document: YamlDocument, overrides: Overrides, find_program: FindProgram) -> Building:
     """Build all evaluators of a config, as far as it goes.
 
     Args:
@@ -81,7 +81,7 @@ def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
     )
 
 
-def _config(document: Document) -> EvalConfig | None:
+def _config(document: YamlDocument) -> EvalConfig | None:
     try:
         return EvalConfig.model_validate(document.data)
     except ValidationError:

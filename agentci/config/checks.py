@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentci.config.document import Document
+from agentci.config.yaml_document import YamlDocument
 from agentci.metrics.registry import METRICS, NOT_YET
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
@@ -13,7 +13,7 @@ from agentci.text.names import did_you_mean, one_of, quoted
 _WITHOUT_EFFECT: Final = ("output", "output_format")
 
 
-def cross_checks(document: Document) -> Iterator[Problem]:
+def cross_checks(document: YamlDocument) -> Iterator[Problem]:
     """Check names against each other and against what there is; the parts may be of any shape."""
     entries = _entries(document)
     yield from _repeated_names(document, entries)
@@ -39,7 +39,7 @@ def metric_problem(name: str, place: Place | None = None) -> Problem | None:
 _Entries = dict[int, JsonObject]
 
 
-def _entries(document: Document) -> _Entries:
+def _entries(document: YamlDocument) -> _Entries:
     """The entries that have a name, by their index in ``evaluators``."""
     evaluators = document.data.get("evaluators")
     return {
@@ -49,7 +49,7 @@ def _entries(document: Document) -> _Entries:
     }
 
 
-def _repeated_names(document: Document, entries: _Entries) -> Iterator[Problem]:
+def _repeated_names(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
     first: dict[str, Place] = {}
     for index, entry in entries.items():
         name, place = str(entry["name"]), document.place_of(("evaluators", index, "name"))
@@ -63,7 +63,7 @@ def _repeated_names(document: Document, entries: _Entries) -> Iterator[Problem]:
         first.setdefault(name, place)
 
 
-def _metrics(document: Document, entries: _Entries) -> Iterator[Problem]:
+def _metrics(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
     for index, entry in entries.items():
         if entry.get("type") != "builtin":
             continue
@@ -80,7 +80,7 @@ def _metrics(document: Document, entries: _Entries) -> Iterator[Problem]:
             )
 
 
-def _gate(document: Document, entries: _Entries) -> Iterator[Problem]:
+def _gate(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
     gate = document.data.get("gate")
     bars = gate.get("evaluators") if isinstance(gate, Mapping) else None
     names = list(dict.fromkeys(str(entry["name"]) for entry in entries.values()))
@@ -93,7 +93,7 @@ def _gate(document: Document, entries: _Entries) -> Iterator[Problem]:
             )
 
 
-def _without_effect(document: Document) -> Iterator[Problem]:
+def _without_effect(document: YamlDocument) -> Iterator[Problem]:
     for key in _WITHOUT_EFFECT:
         if key in document.data:
             yield Problem(

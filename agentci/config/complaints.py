@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentci.config.checks import cross_checks
-from agentci.config.document import Document
 from agentci.config.entry_types import types_in
 from agentci.config.kind import kind_of
 from agentci.config.rejections import rejections
 from agentci.config.schema import Types
+from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -16,7 +16,7 @@ from agentci.model.problem import Problem
 MAX_LISTED: Final = 1000
 
 
-def complaints(document: Document) -> tuple[Problem, ...]:
+def complaints(document: YamlDocument) -> tuple[Problem, ...]:
     """All problems of a config, notices included; without errors the models accept it."""
     try:
         kind = kind_of(document)
@@ -43,7 +43,7 @@ def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return (*listed, more)
 
 
-def _shape(document: Document) -> list[Problem]:
+def _shape(document: YamlDocument) -> list[Problem]:
     """Breaches of the schema, or what the models know beyond it."""
     types = types_in(document.data)
     rejected = rejections(document, types)
@@ -59,14 +59,14 @@ def _shape(document: Document) -> list[Problem]:
     return [problem for problem in found if problem.place not in known]
 
 
-def _violations(document: Document, types: Types) -> tuple[Problem, ...]:
+def _violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
     # The models say whether there is anything to report; jsonschema is loaded to report it well.
     from agentci.config.violations import violations  # noqa: PLC0415
 
     return violations(document, types)
 
 
-def _eval_file(document: Document) -> Problem:
+def _eval_file(document: YamlDocument) -> Problem:
     return Problem(
         message="AgentV eval files are not run by this version of agentci",
         place=Place(file=document.file),

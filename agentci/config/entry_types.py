@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from agentci.config.document import Document
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
+from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
 from agentci.metrics.registry import METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
@@ -30,7 +30,7 @@ def type_of(entry: Json, types: Types) -> str | None:
     return name if isinstance(name, str) and name in types else None
 
 
-def type_problem(entry: Json, index: int, document: Document, types: Types) -> Problem:
+def type_problem(entry: Json, index: int, document: YamlDocument, types: Types) -> Problem:
     """Say why an entry has none of ``types``."""
     path = ("evaluators", index)
     if not isinstance(entry, Mapping):
@@ -52,7 +52,7 @@ def type_problem(entry: Json, index: int, document: Document, types: Types) -> P
 
 
 def _wrong_type(
-    value: Json, path: tuple[str | int, ...], document: Document, types: Types
+    value: Json, path: tuple[str | int, ...], document: YamlDocument, types: Types
 ) -> Problem:
     name = value if isinstance(value, str) else ""
     if name in NOT_YET:

@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 from typing import Final, Literal, TypeAlias
 
-from agentci.config.document import Document
+from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.text.names import did_you_mean, quoted
@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["eval_config", "eval_file"]
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
 
-def kind_of(document: Document) -> Kind:
+def kind_of(document: YamlDocument) -> Kind:
     """Tell an eval config, which lists evaluators, from an AgentV eval file, which lists cases.
 
     Raises:

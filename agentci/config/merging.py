@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentci.config.document import Document
 from agentci.config.entry_types import type_of
 from agentci.config.overrides import COMMAND_LINE, Overrides
 from agentci.config.schema import Types
+from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.entries import CAMEL_CASE
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
@@ -34,7 +34,7 @@ class Merged:
     path_place: Place
 
 
-def merge(document: Document, types: Types, overrides: Overrides) -> tuple[Merged, ...]:
+def merge(document: YamlDocument, types: Types, overrides: Overrides) -> tuple[Merged, ...]:
     """All entries with a name and a known type, in the order of the config; added metrics last."""
     merged: dict[str, Merged] = {}
     evaluators = document.data.get("evaluators")

@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from agentci.config.document import Document
 from agentci.config.entry_types import type_of
 from agentci.config.models import EvalConfig
 from agentci.config.schema import Types, defaults_model
+from agentci.config.yaml_document import YamlDocument
 from agentci.model.json import Json
 from agentci.model.problem import Problem
 
@@ -28,12 +28,14 @@ class Rejection:
     is_beyond_schema: bool
 
 
-def rejections(document: Document, types: Types) -> tuple[Rejection, ...]:
+def rejections(document: YamlDocument, types: Types) -> tuple[Rejection, ...]:
     """What the models object to; empty where they accept all of the config."""
     return tuple(each for part in _parts(document, types) for each in _read(*part, document))
 
 
-def _parts(document: Document, types: Types) -> Iterator[tuple[Path, type[BaseModel] | None, Json]]:
+def _parts(
+    document: YamlDocument, types: Types
+) -> Iterator[tuple[Path, type[BaseModel] | None, Json]]:
     """The parts of a config with the model that reads each; None where nothing does."""
     data = document.data
     yield (), EvalConfig, data
@@ -46,7 +48,7 @@ def _parts(document: Document, types: Types) -> Iterator[tuple[Path, type[BaseMo
 
 
 def _read(
-    path: Path, model: type[BaseModel] | None, value: Json, document: Document
+    path: Path, model: type[BaseModel] | None, value: Json, document: YamlDocument
 ) -> Iterator[Rejection]:
     if model is None:
         problem = Problem(message="no evaluator of a known type", place=document.place_of(path))

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentci.config.document import Document
 from agentci.config.overrides import COMMAND_LINE, FindProgram, Overrides, added_metric_problems
+from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
@@ -78,7 +78,7 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
     )
 
 
-def read_suite(document: Document, overrides: Overrides, find_program: FindProgram) -> Suite:
+def read_suite(document: YamlDocument, overrides: Overrides, find_program: FindProgram) -> Suite:
     """Make a config ready to be run.
 
     Args:

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from agentci.config.document import Document
 from agentci.config.entry_types import type_of, type_problem
 from agentci.config.schema import OWN_FIELDS, Types, json_schema
 from agentci.config.schema_words import Schema, expected, shown, way_out
+from agentci.config.yaml_document import YamlDocument
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
@@ -30,7 +30,7 @@ _MOVED: Final = {
 }
 
 
-def violations(document: Document, types: Types) -> tuple[Problem, ...]:
+def violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
     """The breaches of the schema of configs with evaluators of ``types``, up to a limit."""
     reader = _Reader(document, types)
     errors = Draft202012Validator(json_schema(types)).iter_errors(document.data)
@@ -53,7 +53,7 @@ def subject(path: Path) -> str:
 
 
 class _Reader:
-    def __init__(self, document: Document, types: Types) -> None:
+    def __init__(self, document: YamlDocument, types: Types) -> None:
         self._document = document
         self._types = types
 

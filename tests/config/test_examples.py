@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agentci.config.document import read_document
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
+from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -30,7 +30,7 @@ def _said_of(case: Path) -> tuple[bool, str]:
         return case / named
 
     try:
-        document = read_document(config.read_bytes(), file=config.name)
+        document = read_yaml(config.read_bytes(), file=config.name)
         suite = read_suite(document, Overrides(), find)
     except InputError as error:
         return False, _lines(error.problems)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentci.config.complaints import complaints
-from agentci.config.document import Document, read_document
 from agentci.config.rejections import rejections
 from agentci.config.schema import json_schema
 from agentci.config.violations import violations
+from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.dialects.registry import EVALUATOR_TYPES
 from agentci.executors.registry import EXECUTORS
 from agentci.metrics.tool_trajectory import MATCHERS
@@ -132,8 +132,8 @@ def test_every_complaint_has_a_place_and_speaks_plainly(data: dict[str, Json]) -
         assert not any(word in problem.message for word in ("schema", "Input", "pydantic", "$"))
 
 
-def _document(data: dict[str, Json]) -> Document:
-    return read_document(json.dumps(data, ensure_ascii=False).encode(), file="c.yaml")
+def _document(data: dict[str, Json]) -> YamlDocument:
+    return read_yaml(json.dumps(data, ensure_ascii=False).encode(), file="c.yaml")
 
 
 def _parts(schema: object) -> Iterator[dict[str, Any]]:

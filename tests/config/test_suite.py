@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentci.config.document import read_document
 from agentci.config.kind import kind_of
 from agentci.config.overrides import COMMAND_LINE, Overrides
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
+from agentci.config.yaml_document import read_yaml
 from agentci.dialects.agentevals.builtin import BuiltinEvaluator
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.errors import InputError
@@ -40,7 +40,7 @@ def _found(named: str, place: Place) -> Path:
 
 
 def _suite(text: str, overrides: Overrides | None = None) -> Suite:
-    document = read_document(text.encode(), file="c.yaml")
+    document = read_yaml(text.encode(), file="c.yaml")
     return read_suite(document, overrides or Overrides(), _found)
 
 
@@ -332,10 +332,10 @@ class TestWithoutConfig:
 class TestKind:
     @pytest.mark.parametrize("key", ["evalcases", "cases", "eval_cases", "tests"])
     def test_a_list_of_cases_makes_an_eval_file(self, key: str) -> None:
-        assert kind_of(read_document(f"{key}: []".encode(), file="c.yaml")) == "eval_file"
+        assert kind_of(read_yaml(f"{key}: []".encode(), file="c.yaml")) == "eval_file"
 
     def test_a_list_of_evaluators_makes_an_eval_config(self) -> None:
-        assert kind_of(read_document(b"evaluators: []", file="c.yaml")) == "eval_config"
+        assert kind_of(read_yaml(b"evaluators: []", file="c.yaml")) == "eval_config"
 
 
 class TestStartUp:
@@ -348,7 +348,7 @@ class TestStartUp:
                 id="nothing heavy without a config",
             ),
             pytest.param(
-                "read_suite(read_document(b'evaluators: [{name: response_match_score, "
+                "read_suite(read_yaml(b'evaluators: [{name: response_match_score, "
                 "type: builtin}]', file='c'), Overrides(), None)",
                 {"jsonschema"},
                 id="no second validator where the first finds nothing",
@@ -358,7 +358,7 @@ class TestStartUp:
     def test_loads_only_what_is_needed(self, run: str, left_out: set[str]) -> None:
         program = (
             "import sys\n"
-            "from agentci.config.document import read_document\n"
+            "from agentci.config.yaml_document import read_yaml\n"
             "from agentci.config.overrides import Overrides\n"
             "from agentci.config.suite import read_suite, suite_of_metrics\n"
             f"{run}\n"

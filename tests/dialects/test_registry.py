@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agentci.config.complaints import complaints
-from agentci.config.document import read_document
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
+from agentci.config.yaml_document import read_yaml
 from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
 from agentci.errors import InputError
 
@@ -82,7 +82,7 @@ class TestTypesOfOtherPackages:
         assert find_type("broken") is None
 
     def test_make_evaluators(self) -> None:
-        document = read_document(
+        document = read_yaml(
             b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
             file="c.yaml",
         )
@@ -90,7 +90,7 @@ class TestTypesOfOtherPackages:
         assert [each.identity.bar for each in suite.evaluators] == ["at least 0.25"]
 
     def test_may_disagree_with_defaults_that_others_accept(self) -> None:
-        document = read_document(
+        document = read_yaml(
             b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
         )
         with pytest.raises(InputError) as refusal:
@@ -101,7 +101,7 @@ class TestTypesOfOtherPackages:
 
     def test_are_validated_like_ours(self) -> None:
         entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
-        said = [str(each) for each in complaints(read_document(entries, file="c.yaml"))]
+        said = [str(each) for each in complaints(read_yaml(entries, file="c.yaml"))]
         assert said == [
             "c.yaml:2:3: the evaluator 'a' has no 'mood' (add `mood: ...`)",
             'c.yaml:3:31: mood must be text, not 7 (put it in quotes: "7")',
@@ -110,6 +110,6 @@ class TestTypesOfOtherPackages:
 
     def test_have_a_say_beyond_their_schema(self) -> None:
         entries = b"evaluators:\n- {name: a, type: mood, mood: sad}\n- {name: b, type: mood}"
-        said = [str(each) for each in complaints(read_document(entries, file="c.yaml"))]
+        said = [str(each) for each in complaints(read_yaml(entries, file="c.yaml"))]
         assert said[0] == "c.yaml:2:31: only a happy mood can be judged"
         assert len(said) == 2

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentci.config.nodes import Field, Fields, Items, Node, Scalar, plain_data
-from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.text.utf8 import decode
 
-MAX_CONFIG_BYTES = 1024**2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class YamlDocument:
     """What a config file says, and on which line.
 
     Attributes:
@@ -65,7 +62,7 @@ class Document:
             node = _node(found)
 
 
-def read_document(data: bytes, *, file: str) -> Document:
+def read_yaml(data: bytes, *, file: str) -> YamlDocument:
     """Read a config file.
 
     Args:
@@ -73,20 +70,14 @@ def read_document(data: bytes, *, file: str) -> Document:
         file: its name as shown to the user.
 
     Raises:
-        InputError: it is not UTF-8, not YAML, too large or no mapping.
+        InputError: it is not UTF-8, not YAML, no mapping, or beyond the limits of what is read.
     """
     # PyYAML would be half of our start-up, and a run without a config does not need it.
     from agentci.config.composer import compose  # noqa: PLC0415
 
-    if len(data) > MAX_CONFIG_BYTES:
-        raise InputError.of(
-            f"the file is larger than {MAX_CONFIG_BYTES // 1024**2} MiB",
-            place=Place(file=file),
-            hint="split it into several configs, or move data into files of its own",
-        )
     root, problems = compose(decode(data, file=file), file=file)
     content = {key: plain_data(field.value) for key, field in root.fields.items()}
-    return Document(file=file, data=content, root=root, problems=problems)
+    return YamlDocument(file=file, data=content, root=root, problems=problems)
 
 
 def _step(node: Node, step: str | int) -> Field | Node | None:
