@@ -11,7 +11,7 @@ from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.gate import decide, totals
 from agentci.model.problem import Problem
-from agentci.model.result import Decision, Report, Result
+from agentci.model.result import EXIT_INVALID, Decision, Report, Result
 from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
@@ -23,8 +23,6 @@ from agentci.reporters.problems import render_problems
 from agentci.reporters.registry import reporters
 from agentci.settings import Settings
 from agentci.sinks import append, open_folder, say, write_files
-
-EXIT_INVALID = 2
 
 
 def run(settings: Settings, world: World) -> int:

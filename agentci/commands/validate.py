@@ -8,11 +8,10 @@ from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
+from agentci.model.result import EXIT_INVALID
 from agentci.preflight import read_goldens
 from agentci.reporters.problems import render_problems
 from agentci.suites import load_suite
-
-EXIT_INVALID = 2
 
 
 def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:

@@ -1,7 +1,7 @@
 """Results of checks, and the report that all of them make."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from agentci.model.case import Case
 from agentci.model.judgement import Judgement
@@ -9,6 +9,11 @@ from agentci.model.place import Place
 from agentci.model.problem import Problem
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
+
+# Exit codes of the process, by what shut the gate.
+EXIT_SHUT: Final = 1
+EXIT_INVALID: Final = 2
+EXIT_UNJUDGED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,15 @@ from agentci.github.commands import Annotation
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem, Severity
-from agentci.model.result import Decision, Report, Result, Status, Totals
+from agentci.model.result import (
+    EXIT_INVALID,
+    EXIT_UNJUDGED,
+    Decision,
+    Report,
+    Result,
+    Status,
+    Totals,
+)
 from agentci.reporters import tool_calls
 from agentci.text import clip
 from agentci.text.words import apart, count, number
@@ -169,7 +177,7 @@ def problem_annotation(problem: Problem) -> Annotation:
     )
 
 
-_SHUT_BY: dict[int, Verdict] = {2: "invalid", 3: "error"}
+_SHUT_BY: dict[int, Verdict] = {EXIT_INVALID: "invalid", EXIT_UNJUDGED: "error"}
 _TITLES: dict[Severity, str] = {
     "error": "agentci cannot use this",
     "warning": "agentci warns",
