@@ -224,6 +224,26 @@ class TestTheBarOfAnEvaluator:
         results += _results(skipped=1, evaluator="tone")
         assert _decide(results, evaluators={"tone": bar}).exit_code == 1
 
+    def test_without_a_demand_of_its_own_leaves_it_among_the_others(self) -> None:
+        bar = Bar(min_pass_rate=None, on_error="warn")
+        results = [*_results(passed=5, evaluator="tone"), *_results(failed=5)]
+        decision = _decide(results, Bar(min_pass_rate=0.5), evaluators={"tone": bar})
+        assert decision.open
+
+    def test_for_the_score_leaves_its_pass_rate_among_the_others(self) -> None:
+        bar = Bar(min_pass_rate=None, min_score=0.1)
+        results = [
+            *(make_result("passed", 0.5, evaluator="tone") for _ in range(5)),
+            *_results(failed=5),
+        ]
+        assert not _decide(results, evaluators={"tone": bar}).open
+        assert _decide(results, Bar(min_pass_rate=0.5), evaluators={"tone": bar}).open
+
+    def test_is_not_reached_by_judging_nothing(self) -> None:
+        results = [*_results(skipped=2, evaluator="tone"), *_results(passed=1)]
+        decision = _decide(results, evaluators=TONE)
+        assert (decision.exit_code, decision.why[0]) == (1, "tone: nothing was judged")
+
     def test_of_an_evaluator_without_checks_asks_for_nothing(self) -> None:
         assert _decide(_results(passed=1), evaluators={"gone": Bar(min_score=1.0)}).open
 

@@ -71,10 +71,11 @@ def build(document: YamlDocument, overrides: Overrides, find_program: FindProgra
 def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
     """The gate over the evaluators ``names``; bars of others, which do not run, are left out."""
     overall = gate.model_dump(exclude={"evaluators"})
+    shared = {**overall, "min_pass_rate": None, "min_score": None}
     return GatePolicy(
         overall=Bar(**overall),
         evaluators={
-            name: Bar(**{**overall, **bar.model_dump(exclude_unset=True)})
+            name: Bar(**{**shared, **bar.model_dump(exclude_unset=True)})
             for name, bar in gate.evaluators.items()
             if name in names
         },

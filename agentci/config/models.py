@@ -25,7 +25,11 @@ TraceFormat: TypeAlias = Annotated[
 
 
 class BarSpec(Strict):
-    """Demands on the checks of one evaluator; what is left out is taken from the whole gate."""
+    """Demands on the checks of one evaluator alone.
+
+    With `min_pass_rate` or `min_score` its checks leave that of the whole gate; what is left out
+    holds as for all others.
+    """
 
     min_pass_rate: Share = Field(
         default=1.0, description="Share of checks that have to pass, from 0 to 1."

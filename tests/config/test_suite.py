@@ -253,7 +253,7 @@ class TestGate:
     def test_is_open_to_nothing_less_than_all_by_default(self) -> None:
         assert _suite(TWO_METRICS).gate.overall == Bar()
 
-    def test_bars_of_evaluators_take_what_they_leave_out_from_the_whole(self) -> None:
+    def test_bars_of_evaluators_take_policies_but_no_demands_from_the_whole(self) -> None:
         gate = _suite(
             f"{TWO_METRICS}"
             "gate:\n"
@@ -264,7 +264,7 @@ class TestGate:
             "    ev: {min_score: null, on_error: fail}\n"
         ).gate
         assert gate.overall == Bar(min_pass_rate=0.9, min_score=0.5, on_error="warn")
-        assert gate.evaluators == {"ev": Bar(min_pass_rate=0.9, min_score=None, on_error="fail")}
+        assert gate.evaluators == {"ev": Bar(min_pass_rate=None, min_score=None, on_error="fail")}
 
 
 class TestSuite:
