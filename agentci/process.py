@@ -25,7 +25,8 @@ from agentci.workspace import workspace_of
 EXIT_INVALID = 2
 EXIT_BUG = 70
 STDERR = 2
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# A cancelled job, a stopped container, a closed terminal.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # What only the machine is to blame for.
 SHORTAGES: Final = frozenset(
@@ -116,7 +117,8 @@ def _listen(world: World) -> None:
         _stop(world)
 
     for number in SIGNALS:
-        signal.signal(number, end)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, end)
     # Whoever started us may ignore it; how our children ended would then be lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 

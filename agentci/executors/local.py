@@ -12,6 +12,7 @@ from typing import Final
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED
 from agentci.executors.child.group import ProcessGroup, start
+from agentci.executors.child.orphans import adopt, end_children
 from agentci.executors.child.pipes import Pipes, Sink
 from agentci.executors.child.stragglers import MARK, end_marked
 from agentci.model.exchange import ProgramReply
@@ -32,7 +33,7 @@ class LocalExecutor:
 
     The group is killed as soon as the program has ended, run out of time or printed too much.
     A process that left the group is found by its environment when it holds a pipe, when time ran
-    out, and on ``stop``.
+    out, and on ``stop``; one that cleared its environment as well only on ``stop``.
     """
 
     def __init__(self) -> None:
@@ -41,6 +42,7 @@ class LocalExecutor:
         # Taken again by the signal handler that calls stop() in the middle of a run.
         self._lock = threading.RLock()
         self._running: set[ProcessGroup] = set()
+        self._adopts = False
         # No event: setting one takes a lock that cannot be taken again.
         self._stopped = False
 
@@ -57,6 +59,8 @@ class LocalExecutor:
         """Run ``command`` to its end; whatever it started ends with it."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
+        with self._lock:
+            self._adopts = self._adopts or adopt()
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
         group = start(command, name=name, cwd=cwd, environment={**environment, MARK: mark})
@@ -84,6 +88,8 @@ class LocalExecutor:
             for group in self._running:
                 group.kill()
         end_marked(self._brand)
+        if self._adopts:
+            end_children()
 
     def _has_stopped(self) -> bool:
         return self._stopped

@@ -28,7 +28,9 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
 def test_children_are_ended_and_what_was_judged_is_written(
     tmp_path: Path, number: signal.Signals, code: int
@@ -111,3 +113,28 @@ def test_a_second_signal_may_come_at_any_moment_of_the_first() -> None:
         check=True,
     )
     assert ran.stdout == "30\n"
+
+
+DAEMON = """\
+import pathlib, subprocess, sys, time
+program = "import os, time; open('pid', 'w').write(f'{os.getpid()} '); time.sleep(60)"
+subprocess.Popen(["setsid", "-f", "env", "-i", sys.executable, "-c", program])
+while not pathlib.Path("pid").exists() or not pathlib.Path("pid").read_text():
+    time.sleep(0.01)
+print('{"score": 1}')
+"""
+
+
+def test_not_even_a_daemon_without_an_environment_outlives_a_run(tmp_path: Path) -> None:
+    (tmp_path / "eval_config.yaml").write_text(CONFIG.partition("- {name: slow")[0])
+    (tmp_path / "trace.json").write_text(otlp())
+    (tmp_path / "quick.py").write_text(DAEMON)
+    ran = subprocess.run(
+        [sys.executable, "-m", "agentci", "run", "--traces", "trace.json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=20,
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert not _lives(int((tmp_path / "pid").read_text()))

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,11 +18,26 @@ from agentci.executors.environment import child_environment
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import EXECUTORS
 from agentci.model.exchange import ProgramReply
-from tests.executors.conftest import Marked
+from tests.executors.conftest import EVALUATORS, Marked
+from tests.support import ROOT
 
 RESULT = {"score": 1.0}
 # Far more than anything here takes, and far less than the programs that hang would take.
 PROMPTLY_SECONDS = 10
+
+COUNT_THE_DEAD = """\
+import os, pathlib, sys
+from agentci.executors.local import LocalExecutor
+
+executor = LocalExecutor()
+for _ in range(3):
+    executor.run(
+        (sys.executable, sys.argv[1]), name="ev", stdin=b"", timeout_seconds=9,
+        cwd=pathlib.Path.cwd(), environment={},
+    )
+files = pathlib.Path("/proc").glob("[0-9]*/stat")
+print(sum(f") Z {os.getpid()} " in file.read_text() for file in files))
+"""
 
 
 def test_a_program_that_ends_leaves_its_output_and_its_code(marked: Marked) -> None:
@@ -131,6 +147,19 @@ class TestWhatAProgramLeavesBehind:
         assert json.loads(marked.run(program).stdout) == RESULT
         assert time.monotonic() - begun < PROMPTLY_SECONDS
         assert marked.are_gone()
+
+    def test_takes_up_no_number_once_it_is_dead(self, tmp_path: Path) -> None:
+        program = EVALUATORS / "leaves_a_background_process.py"
+        ran = subprocess.run(
+            [sys.executable, "-c", COUNT_THE_DEAD, program],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=PROMPTLY_SECONDS,
+            check=True,
+        )
+        assert ran.stdout == "0\n"
 
     def test_may_finish_what_it_prints(self, marked: Marked) -> None:
         assert json.loads(marked.run("prints_late_from_a_child.py").stdout) == RESULT

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci.errors import EvaluatorError
+from agentci.executors.child.orphans import bury
 
 # A killed process is gone in about a millisecond; one that hangs in the kernel must not hold us.
 MAX_DYING_SECONDS: Final = 5.0
@@ -51,6 +52,7 @@ class ProcessGroup:
                 stream.close()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(MAX_DYING_SECONDS)
+        bury(self.process.pid)
         return -signal.SIGKILL if self.process.returncode is None else self.process.returncode
 
 

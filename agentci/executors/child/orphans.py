@@ -1,0 +1,76 @@
+"""What a program started and left behind: made ours, so that it neither lives on nor stays dead.
+
+Whoever starts a process and ends first leaves an orphan, which the system hands to the nearest
+ancestor that asked for it. In a container that is us anyway, and each one that nobody waits for
+takes up one of the numbers that there are. Only Linux can be asked; elsewhere nothing is adopted.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+PR_SET_CHILD_SUBREAPER: Final = 36
+
+# A killed process is gone in about a millisecond.
+PAUSE_SECONDS: Final = 0.001
+MAX_PAUSES: Final = 50
+
+
+def adopt() -> bool:
+    """Become the parent of all orphans below this process, and say whether it is.
+
+    Not where it has children already: they would be somebody else's, and so might their orphans.
+    """
+    import ctypes  # noqa: PLC0415 (only needed where programs are started)
+
+    if _has_children():
+        return False
+    try:
+        return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def bury(group: int) -> None:
+    """Wait for those of a killed process group that we adopted; its leader has been waited for."""
+    with suppress(ChildProcessError):
+        for _ in range(MAX_PAUSES):
+            if os.waitpid(-group, os.WNOHANG) == (0, 0):
+                time.sleep(PAUSE_SECONDS)
+
+
+def end_children() -> None:
+    """Kill every child of this process, and theirs; after ``adopt``, so that none is a stranger.
+
+    None is waited for: whoever started it does that.
+    """
+    for _ in range(MAX_PAUSES):
+        living = list(_living_children()) if _has_children() else []
+        if not living:
+            return
+        for child in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _living_children() -> Iterator[int]:
+    ours = os.getpid()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            stat = (process / "stat").read_text("utf-8", "replace")
+            state, parent, *_ = stat.rpartition(")")[2].split()
+            if int(parent) == ours and state != "Z":
+                yield int(process.name)
