@@ -34,12 +34,12 @@ def run(settings: Settings, world: World) -> int:
     if settings.plan:
         return show_plan(settings, world)
     try:
-        folder = open_folder(settings.output_dir, world.workspace)
+        open_folder(settings.output_dir, world.workspace)
     except InputError as error:
         return refuse(error.problems, world)
     try:
         plan, outcome = _judged(settings, world)
-        report = _publish(_report(plan, outcome, settings, world), folder, settings, world)
+        report = _publish(_report(plan, outcome, settings, world), settings, world)
     except Exception:
         _set_outputs(outputs_without_report("error"), world)
         raise
@@ -97,15 +97,15 @@ def _interrupted(decision: Decision, plan: Plan, outcome: Outcome, world: World)
     return replace(decision, open=False, exit_code=128 + number, why=(why, *decision.why))
 
 
-def _publish(report: Report, folder: Path, settings: Settings, world: World) -> Report:
+def _publish(report: Report, settings: Settings, world: World) -> Report:
     """Put the report wherever it is read, files first; the result says what could not be."""
     made = reporters(junit_dialect=settings.junit_dialect)
-    texts, refused = _write(report, made, folder, world)
+    texts, refused = _write(report, made, settings, world)
     if refused:
         report = _unwritten(report, refused)
-        texts, _ = _write(report, made, folder, world)
+        texts, _ = _write(report, made, settings, world)
     paths = {
-        each.name: world.workspace.name_of(folder / each.file_name)
+        each.name: world.workspace.name_of(Path(settings.output_dir, each.file_name))
         for each in made
         if each.file_name not in refused
     }
@@ -127,7 +127,7 @@ def _publish(report: Report, folder: Path, settings: Settings, world: World) -> 
 
 
 def _write(
-    report: Report, made: Sequence[Reporter], folder: Path, world: World
+    report: Report, made: Sequence[Reporter], settings: Settings, world: World
 ) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Write one after the other, so that none is lost where a later one breaks.
 
@@ -138,8 +138,17 @@ def _write(
     refused: dict[str, str] = {}
     for each in made:
         texts[each.file_name] = each.render(report)
-        refused |= write_files(folder, {each.file_name: texts[each.file_name]}, world.workspace)
+        refused |= _put(each.file_name, texts[each.file_name], settings, world)
     return texts, refused
+
+
+def _put(name: str, text: str, settings: Settings, world: World) -> Mapping[str, str]:
+    """Look at the folder again, which an evaluator may have removed or replaced."""
+    try:
+        folder = open_folder(settings.output_dir, world.workspace)
+    except InputError as error:
+        return {name: error.problems[0].message}
+    return write_files(folder, {name: text}, world.workspace)
 
 
 def _unwritten(report: Report, refused: Mapping[str, str]) -> Report:

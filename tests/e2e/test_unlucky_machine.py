@@ -160,3 +160,26 @@ def test_a_hostile_name_on_standard_error_is_no_command(folder: Path) -> None:
     assert ran.returncode == 2
     assert "forged" in ran.stderr
     assert commands_in(ran.stderr) == []
+
+
+@pytest.mark.parametrize("does", ["rmtree('agentci-results')", "rmtree(os.getcwd())"])
+def test_a_folder_that_an_evaluator_removes_is_made_again(folder: Path, does: str) -> None:
+    (folder / "ev.py").write_text(
+        f"import os\nfrom shutil import rmtree\n{does}\nprint('{{\"score\": 1}}')"
+    )
+    ran = run_agentci(["run"], cwd=folder)
+    assert ran.code == 0
+    assert ran.results["totals"]["passed"] == 1
+
+
+def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path) -> None:
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (folder / "ev.py").write_text(
+        "import os\nos.rmdir('agentci-results')\nos.symlink('../outside', 'agentci-results')\n"
+        "print('{\"score\": 1}')"
+    )
+    ran = run_agentci(["run"], cwd=folder)
+    assert ran.code == 2
+    assert "--output-dir agentci-results leads out of the workspace" in ran.out
+    assert list(outside.iterdir()) == []

@@ -32,8 +32,10 @@ def parse_output(stdout: bytes) -> JsonObject:
         value: Json = json.loads(text, parse_float=_finite, parse_constant=_refuse)
     except RecursionError:
         raise EvaluatorError("it is nested too deeply to be read") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise EvaluatorError(_flaw(text, error)) from None
+    except ValueError:  # what Python says of it is for programmers
+        raise EvaluatorError("it holds a whole number of thousands of digits") from None
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value), "a number")
         raise EvaluatorError(f"it is {kind}, not an object such as {EXAMPLE}")

@@ -127,7 +127,7 @@ def test_broken_json_is_not_taken_for_text_around_a_result(stdout: bytes) -> Non
 
 
 def test_an_integer_of_a_million_digits_is_refused() -> None:
-    with pytest.raises(EvaluatorError):
+    with pytest.raises(EvaluatorError, match=r"^it holds a whole number of thousands of digits$"):
         parse_output(b'{"score": ' + b"1" * 1_000_000 + b"}")
 
 

@@ -121,6 +121,10 @@ def test_another_major_version_is_refused(version: Json) -> None:
     assert complaint == f"it speaks protocol {version}, this tool 1.x"
 
 
+def test_an_endless_version_is_not_told_to_the_end() -> None:
+    assert len(_complaint({"score": 1, "protocol_version": "2" * 1_000_000})) < 100
+
+
 def test_unknown_fields_are_left_alone() -> None:
     assert eval_result({"score": 1, "confidence": "high", "Status": "x"}).score == 1
 
