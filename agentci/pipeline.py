@@ -104,12 +104,11 @@ def _judge_unless_stopped(check: Check, world: World) -> Result | None:
 
 
 def _judged(check: Check, judgement: Judgement, *, seconds: float) -> Result:
-    if judgement.passed is None:
-        said = judgement.reasoning or judgement.details.get("reason")
-        reason = said if isinstance(said, str) else "the evaluator declined to judge"
-        return _result(check, status="skipped", reason=reason, judgement=judgement, seconds=seconds)
     status: Status = "passed" if judgement.passed else "failed"
-    return _result(check, status=status, judgement=judgement, seconds=seconds)
+    reason = judgement.reason
+    if judgement.passed is None:
+        status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
+    return _result(check, status=status, reason=reason, judgement=judgement, seconds=seconds)
 
 
 def _result(

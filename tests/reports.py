@@ -42,10 +42,9 @@ def make_result(
     """A result with what ``others`` say of the judgement or of the result itself."""
     judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
     passed = {"passed": True, "failed": False}.get(status)
-    bar = others.setdefault("bar", "at least 0.7")
     judgement = None
     if passed is not None or score is not None:
-        judgement = Judgement(score=score, passed=passed, bar=bar, **judged)
+        judgement = Judgement(score=score, passed=passed, **judged)
     config = others.setdefault("config", CONFIG)
     return Result(
         id=f"id of {config}, {case}, {evaluator}",
@@ -55,6 +54,7 @@ def make_result(
         judgement=judgement,
         **{
             "type": "code",
+            "bar": "at least 0.7",
             "threshold": 0.7,
             "required": True,
             "place": Place(file=config, line=LINES.get(evaluator, 1)),

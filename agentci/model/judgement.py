@@ -12,7 +12,7 @@ class Judgement:
     Attributes:
         score: 0 to 1; None where none was given, which is not zero.
         passed: None where the evaluator declined to judge (NOT_EVALUATED), which is not a failure.
-        bar: what had to be reached, in words: "at least 0.7".
+        reason: why it passed or failed in spite of its score; else None.
         turn_scores: one a turn, as the evaluator gave them; None for a turn it left out.
         hits, misses: what was right and what was not, a line each.
         details: whatever else the evaluator wants to be shown.
@@ -20,7 +20,7 @@ class Judgement:
 
     score: float | None
     passed: bool | None
-    bar: str
+    reason: str | None = None
     turn_scores: tuple[float | None, ...] = ()
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ class Result:
         type: the evaluator's ``type`` in the config.
         bar: what had to be reached, in words; known also where nothing was judged.
         required: False for an advisory evaluator, which never shuts the gate.
-        reason: why it errored or was skipped, or failed beside its score; else None.
+        reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
         place: the evaluator in the config.
     """
 

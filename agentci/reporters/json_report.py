@@ -45,7 +45,7 @@ def _lines(items: Sequence[Json]) -> str:
     return "[\n" + ",\n".join(f"    {strict_json.dumps(item)}" for item in items) + "\n  ]"
 
 
-_NOTHING = Judgement(score=None, passed=None, bar="")
+_NOTHING = Judgement(score=None, passed=None)
 
 
 def _result(result: Result) -> JsonObject:

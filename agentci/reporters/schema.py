@@ -54,7 +54,10 @@ def _result() -> JsonObject:
         misses=_TEXTS,
         reasoning=_TEXT_OR_NULL,
         details=_said({"type": "object"}, "Whatever else the evaluator told."),
-        reason=_said(_TEXT_OR_NULL, "Why it errored or was skipped, or failed beside its score."),
+        reason=_said(
+            _TEXT_OR_NULL,
+            "Why it errored or was skipped, or passed or failed in spite of its score.",
+        ),
         warnings=_said(_TEXTS, "What had to be guessed or dropped while the case was read."),
         seconds={"type": ["number", "null"]},
         cached=_BOOLEAN,

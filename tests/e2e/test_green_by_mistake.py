@@ -67,7 +67,7 @@ class TestTheGate:
         golden["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
         ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
         assert (ran.code, _statuses(ran)) == (0, {"tool_trajectory_avg_score": "passed"})
-        assert "no recording matches the golden case 'rome'" in ran.out
+        assert "no recording is judged by the golden case 'rome'" in ran.out
         strict = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden), more="gate: {on_skip: fail}")
         assert strict.code == 1
 
@@ -79,6 +79,7 @@ class TestTheGate:
         conversation.append(conversation[0])
         ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
         assert (ran.code, _only(ran)["score"], _only(ran)["status"]) == (1, 1.0, "failed")
+        assert _only(ran)["reason"].startswith("2 turns expected, 1 missing")
         allowed = _run(
             tmp_path,
             TRAJECTORY,
@@ -136,6 +137,12 @@ class TestResults:
         assert ran.code == 3
         text = (tmp_path / "agentci-results" / "results.json").read_text()
         json.loads(text, parse_constant=pytest.fail)
+
+    def test_a_verdict_against_the_score_is_told(self, tmp_path: Path) -> None:
+        program = """print('{"score": 1, "status": "FAILED"}')"""
+        ran = _run(tmp_path, CODE, program=program)
+        assert (ran.code, _only(ran)["reason"]) == (1, "its own verdict is FAILED")
+        assert "its own verdict is FAILED; score 1, wanted at least 0.5" in ran.out
 
     def test_true_is_no_score(self, tmp_path: Path) -> None:
         assert _run(tmp_path, CODE, program="print('{\"score\": true}')").code == 3

@@ -65,7 +65,7 @@ CASES = st.builds(
     Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
 )
 JUDGEMENTS = st.builds(
-    Judgement, score=SCORES, passed=st.none() | st.booleans(), bar=TEXT, hits=LINES, misses=LINES,
+    Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
     details=DETAILS,
 )  # fmt: skip

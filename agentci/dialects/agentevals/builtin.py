@@ -42,13 +42,14 @@ class BuiltinEvaluator:
         """Judge by the score, and by the number of turns."""
         if not isinstance(reply, Measurement):
             raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
-        mismatch = _mismatch(reply) if self.turn_mismatch_fails else ()
+        mismatch = _mismatch(reply) if self.turn_mismatch_fails else None
+        by_score = reply.score >= threshold_of(self.identity)
         return Judgement(
             score=reply.score,
-            passed=reply.score >= threshold_of(self.identity) and not mismatch,
-            bar=self.identity.bar,
+            passed=by_score and mismatch is None,
+            reason=mismatch if by_score else None,
             turn_scores=reply.turn_scores,
-            misses=(*mismatch, *reply.misses),
+            misses=reply.misses if by_score or mismatch is None else (mismatch, *reply.misses),
             details=reply.details,
         )
 
@@ -79,8 +80,8 @@ def assemble_builtin(
     )
 
 
-def _mismatch(found: Measurement) -> tuple[str, ...]:
-    """Say in words how many turns have no partner; nothing where all have one."""
+def _mismatch(found: Measurement) -> str | None:
+    """Say in words how many turns have no partner; None where all have one."""
     pairs = len(found.turn_scores)
     missing, unexpected = (
         count if isinstance(count := found.details.get(key), int) else 0
@@ -91,6 +92,6 @@ def _mismatch(found: Measurement) -> tuple[str, ...]:
     elif unexpected:
         what = f"{unexpected} more recorded"
     else:
-        return ()
+        return None
     expected = count_of(pairs + missing, "turn")
-    return (f"{expected} expected, {what}: the score is that of the first {pairs}",)
+    return f"{expected} expected, {what}: the score is that of the first {pairs}"

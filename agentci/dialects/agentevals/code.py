@@ -17,8 +17,6 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.text.strict_json import readable
 
-OWN_VERDICT: Final = "its own verdict"
-
 # Lists that evaluators, the community's among them, put their complaints in.
 COMPLAINTS: Final = {"issues": "", "missing_tools": "missing tools: "}
 REASONS: Final = ("reasoning", "reason")
@@ -80,7 +78,7 @@ class CodeEvaluator:
         return Judgement(
             score=result.score,
             passed=passed,
-            bar=OWN_VERDICT if overruled else self.identity.bar,
+            reason=f"its own verdict is {result.status}" if overruled else None,
             turn_scores=result.turn_scores,
             misses=tuple(_complaints(result.details)) if passed is False else (),
             reasoning=_reasoning(result.details),

@@ -83,7 +83,6 @@ def test_judges_by_the_score(score: float, threshold: float | None, passed: bool
     assert evaluator(threshold=threshold).read(reply) == Judgement(
         score=score,
         passed=passed,
-        bar="at least 0.5",
         turn_scores=(score,),
         misses=("turn 1: no",),
         details={"more": 1},
@@ -114,13 +113,13 @@ class TestTurnsWithoutAPartner:
     ) -> None:
         judgement = evaluator().read(self.reply(metric, actual, golden))
         assert (judgement.passed, judgement.score) == (False, 1.0)
-        assert judgement.misses == (miss,)
+        assert (judgement.reason, judgement.misses) == (miss, ())
 
     def test_may_be_allowed(self, metric: str, actual: int, golden: int, miss: str) -> None:
         reply = self.reply(metric, actual, golden)
         judgement = evaluator(turn_mismatch_fails=False).read(reply)
         assert (judgement.passed, judgement.score) == (True, 1.0)
-        assert miss not in judgement.misses
+        assert miss not in (judgement.reason, *judgement.misses)
 
 
 def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:

@@ -69,18 +69,20 @@ class TestVerdict:
         assert judgement.score == answer["score"]
 
     @pytest.mark.parametrize(
-        ("answer", "bar"),
+        ("answer", "reason"),
         [
-            ({"score": 1}, "at least 0.5"),
-            ({"score": 1, "status": "PASSED"}, "at least 0.5"),
-            ({"score": 0, "status": "FAILED"}, "at least 0.5"),
-            ({"score": 1, "status": "NOT_EVALUATED"}, "at least 0.5"),
-            ({"score": 1, "status": "FAILED"}, "its own verdict"),
-            ({"score": 0, "status": "PASSED"}, "its own verdict"),
+            ({"score": 1}, None),
+            ({"score": 1, "status": "PASSED"}, None),
+            ({"score": 0, "status": "FAILED"}, None),
+            ({"score": 1, "status": "NOT_EVALUATED"}, None),
+            ({"score": 1, "status": "FAILED"}, "its own verdict is FAILED"),
+            ({"score": 0, "status": "PASSED"}, "its own verdict is PASSED"),
         ],
     )
-    def test_names_the_bar_that_decided(self, answer: JsonObject, bar: str) -> None:
-        assert _read(answer).bar == bar
+    def test_says_so_where_it_is_not_that_of_the_score(
+        self, answer: JsonObject, reason: str | None
+    ) -> None:
+        assert _read(answer).reason == reason
 
     def test_keeps_what_else_was_said(self) -> None:
         judgement = _read(
