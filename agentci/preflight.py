@@ -9,10 +9,10 @@ from agentci.dialects.agentevals.goldens import choose, multi_turn
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError, RecordingError
-from agentci.formats.adk_eval_set import read_eval_set
+from agentci.eval_sets import gaps, read_goldens
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
-from agentci.model.case import Golden, GoldenSet
+from agentci.model.case import GoldenSet
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.pipeline import Check
@@ -21,8 +21,6 @@ from agentci.suites import LoadedSuite, load_suites
 from agentci.telemetry.conversion import traces_of
 from agentci.telemetry.tree import SpanTree
 from agentci.workspace import Workspace, read_file
-
-MAX_EVAL_SET_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,31 +65,6 @@ def prepare(settings: Settings, world: World) -> Plan:
         raise InputError.of(message, place=COMMAND_LINE, hint=f"use {known}")
     sources = _find_sources(load_suites(settings, world.workspace), settings, world)
     return _pair(sources, settings, world)
-
-
-def read_goldens(
-    loaded: LoadedSuite, workspace: Workspace, *, given: str | None = None
-) -> GoldenSet | None:
-    """Read the golden cases of a suite, if it names any.
-
-    Args:
-        loaded: names an eval set inside of the workspace, or none.
-        workspace: what paths are relative to.
-        given: any file that the command line names in its place.
-
-    Raises:
-        InputError: with every problem of the eval set.
-    """
-    named, place = loaded.suite.eval_set, loaded.suite.place_of("eval_set")
-    if given is not None:
-        path, place = workspace.cwd / given, COMMAND_LINE
-    elif named is not None:
-        path = loaded.locator.locate(named, place)
-    else:
-        return None
-    name = workspace.name_of(path)
-    data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
-    return read_eval_set(data, file=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +137,7 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
         choice = choose(traces, source.goldens)
         uncovered += len(choice.uncovered)
         problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
-        problems.update(dict.fromkeys(map(_uncovered, choice.uncovered)))
+        problems.update(dict.fromkeys(gaps(suite, source.goldens, choice.uncovered)))
         checks = tuple(
             Check(config=suite.file, evaluator=evaluator, case=case)
             for case in choice.cases
@@ -193,12 +166,3 @@ def _read(
         except InputError as error:
             broken += error.problems
     return trees, broken
-
-
-def _uncovered(golden: Golden) -> Problem:
-    return Problem(
-        message=f"no recording matches the golden case {golden.id!r}",
-        place=golden.place,
-        hint="record it, or shut the gate on it with `gate: {on_skip: fail}`",
-        severity="warning",
-    )

@@ -1,13 +1,13 @@
 """Reads configs from disk into suites, and keeps the paths they name inside the workspace."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentci.config.overrides import Overrides, selection_problems
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.config.yaml_document import YamlDocument, read_yaml
-from agentci.discovery import find_configs, matches
+from agentci.discovery import CONFIG_NAMES, find_configs, matches
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -45,6 +45,7 @@ def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, 
     )
     if settings.metrics and not settings.configs:
         locator = Locator(workspace.cwd, workspace)
+        locator.notices += _left_out(workspace)
         suite = suite_of_metrics(overrides)
         return _selected([LoadedSuite(suite=suite, locator=locator)], settings.only)
     suites: list[LoadedSuite] = []
@@ -57,6 +58,17 @@ def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, 
     if problems:
         raise InputError(problems)
     return _selected(suites, settings.only)
+
+
+def _left_out(workspace: Workspace) -> Iterator[Problem]:
+    """Configs that a run without metrics of its own would have found first."""
+    for name in CONFIG_NAMES:
+        if is_file(workspace.cwd / name):
+            yield Problem(
+                message=f"{name} is not judged by: --metric stands alone where no config is named",
+                hint=f"name {name}, too, to judge by both",
+                severity="warning",
+            )
 
 
 def _selected(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[LoadedSuite, ...]:
@@ -102,6 +114,7 @@ class Locator:
         self._workspace = workspace
         # A config from elsewhere was named on the command line: its own repository is trusted.
         self._home = workspace if workspace.holds(folder) else workspace_of(folder)
+        self._has_fallen_back = False
         self.notices: list[Problem] = []
 
     def find_program(self, named: str, place: Place) -> Path:
@@ -113,6 +126,15 @@ class Locator:
         path = self.locate(named, place)
         if reason := why_unsupported(path):
             raise InputError.of(reason, place=place)
+        if path.suffix == ".py" and is_file(path.parent / "requirements.txt"):
+            self.notices.append(
+                Problem(
+                    message=f"the requirements.txt beside {named} is not installed",
+                    place=place,
+                    hint="this version runs evaluators with the packages that are there",
+                    severity="notice",
+                )
+            )
         return path
 
     def locate(self, named: str, place: Place) -> Path:
@@ -151,7 +173,8 @@ class Locator:
 
     def _note_fallback(self, named: str, place: Place) -> None:
         """Say once a config that it depends on the working directory."""
-        if not self.notices:
+        if not self._has_fallen_back:
+            self._has_fallen_back = True
             self.notices.append(
                 Problem(
                     message=f"{named} was found from the working directory, not beside the config",

@@ -27,6 +27,7 @@ LAYERS = (
     {"runtimes", "executors"},
     {"engines", "discovery", "sinks"},
     {"suites", "pipeline", "progress"},
+    {"eval_sets"},
     {"preflight"},
     {"commands"},
     {"process"},

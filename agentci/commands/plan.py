@@ -3,14 +3,17 @@
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import Measure, RunProgram, Skip
+from agentci.model.result import EXIT_INVALID
 from agentci.pipeline import NO_TURNS, Check
 from agentci.preflight import prepare
+from agentci.reporters.problems import render_problems
 from agentci.settings import Settings
 from agentci.text.escape import one_line
+from agentci.text.words import count
 
 
 def show_plan(settings: Settings, world: World) -> int:
-    """Print a line a check.
+    """Print a line a check, then what a run would tell of the input.
 
     Raises:
         InputError: as a run would.
@@ -21,8 +24,9 @@ def show_plan(settings: Settings, world: World) -> int:
         name = check.evaluator.identity.name
         line = f"{place}: {check.case.id}, {name}: {_intent(check)}"
         world.out.write(f"{one_line(line)}\n")
-    world.out.write(f"{len(plan.checks)} checks\n")
-    return 0
+    world.out.write(f"{count(len(plan.checks), 'check')}\n")
+    world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
+    return EXIT_INVALID if any(each.severity == "error" for each in plan.problems) else 0
 
 
 def _intent(check: Check) -> str:

@@ -6,10 +6,10 @@ from agentci.config.overrides import Overrides
 from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.eval_sets import gaps, read_goldens
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID
-from agentci.preflight import read_goldens
 from agentci.reporters.problems import render_problems
 from agentci.suites import load_suite
 
@@ -25,8 +25,8 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
     for path in paths:
         try:
             loaded = load_suite(path, Overrides(), world.workspace)
-            read_goldens(loaded, world.workspace)
-            problems += loaded.notices
+            goldens = read_goldens(loaded, world.workspace)
+            problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
         except InputError as error:
             problems += error.problems
     world.out.write(render_problems(problems, form, files=len(paths)))

@@ -14,6 +14,9 @@ Kind: TypeAlias = Literal["eval_config", "eval_file"]
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
 
+RECORDING_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
+
+
 def kind_of(document: YamlDocument) -> Kind:
     """Tell an eval config, which lists evaluators, from an AgentV eval file, which lists cases.
 
@@ -21,6 +24,12 @@ def kind_of(document: YamlDocument) -> Kind:
         InputError: the file is both, or neither.
     """
     keys = document.data.keys()
+    if "eval_set_id" in keys or "evalSetId" in keys:
+        raise InputError.of(
+            "the file is an eval set, not a config",
+            place=Place(file=document.file),
+            hint="name it in a config (`eval_set:`), or give it with --eval-set",
+        )
     case_keys = [key for key in CASE_KEYS if key in keys]
     if "evaluators" in keys and case_keys:
         raise InputError.of(
@@ -41,6 +50,8 @@ def _likely_key(keys: AbstractSet[str]) -> str:
     for key in keys:
         if did_you_mean(key, ("evaluators",)):
             return f"did you mean `evaluators` by {quoted(key)}?"
+    if RECORDING_KEYS & keys:
+        return "this is a recording: name it in a config, or give it with --traces"
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
         return f"`{old[0]}` of older configs is now part of `evaluators`"
     return "add `evaluators:`, a list of what judges the recorded runs"

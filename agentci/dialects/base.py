@@ -19,6 +19,7 @@ class Identity:
         bar: what has to be reached, in words.
         required: False makes it advisory.
         place: its entry in the config.
+        needs_golden: it compares with golden cases, and has nothing to say without.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Identity:
     threshold: float | None
     required: bool
     place: Place
+    needs_golden: bool = False
 
 
 class Evaluator(Protocol):

@@ -73,6 +73,7 @@ def assemble_builtin(
             threshold=threshold,
             required=required,
             place=place,
+            needs_golden=metric in METRICS and METRICS[metric].needs_golden,
         ),
         metric=metric,
         options={} if match_type is None else {"match_type": match_type},

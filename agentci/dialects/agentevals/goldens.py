@@ -2,11 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentci.model.case import Case, Golden, GoldenSet
 from agentci.model.trace import Trace
+from agentci.text.words import count
 
 NO_EVAL_SET: Final = "no eval set provided"
 NO_TURNS: Final = "no turns to match"
@@ -52,6 +53,10 @@ def multi_turn(goldens: GoldenSet | None) -> bool:
 def _case(case_id: str, trace: Trace, found: Golden | str) -> Case:
     if isinstance(found, str):
         return Case(id=case_id, trace=trace, no_golden_because=found)
+    expected, recorded = len(found.turns), len(trace.turns)
+    if expected != recorded:
+        warning = f"{count(expected, 'turn')} expected by the golden case, {recorded} recorded"
+        trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
     return Case(id=case_id, trace=trace, golden=found)
 
 

@@ -1,0 +1,107 @@
+"""What a run, a plan and a validation tell of input that works, and will surprise."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.recordings import eval_set, otlp
+from tests.support import Ran, run_agentci
+
+BUILTIN = "evaluators:\n- {name: tool_trajectory_avg_score, type: builtin}\n"
+CODE = "evaluators:\n- {name: mine, type: code, path: ev.py}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "eval_config.yaml").write_text(f"{BUILTIN}traces: trace.json\n")
+    (tmp_path / "golden.json").write_text(eval_set())
+    (tmp_path / "trace.json").write_text(otlp())
+    (tmp_path / "ev.py").write_text("print('{\"score\": 1}')")
+    return tmp_path
+
+
+def _lines(ran: Ran, text: str) -> list[str]:
+    return [line for line in ran.out.splitlines() if text in line]
+
+
+class TestAnEvalSetThatIsNotThere:
+    @pytest.mark.parametrize("command", ["run", "validate", "plan"])
+    def test_is_told_at_the_evaluator_that_needs_it(self, folder: Path, command: str) -> None:
+        ran = run_agentci([command], cwd=folder)
+        [line] = _lines(ran, "there is no eval set for tool_trajectory_avg_score")
+        assert "eval_config.yaml:2" in line
+
+    def test_is_no_matter_where_the_command_line_gives_one(self, folder: Path) -> None:
+        ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
+        assert (ran.code, _lines(ran, "no eval set")) == (0, [])
+
+    def test_is_no_matter_to_programs(self, folder: Path) -> None:
+        (folder / "eval_config.yaml").write_text(f"{CODE}traces: trace.json\n")
+        assert not _lines(run_agentci(["validate"], cwd=folder), "eval set")
+
+    def test_may_be_there_and_empty(self, folder: Path) -> None:
+        (folder / "golden.json").write_text('{"eval_set_id": "x", "eval_cases": []}')
+        ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
+        assert _lines(ran, "no case with turns")
+
+
+class TestAConfigThatIsLeftOut:
+    def test_is_told_where_a_metric_stands_alone(self, folder: Path) -> None:
+        arguments = ["--metric", "response_match_score", "--eval-set", "golden.json"]
+        ran = run_agentci(["run", *arguments, "--traces", "trace.json"], cwd=folder)
+        assert _lines(ran, "eval_config.yaml is not judged by")
+        both = run_agentci(["run", "eval_config.yaml", *arguments], cwd=folder)
+        assert not _lines(both, "is not judged by")
+        assert both.results["totals"]["checks"] == 2
+
+
+def test_requirements_beside_an_evaluator_are_told_to_stay_uninstalled(folder: Path) -> None:
+    (folder / "eval_config.yaml").write_text(f"{CODE}traces: trace.json\n")
+    (folder / "requirements.txt").write_text("numpy\n")
+    assert _lines(run_agentci(["validate"], cwd=folder), "requirements.txt beside ev.py")
+
+
+class TestAPlan:
+    def test_has_a_line_a_check(self, folder: Path) -> None:
+        (folder / "eval_config.yaml").write_text(
+            f"{CODE}- {{name: tool_trajectory_avg_score, type: builtin}}\n"
+            "traces: trace.json\neval_set: golden.json\n"
+        )
+        ran = run_agentci(["plan"], cwd=folder)
+        assert ran.out.splitlines() == [
+            f"eval_config.yaml:2:3: weather, mine: run {folder}/ev.py for at most 30 s",
+            "eval_config.yaml:3:3: weather, tool_trajectory_avg_score: measure tool_trajectory_avg_score",
+            "2 checks",
+        ]
+        assert not (folder / "agentci-results").exists()
+
+    def test_is_also_had_by_an_option_of_run(self, folder: Path) -> None:
+        ran = run_agentci(["run", "--plan"], cwd=folder)
+        assert ran.out == run_agentci(["plan"], cwd=folder).out
+
+    def test_says_what_would_be_skipped_or_could_not_be_judged(self, folder: Path) -> None:
+        (folder / "http.json").write_text('[{"traceId": "1", "spanId": "1", "name": "GET /"}]')
+        ran = run_agentci(["plan", "--traces", "*.json"], cwd=folder)
+        assert _lines(ran, "skip: no eval set provided")
+        assert _lines(ran, "error: No invocations extracted from trace")
+
+    def test_tells_of_recordings_that_cannot_be_read(self, folder: Path) -> None:
+        ran = run_agentci(["plan", "--traces", "ev.py"], cwd=folder)
+        assert ran.code == 2
+        assert _lines(ran, "ev.py:1")
+
+
+class TestFilesInTheWrongPlace:
+    @pytest.mark.parametrize(
+        ("name", "option"), [("golden.json", "--eval-set"), ("trace.json", "--traces")]
+    )
+    def test_are_told_where_they_belong(self, folder: Path, name: str, option: str) -> None:
+        ran = run_agentci(["run", name], cwd=folder)
+        assert ran.code == 2
+        assert option in ran.out
+
+
+def test_schemas_are_printed(folder: Path) -> None:
+    for name in ("config", "results"):
+        ran = run_agentci(["schema", name], cwd=folder)
+        assert '"$schema": "https://json-schema.org/draft/2020-12/schema"' in ran.out
