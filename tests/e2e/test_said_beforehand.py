@@ -68,9 +68,10 @@ class TestAPlan:
             "traces: trace.json\neval_set: golden.json\n"
         )
         ran = run_agentci(["plan"], cwd=folder)
+        metric = "tool_trajectory_avg_score"
         assert ran.out.splitlines() == [
             f"eval_config.yaml:2:3: weather, mine: run {folder}/ev.py for at most 30 s",
-            "eval_config.yaml:3:3: weather, tool_trajectory_avg_score: measure tool_trajectory_avg_score",
+            f"eval_config.yaml:3:3: weather, {metric}: measure {metric}",
             "2 checks",
         ]
         assert not (folder / "agentci-results").exists()
