@@ -37,7 +37,7 @@ OPTIONS: tuple[Option, ...] = (
         name="metric",
         metavar="NAME",
         repeats=True,
-        help="Built-in metric to judge by, without a config or added to it.",
+        help="Built-in metric to judge by: alone, or beside the configs that are named.",
     ),
     Option(
         name="group-by",
