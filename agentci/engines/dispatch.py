@@ -32,14 +32,17 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     executor = world.executors.get(request.executor)
     if executor is None:
         raise EvaluatorError(f"there is no executor {request.executor!r}")
-    return executor.run(
-        command_for(Path(request.path), search_path=world.search_path),
-        name=name,
-        stdin=request.stdin.encode("utf-8", "backslashreplace"),
-        timeout_seconds=request.timeout_seconds,
-        cwd=world.workspace.cwd,
-        environment=world.child_environment,
-    )
+    command = command_for(Path(request.path), search_path=world.search_path)
+    try:
+        return executor.run(
+            command,
+            stdin=request.stdin.encode("utf-8", "backslashreplace"),
+            timeout_seconds=request.timeout_seconds,
+            cwd=world.workspace.cwd,
+            environment=world.child_environment,
+        )
+    except EvaluatorError as error:
+        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
 def _measure(request: Measure) -> Measurement:

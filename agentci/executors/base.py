@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agentci.model.exchange import ProgramReply
 
-INTERRUPTED = "interrupted"
+INTERRUPTED = "was interrupted"
 
 
 class Executor(Protocol):
@@ -16,7 +16,6 @@ class Executor(Protocol):
         self,
         command: Sequence[str],
         *,
-        name: str,
         stdin: bytes,
         timeout_seconds: float,
         cwd: Path,
@@ -25,13 +24,12 @@ class Executor(Protocol):
         """Run ``command`` to its end; whatever it started ends with it.
 
         Args:
-            name: the evaluator's, for messages.
             timeout_seconds: wall time, start of the process included.
             environment: all that the program sees of ours.
 
         Raises:
             EvaluatorError: it could not be started, took too long, printed too much, or ``stop``
-                was called.
+                was called; as the end of a sentence about the program.
         """
         ...
 

@@ -50,7 +50,6 @@ class LocalExecutor:
         self,
         command: Sequence[str],
         *,
-        name: str,
         stdin: bytes,
         timeout_seconds: float,
         cwd: Path,
@@ -63,13 +62,11 @@ class LocalExecutor:
             self._adopts = self._adopts or adopt()
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
-        group = start(command, name=name, cwd=cwd, environment={**environment, MARK: mark})
+        group = start(command, cwd=cwd, environment={**environment, MARK: mark})
         pipes = Pipes(group.process, stdin)
         try:
             self._enlist(group)
             _attend(group, pipes, begun=begun, timeout_seconds=timeout_seconds)
-        except EvaluatorError as error:
-            raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
         finally:
             exit_code = self._dismiss(group, pipes, mark)
         if self._has_stopped() and exit_code == -signal.SIGKILL:
@@ -78,7 +75,6 @@ class LocalExecutor:
             stdout=bytes(pipes.output),
             stderr=_text(pipes.log),
             exit_code=exit_code,
-            seconds=time.monotonic() - begun,
         )
 
     def stop(self) -> None:
@@ -113,7 +109,7 @@ def _attend(group: ProcessGroup, pipes: Pipes, *, begun: float, timeout_seconds:
     """Feed the program and listen to it until it has ended.
 
     Raises:
-        EvaluatorError: why it has to be ended, as the end of a sentence.
+        EvaluatorError: why it has to be ended.
     """
     pause = SHORTEST_PAUSE_SECONDS
     while not group.has_ended():

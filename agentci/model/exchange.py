@@ -62,7 +62,6 @@ class ProgramReply:
     stdout: bytes
     stderr: str
     exit_code: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

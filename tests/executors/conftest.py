@@ -30,7 +30,6 @@ class Marked:
     ) -> ProgramReply:
         return self.executor.run(
             (sys.executable, str(EVALUATORS / program), self.word),
-            name="ev",
             stdin=stdin,
             timeout_seconds=timeout_seconds,
             cwd=self.cwd,

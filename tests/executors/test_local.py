@@ -32,7 +32,7 @@ from agentci.executors.local import LocalExecutor
 executor = LocalExecutor()
 for _ in range(3):
     executor.run(
-        (sys.executable, sys.argv[1]), name="ev", stdin=b"", timeout_seconds=9,
+        (sys.executable, sys.argv[1]), stdin=b"", timeout_seconds=9,
         cwd=pathlib.Path.cwd(), environment={},
     )
 files = pathlib.Path("/proc").glob("[0-9]*/stat")
@@ -45,7 +45,6 @@ def test_a_program_that_ends_leaves_its_output_and_its_code(marked: Marked) -> N
     assert reply.exit_code == 3
     assert reply.stdout == b'{"score": 1.0}\n'
     assert reply.stderr == "nope\nline2\n"
-    assert 0 < reply.seconds < PROMPTLY_SECONDS
 
 
 def test_a_signal_is_a_negative_code(marked: Marked) -> None:
@@ -95,7 +94,7 @@ class TestPipes:
     def test_a_flood_is_an_error_that_says_how_much_is_borne(
         self, program: str, complaint: str, marked: Marked
     ) -> None:
-        with pytest.raises(EvaluatorError, match=f"^Custom evaluator 'ev' {complaint}"):
+        with pytest.raises(EvaluatorError, match=f"^{complaint}"):
             marked.run(program)
         assert marked.are_gone()
 
@@ -117,7 +116,7 @@ class TestTimeOut:
     )
     def test_ends_the_program_with_its_children_on_time(self, program: str, marked: Marked) -> None:
         begun = time.monotonic()
-        with pytest.raises(EvaluatorError, match=r"^Custom evaluator 'ev' timed out after 0\.5s"):
+        with pytest.raises(EvaluatorError, match=r"^timed out after 0\.5s"):
             marked.run(program, timeout_seconds=0.5)
         assert 0.5 <= time.monotonic() - begun < PROMPTLY_SECONDS
         assert marked.are_gone()
@@ -126,7 +125,7 @@ class TestTimeOut:
         with pytest.raises(EvaluatorError) as caught:
             marked.run("hangs.py", timeout_seconds=2)
         assert str(caught.value) == (
-            "Custom evaluator 'ev' timed out after 2s; raise its timeout if it needs longer;"
+            "timed out after 2s; raise its timeout if it needs longer;"
             " its last words on stderr: waiting for the model"
         )
 
@@ -182,11 +181,11 @@ class TestStop:
             marked.executor.stop()
             errors = [run.exception(PROMPTLY_SECONDS) for run in runs]
         assert marked.are_gone()
-        assert Counter(str(error) for error in errors if error)["interrupted"] >= 30
+        assert Counter(str(error) for error in errors if error)["was interrupted"] >= 30
 
     def test_lets_nothing_start_any_more(self, marked: Marked) -> None:
         marked.executor.stop()
-        with pytest.raises(EvaluatorError, match=r"^interrupted$"):
+        with pytest.raises(EvaluatorError, match=r"^was interrupted$"):
             marked.run("reads_nothing.py")
 
     def test_may_come_from_a_signal_handler_in_the_middle_of_a_run(self, marked: Marked) -> None:
@@ -194,7 +193,7 @@ class TestStop:
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
         timer.start()
         try:
-            with pytest.raises(EvaluatorError, match=r"^interrupted$"):
+            with pytest.raises(EvaluatorError, match=r"^was interrupted$"):
                 marked.run("hangs.py")
         finally:
             timer.join()
@@ -213,7 +212,6 @@ def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path)
     program = Path(__file__).parent.parent / "evaluators" / "prints_its_environment.py"
     reply = LocalExecutor().run(
         (sys.executable, str(program)),
-        name="ev",
         stdin=b"",
         timeout_seconds=30,
         cwd=tmp_path,
@@ -239,7 +237,7 @@ class TestStart:
             _run_command((str(program),), tmp_path)
 
     def test_of_what_is_not_there_is_explained(self, tmp_path: Path) -> None:
-        with pytest.raises(EvaluatorError, match=r"^Custom evaluator 'ev' could not be started: "):
+        with pytest.raises(EvaluatorError, match=r"^could not be started: "):
             _run_command((str(tmp_path / "nothing"),), tmp_path)
 
 
@@ -250,7 +248,6 @@ def _run(program: Path) -> ProgramReply:
 def _run_command(command: tuple[str, ...], cwd: Path) -> ProgramReply:
     return LocalExecutor().run(
         command,
-        name="ev",
         stdin=b"",
         timeout_seconds=30,
         cwd=cwd,

@@ -56,9 +56,7 @@ class ProcessGroup:
         return -signal.SIGKILL if self.process.returncode is None else self.process.returncode
 
 
-def start(
-    command: Sequence[str], *, name: str, cwd: Path, environment: Mapping[str, str]
-) -> ProcessGroup:
+def start(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> ProcessGroup:
     """Start ``command`` with three pipes; where a jail is wanted it goes before the command.
 
     Raises:
@@ -76,11 +74,11 @@ def start(
             start_new_session=True,
         )
     except OSError as error:
-        raise EvaluatorError(_refusal(error, name)) from error
+        raise EvaluatorError(_refusal(error)) from error
     return ProcessGroup(process)
 
 
-def _refusal(error: OSError, name: str) -> str:
+def _refusal(error: OSError) -> str:
     hint = HINTS.get(error.errno or 0)
     way_out = f" ({hint})" if hint else ""
-    return f"Custom evaluator '{name}' could not be started: {error}{way_out}"
+    return f"could not be started: {error}{way_out}"

@@ -134,4 +134,4 @@ def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:
 
 def test_the_reply_of_a_program_is_a_mistake_of_ours() -> None:
     with pytest.raises(TypeError, match="not ProgramReply"):
-        evaluator().read(ProgramReply(stdout=b"", stderr="", exit_code=0, seconds=0.1))
+        evaluator().read(ProgramReply(stdout=b"", stderr="", exit_code=0))

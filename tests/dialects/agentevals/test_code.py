@@ -1,23 +1,21 @@
 """Evaluators that are programs: what they are asked, and what their answers come to."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.dialects.base import Identity
+from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
-from agentci.executors.environment import child_environment
-from agentci.executors.local import LocalExecutor
 from agentci.model.case import Case
 from agentci.model.exchange import Measurement, ProgramReply
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.trace import ToolCall, Trace, Turn
-from agentci.runtimes.registry import command_for
+from tests.support import world_at
 
 EVALUATORS = Path(__file__).resolve().parents[2] / "evaluators"
 PLACE = Place(file="eval_config.yaml", line=3)
@@ -251,7 +249,7 @@ def _evaluator(
 
 
 def _reply(stdout: bytes, *, exit_code: int = 0, stderr: str = "") -> ProgramReply:
-    return ProgramReply(stdout=stdout, stderr=stderr, exit_code=exit_code, seconds=0.1)
+    return ProgramReply(stdout=stdout, stderr=stderr, exit_code=exit_code)
 
 
 def _read(answer: JsonObject) -> Judgement:
@@ -270,13 +268,5 @@ def _judged_by(
     evaluator = _evaluator(
         str(EVALUATORS / program), config=config, timeout_seconds=timeout_seconds
     )
-    asked = evaluator.ask(CASE)
-    reply = LocalExecutor().run(
-        command_for(Path(asked.path), search_path=os.environ["PATH"]),
-        name="ev",
-        stdin=asked.stdin.encode(),
-        timeout_seconds=asked.timeout_seconds,
-        cwd=EVALUATORS,
-        environment=child_environment(os.environ),
-    )
-    return evaluator.read(reply)
+    world = world_at(EVALUATORS, {})
+    return evaluator.read(carry_out(evaluator.ask(CASE), name="ev", world=world))
