@@ -14,6 +14,18 @@ def characters(text: str, limit: int) -> str:
     return (kept + _note(len(text) - len(kept)))[:limit]
 
 
+def middle(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, its end rather than its beginning among them.
+
+    For what programs print: the first line says what it is, the last ones what went wrong.
+    """
+    if len(text) <= limit:
+        return text
+    room = max(0, limit - len(_gap(len(text), "character")))
+    head, tail = text[: room // 3], text[len(text) - (room - room // 3) :]
+    return f"{head}{_gap(len(text) - room, 'character')}{tail}"[:limit]
+
+
 def utf16(text: str, limit: int) -> str:
     """At most ``limit`` code units of ``text`` in UTF-16, as .NET and JavaScript count."""
     if 2 * len(text) <= limit:
@@ -38,6 +50,21 @@ def listed(items: Sequence[str], limit: int) -> tuple[str, ...]:
     if len(items) <= limit:
         return tuple(items)
     return (*items[:limit], more(len(items) - limit))
+
+
+def ends(lines: Sequence[str], limit: int) -> tuple[str, ...]:
+    """At most ``limit`` of ``lines``, the first and the last ones, and between them their gap."""
+    if len(lines) <= limit:
+        return tuple(lines)
+    left = len(lines) - limit
+    return (*lines[:1], _gap(left, "line").strip(), *lines[left + 1 :])
+
+
+def outline(lines: Sequence[str]) -> str:
+    """The first and the last of ``lines`` on one, with a mark for those between them."""
+    shown = (*lines[:1], *lines[1:][-1:])
+    between = f" {_ELLIPSIS} " if len(lines) > len(shown) else " "
+    return between.join(shown)
 
 
 def more(left: int) -> str:
@@ -67,6 +94,10 @@ def whole(blocks: Iterable[str], limit_bytes: int) -> Kept:
 
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _UTF16 = "utf-16-le"
+
+
+def _gap(left: int, noun: str) -> str:
+    return f" {_ELLIPSIS} ({count(left, noun)} left out) {_ELLIPSIS} "
 
 
 def _note(left: int) -> str:

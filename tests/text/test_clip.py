@@ -19,7 +19,9 @@ CUTS = [
 ]
 
 
-@pytest.mark.parametrize(("cut", "length"), CUTS)
+@pytest.mark.parametrize(
+    ("cut", "length"), [*CUTS, pytest.param(clip.middle, len, id="in the middle")]
+)
 class TestEveryCut:
     @given(text=st.text(st.characters(codec=None)), limit=st.integers(0, 80))
     def test_keeps_to_the_limit(
@@ -33,6 +35,9 @@ class TestEveryCut:
     ) -> None:
         assert cut(text, length(text)) == text
 
+
+@pytest.mark.parametrize(("cut", "length"), CUTS)
+class TestEveryCutAtTheEnd:
     @given(text=st.text(min_size=100), limit=st.integers(40, 60))
     def test_begins_as_the_text_does_and_counts_the_rest(
         self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
@@ -57,6 +62,53 @@ def test_says_how_much_was_cut(cut: Callable[[str, int], str], expected: str) ->
 def test_short_text_ends_with_an_ellipsis_where_it_is_cut() -> None:
     assert clip.short("abcd", 4) == "abcd"
     assert clip.short("abcde", 4) == "abc…"
+
+
+class TestTheMiddle:
+    @given(text=st.text(st.characters(exclude_characters="…"), min_size=100))
+    def test_is_what_is_left_out_and_counted(self, text: str) -> None:
+        head, note, tail = clip.middle(text, 60).split("…")
+        left = int(note.split()[0].removeprefix("(").replace(",", ""))
+        assert text.startswith(head[:-1])
+        assert text.endswith(tail[1:])
+        assert len(head[:-1]) + left + len(tail[1:]) == len(text)
+
+    def test_is_nearer_to_the_beginning_since_programs_fail_at_the_end(self) -> None:
+        text = f"exit code 1: Traceback{'.' * 500}KeyError: 'x'"
+        assert clip.middle(text, 80) == (
+            "exit code 1: Tra … (486 characters left out) … " + "." * 20 + "KeyError: 'x'"
+        )
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "expected"),
+    [
+        pytest.param("abc", 3, ("a", "b", "c"), id="all fit"),
+        pytest.param(
+            "abcdef", 3, ("a", "… (3 lines left out) …", "e", "f"), id="the first and last"
+        ),
+        pytest.param("abc", 2, ("a", "… (1 line left out) …", "c"), id="one is left out"),
+        pytest.param("abc", 1, ("a", "… (2 lines left out) …"), id="the first alone"),
+        pytest.param("", 3, (), id="none"),
+    ],
+)
+def test_lines_are_left_out_in_the_middle(
+    lines: str, limit: int, expected: tuple[str, ...]
+) -> None:
+    assert clip.ends(lines, limit) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param([], "", id="none"),
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(["a", "b"], "a b", id="two"),
+        pytest.param(["a", "b", "c"], "a … c", id="more"),
+    ],
+)
+def test_an_outline_is_the_first_and_the_last_line(lines: list[str], expected: str) -> None:
+    assert clip.outline(lines) == expected
 
 
 def test_a_list_counts_what_it_leaves_out() -> None:
