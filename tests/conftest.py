@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,10 +40,10 @@ def _guarded(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
     connect = socket.socket.connect
 
-    def connect_locally(self: socket.socket, address: object) -> None:
+    def connect_locally(self: socket.socket, address: Any) -> None:
         if self.family != socket.AF_UNIX and not str(address).startswith("('127.0.0.1'"):
             pytest.fail(f"a test connects to {address}")
-        connect(self, address)  # type: ignore[arg-type]
+        connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_locally)
 

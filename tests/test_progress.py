@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from agentci.model.case import Case
-from agentci.model.place import Place
-from agentci.model.result import Result, Status
-from agentci.model.trace import Trace
+from agentci.model.result import Status
 from agentci.progress import Progress
+from tests.reports import make_result
 from tests.support import world_at
 
-PLACE = Place(file="f")
+STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "passed")
 
 
 class Terminal(io.StringIO):
@@ -20,21 +18,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def _result(status: Status) -> Result:
-    case = Case(id="c", trace=Trace(id="t", key="t", turns=(), place=PLACE))
-    return Result(
-        id="i", config="f", case=case, evaluator="e", type="code", status=status, bar="b",
-        threshold=None, required=True, place=PLACE,
-    )  # fmt: skip
-
-
 def _shown(folder: Path, err: io.StringIO, *, quiet: bool = False) -> str:
     """What is written for four results that come a second, three and two seconds apart."""
     times: Iterator[float] = iter([0.0, 1.0, 4.0, 6.0, 6.05])
     world = replace(world_at(folder, {}), err=err, clock=lambda: next(times))
     progress = Progress(4, world, quiet=quiet)
-    for status in ("passed", "failed", "errored", "passed"):
-        progress.count(_result(status))
+    for status in STATUSES:
+        progress.count(make_result(status))
     progress.finish()
     return err.getvalue()
 

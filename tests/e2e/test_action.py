@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.recordings import eval_set, otlp
+from tests.runner import commands_in, read_output_file
 from tests.support import ROOT
 
 CONFIG = """\
@@ -71,20 +72,10 @@ def _step(workspace: Path, **inputs: str) -> Step:
     return Step(
         code=process.returncode,
         log=process.stdout + process.stderr,
-        outputs=_parsed((commands / "output").read_text()),
+        outputs=read_output_file((commands / "output").read_text()),
         summary=(commands / "summary").read_text(),
         workspace=workspace,
     )
-
-
-def _parsed(text: str) -> dict[str, str]:
-    """The outputs as the runner reads them."""
-    found: dict[str, str] = {}
-    lines = iter(text.splitlines())
-    for line in lines:
-        name, _, delimiter = line.partition("<<")
-        found[name] = "\n".join(iter(lambda: next(lines), delimiter))
-    return found
 
 
 def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
@@ -173,12 +164,23 @@ def test_what_an_evaluator_prints_is_never_a_command_of_ours(workspace: Path) ->
         f"print(json.dumps({{'score': 0, 'details': {{'issues': ['{hostile}']}}}}))\n"
     )
     step = _step(workspace, config="evals")
-    commands = [
-        line for line in step.log.replace("\r", "\n").splitlines() if line.lstrip().startswith("::")
-    ]
-    assert [line.split(" ")[0] for line in commands] == ["::error"]
-    assert "##[" not in step.log
+    assert [command.name for command in commands_in(step.log)] == ["error"]
     assert step.outputs["passed"] == "false"
+
+
+def test_an_evaluator_sees_no_secret_of_the_step(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "t0ken")
+    (workspace / "evals" / "ev.py").write_text(
+        "import json, os\nprint(json.dumps({'score': 1, 'details': {'seen': dict(os.environ)}}))\n"
+    )
+    step = _step(workspace, config="evals", only="response_quality")
+    report = (workspace / step.outputs["results"]).read_text()
+    assert json.loads(report)["results"][0]["details"]["seen"]["PATH"]
+    assert "t0ken" not in report
+    assert "GITHUB_" not in report
+    assert "INPUT_" not in report
 
 
 def test_modules_in_the_workspace_are_not_ours(workspace: Path) -> None:

@@ -168,27 +168,24 @@ def test_problems_of_all_configs_are_told_at_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "part"),
+    "content",
     [
-        pytest.param("", "", id="empty"),
-        pytest.param(b"\x89PNG\r\n\x1a\n\x00\xff", "", id="binary"),
-        pytest.param('{"a": 1}', "", id="another JSON"),
-        pytest.param("[" * 200_000, "", id="nested very deep"),
-        pytest.param('{"resourceSpans": [', "", id="cut off"),
-        pytest.param(otlp() + "\n{oops\n", "", id="a broken line"),
-        pytest.param(otlp().encode("utf-16"), "", id="UTF-16"),
+        pytest.param("", id="empty"),
+        pytest.param(b"\x89PNG\r\n\x1a\n\x00\xff", id="binary"),
+        pytest.param('{"a": 1}', id="another JSON"),
+        pytest.param("[" * 200_000, id="nested very deep"),
+        pytest.param('{"resourceSpans": [', id="cut off"),
+        pytest.param(otlp() + "\n{oops\n", id="a broken line"),
+        pytest.param(otlp().encode("utf-16"), id="UTF-16"),
     ],
 )
-def test_a_broken_recording_loses_itself_and_no_other(
-    folder: Path, content: str | bytes, part: str
-) -> None:
+def test_a_broken_recording_loses_itself_and_no_other(folder: Path, content: str | bytes) -> None:
     _lay(folder, {"broken.json": content})
     ran = run_agentci(["run", "--traces", "*e.json", "--traces", "broken.json"], cwd=folder)
     assert ran.code == 2
     assert [problem for problem in _problems(ran) if problem.startswith("broken.json:")]
     assert [result["status"] for result in ran.results["results"]] == ["passed"]
     assert "broken.json" in ran.out
-    assert part in ran.out
 
 
 def test_a_recording_that_may_not_be_read_or_is_a_folder_is_told(folder: Path) -> None:

@@ -157,13 +157,10 @@ class TestResults:
 
     def test_two_runs_differ_in_seconds_alone(self, tmp_path: Path) -> None:
         def report() -> str:
-            ran = _run(tmp_path, CODE, TRAJECTORY, golden=eval_set())
-            for result in ran.results["results"]:
-                result.pop("seconds")
-            return json.dumps(
-                [{**result, "seconds": 0} for result in ran.results["results"]]
-                + [ran.results["cases"], ran.results["decision"], ran.results["totals"]]
-            )
+            report = _run(tmp_path, CODE, TRAJECTORY, golden=eval_set()).results
+            for result in report["results"]:
+                del result["seconds"]
+            return json.dumps(report)
 
         assert report() == report()
 
@@ -205,18 +202,6 @@ class TestPrograms:
     def test_output_without_end_is_an_error(self, tmp_path: Path) -> None:
         ran = _run(tmp_path, CODE, program="while True: print('x' * 100000)")
         assert (ran.code, "10 MiB" in _only(ran)["reason"]) == (3, True)
-
-    def test_secrets_of_the_step_are_not_seen(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("GITHUB_TOKEN", "t0ken")
-        program = (
-            "import json, os\n"
-            "print(json.dumps({'score': 1, 'details': {'seen': sorted(os.environ)}}))"
-        )
-        seen = _only(_run(tmp_path, CODE, program=program))["details"]["seen"]
-        assert "GITHUB_TOKEN" not in seen
-        assert "PATH" in seen
 
     def test_typescript_runs_as_it_is(self, tmp_path: Path) -> None:
         (tmp_path / "ev.ts").write_text(

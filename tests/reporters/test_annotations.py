@@ -6,7 +6,7 @@ from agentci.model.choices import FailOn
 from agentci.model.place import Place
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
-from agentci.model.result import Report
+from agentci.model.result import Report, Result
 from agentci.reporters.annotations import MAX_CASES, render_annotations
 from tests.conftest import Golden
 from tests.reports import CONFIG, make_report, make_result, mixed_report
@@ -79,8 +79,8 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
         ),
     ],
 )
-def test_the_title_says_what_befell_how_many(results: list[object], title: str) -> None:
-    assert title in _titles(make_report(results))  # type: ignore[arg-type]
+def test_the_title_says_what_befell_how_many(results: list[Result], title: str) -> None:
+    assert title in _titles(make_report(results))
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ import pytest
 from agentci.github.limits import SUMMARY_BYTES
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
-from agentci.model.result import Report
+from agentci.model.result import Report, Status
 from agentci.reporters.summary import failed_check
 from agentci.reporters.summary.page import MAX_BYTES, MAX_CASES, Summary
 from tests.conftest import Golden
 from tests.reports import make_report, make_result, mixed_report
 
+STATUSES: list[Status] = ["passed", "failed", "failed", "errored", "skipped"]
 OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
 
 
@@ -71,8 +72,8 @@ def test_with_several_configs_the_table_names_them() -> None:
     ("status", "required", "icon"),
     [("skipped", True, "\N{HEAVY MINUS SIGN}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
 )
-def test_an_evaluator_has_a_mark(status: object, required: bool, icon: str) -> None:
-    result = make_result(status, evaluator="tone", required=required)  # type: ignore[arg-type]
+def test_an_evaluator_has_a_mark(status: Status, required: bool, icon: str) -> None:
+    result = make_result(status, evaluator="tone", required=required)
     assert f"| {icon} `tone`" in _render(make_report([result]))
 
 
@@ -110,7 +111,7 @@ class TestTenThousandResults:
     REPORT = make_report(
         [
             make_result(
-                status,  # type: ignore[arg-type]
+                status,
                 0.1 if status == "failed" else None,
                 case=f"case {number}",
                 evaluator=f"evaluator {number % 300}",
@@ -121,9 +122,7 @@ class TestTenThousandResults:
             )
             if status != "errored"
             else make_result("errored", case=f"case {number}", reason=f"<b>{number}" * 1_000)
-            for number, status in enumerate(
-                ["passed", "failed", "failed", "errored", "skipped"] * 2_000
-            )
+            for number, status in enumerate(STATUSES * 2_000)
         ],
         problems=[Problem(message=f"problem {number}") for number in range(500)],
     )

@@ -18,6 +18,7 @@ ANY_JSON = st.recursive(
             max_size=5,
         )
     ),
+    max_leaves=10,
 )
 CALLS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=6)
 

@@ -153,7 +153,9 @@ def test_whatever_is_printed_is_an_object_or_an_error_of_the_evaluator(stdout: b
             | st.floats(allow_nan=False, allow_infinity=False)
             | st.text(),
             lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=10,
         ),
+        max_size=5,
     ),
     st.booleans(),
 )

@@ -158,6 +158,7 @@ def test_the_sdk_reads_it() -> None:
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters()),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+        max_leaves=10,
     )
 )
 def test_it_is_json_in_utf8_whatever_was_recorded(value: Json) -> None:

@@ -164,6 +164,7 @@ def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
             lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=10,
         ),
     )
 )
