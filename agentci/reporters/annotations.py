@@ -1,22 +1,23 @@
 """Remarks beside the lines of a pull request: workflow commands, within GitHub's limits."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 
 from agentci.github.commands import Annotation, annotate
 from agentci.model.case import Case
 from agentci.model.problem import Severity
-from agentci.model.result import Report, Result
+from agentci.model.result import Decision, Report, Result
 from agentci.reporters.base import (
     Tally,
-    findings,
-    headline,
+    by_reason,
+    case_names,
     of_status,
     problem_annotation,
     tallies,
     warnings,
     worst_first,
 )
+from agentci.reporters.one_check import findings, headline, is_below_bar, lines
+from agentci.reporters.places import in_a_file
 from agentci.text import clip
 from agentci.text.words import count
 
@@ -28,18 +29,34 @@ MAX_LINE = 300
 def render_annotations(report: Report) -> str:
     """One annotation an evaluator that fell short, worst first; then warnings about the input.
 
-    What falls short of an open gate, or is advisory, is a warning.
+    What falls short of an open gate, or is advisory, is a warning. A gate that is shut for
+    something else says so.
     """
-    fallen = [
-        tally for tally in tallies(report.results) if tally.totals.failed or tally.totals.errored
+    found = tallies(report.results)
+    fallen = [tally for tally in found if tally.totals.failed or tally.totals.errored]
+    annotations = [
+        *(
+            problem_annotation(problem)
+            for problem in report.problems
+            if problem.severity == "error"
+        ),
+        *(_fallen(tally, gate_open=report.decision.open) for tally in sorted(fallen, key=_rank)),
+        *(_idle(tally) for tally in found if tally.totals.skipped == tally.totals.checks),
+        *(
+            problem_annotation(problem)
+            for problem in report.problems
+            if problem.severity != "error"
+        ),
+        *(_warned(text, cases) for text, cases in warnings(report.results).items()),
     ]
-    annotations = chain(
-        (problem_annotation(problem) for problem in report.problems if problem.severity == "error"),
-        (_fallen(tally, gate_open=report.decision.open) for tally in sorted(fallen, key=_rank)),
-        (problem_annotation(problem) for problem in report.problems if problem.severity != "error"),
-        (_warned(text, cases) for text, cases in warnings(report.results).items()),
-    )
-    return annotate(tuple(annotations))
+    if not (report.decision.open or any(each.level == "error" for each in annotations)):
+        annotations.append(_shut(report.decision))
+    return annotate(annotations)
+
+
+def _shut(decision: Decision) -> Annotation:
+    why = "\n".join(_line(reason) for reason in decision.why)
+    return Annotation(level="error", title="Gate shut", message=why)
 
 
 def _rank(tally: Tally) -> tuple[float, float]:
@@ -51,36 +68,68 @@ def _rank(tally: Tally) -> tuple[float, float]:
 
 def _fallen(tally: Tally, *, gate_open: bool) -> Annotation:
     level: Severity = "error" if tally.any.required and not gate_open else "warning"
-    failed, errored = (
-        worst_first(of_status(tally.results, "failed")),
-        of_status(tally.results, "errored"),
+    told = (
+        *_failed(worst_first(of_status(tally.results, "failed"))),
+        *_errored(of_status(tally.results, "errored")),
     )
-    lines = [*_cases(failed), *_cases(errored)]
-    return Annotation(
-        level=level, title=_title(tally), message="\n".join(lines), place=tally.any.place
+    return _on_its_line(tally, level, _title(tally), told)
+
+
+def _idle(tally: Tally) -> Annotation:
+    """An evaluator that had nothing to judge, and so guards nothing."""
+    skipped = f"{tally.totals.skipped:,} of {tally.totals.checks:,} had nothing to judge"
+    told = (
+        f"{_line(clip.outline(lines(reason)))} ({case_names(cases, str)})"
+        for (_, _, reason), cases in by_reason(tally.results).items()
     )
+    return _on_its_line(tally, "warning", f"{tally.any.evaluator}: {skipped}", told)
+
+
+def _on_its_line(tally: Tally, level: Severity, title: str, told: Iterable[str]) -> Annotation:
+    place = in_a_file(tally.any.place)
+    return Annotation(level=level, title=title, message="\n".join(told), place=place)
 
 
 def _title(tally: Tally) -> str:
     totals, bar = tally.totals, tally.any.bar
     said = []
     if totals.failed:
-        below = any(result.reason is None for result in of_status(tally.results, "failed"))
-        fell = f"below {bar}" if below and bar.startswith("at least ") else f"failed: {bar}"
+        below = any(map(is_below_bar, of_status(tally.results, "failed")))
+        fell = f"below {bar}" if below and bar.startswith("at least ") else "failed"
         said.append(f"{totals.failed:,} of {totals.checks:,} {fell}")
     if totals.errored:
         said.append(f"{totals.errored:,} of {totals.checks:,} could not be judged")
     return f"{tally.any.evaluator}: {', '.join(said)}"
 
 
-def _cases(results: Sequence[Result]) -> Iterator[str]:
+def _failed(results: Sequence[Result]) -> Iterator[str]:
     """The first ones with what was found, then how many there are more."""
     for result in results[:MAX_CASES]:
-        yield clip.characters(f"{result.case.id}: {headline(result)}", MAX_LINE)
+        yield _line(f"{_in_recording(result.case)}: {headline(result)}")
         found = clip.listed(findings(result), MAX_LINES)
-        yield from (f"  {clip.characters(line, MAX_LINE)}" for line in found)
+        yield from (f"  {_line(line)}" for line in found)
     if len(results) > MAX_CASES:
         yield clip.more(len(results) - MAX_CASES)
+
+
+def _errored(results: Sequence[Result]) -> Iterator[str]:
+    """Cases by what befell them; of a long reason the first and the last lines."""
+    groups = list(by_reason(results).items())
+    for (_, _, reason), cases in groups[:MAX_CASES]:
+        first, *others = clip.ends(lines(reason), MAX_LINES) or ("",)
+        names = _in_recording(cases[0]) if len(cases) == 1 else case_names(cases, str)
+        yield _line(f"{names}: {first}")
+        yield from (f"  {_line(line)}" for line in others)
+    if len(groups) > MAX_CASES:
+        yield clip.more(len(groups) - MAX_CASES)
+
+
+def _in_recording(case: Case) -> str:
+    return f"{case.id} ({case.trace.place.file})"
+
+
+def _line(text: str) -> str:
+    return clip.middle(text, MAX_LINE)
 
 
 def _warned(text: str, cases: Sequence[Case]) -> Annotation:
@@ -89,5 +138,5 @@ def _warned(text: str, cases: Sequence[Case]) -> Annotation:
         level="warning",
         title=f"{count(len(cases), 'recording')} read with a warning",
         message=f"{text}\n{names}",
-        place=cases[0].trace.place,
+        place=in_a_file(cases[0].trace.place),
     )

@@ -18,9 +18,10 @@ from agentci.model.result import (
     Status,
     Totals,
 )
-from agentci.reporters import tool_calls
+from agentci.reporters.one_check import headline
+from agentci.reporters.places import in_a_file
 from agentci.text import clip
-from agentci.text.words import apart, count, number
+from agentci.text.words import count, number
 
 MAX_NAMES = 5
 
@@ -66,6 +67,11 @@ def tallies(results: Sequence[Result]) -> tuple[Tally, ...]:
     return tuple(Tally(results=tuple(group), totals=totals(group)) for group in groups.values())
 
 
+def several_configs(results: Sequence[Result]) -> bool:
+    """Whether an evaluator's name alone may stand for two."""
+    return len({result.config for result in results}) > 1
+
+
 def of_status(results: Sequence[Result], status: Status) -> tuple[Result, ...]:
     """The results that ended so."""
     return tuple(result for result in results if result.status == status)
@@ -79,28 +85,6 @@ def worst_first(results: Sequence[Result]) -> list[Result]:
         return (not result.required, -1.0 if score is None else score)
 
     return sorted(results, key=badness)
-
-
-def headline(result: Result) -> str:
-    """In one phrase what came of a check: "score 0.33, wanted at least 0.7"."""
-    if result.status == "errored":
-        return result.reason or "it gave no reason"
-    if result.status == "skipped":
-        return result.reason or "there was nothing to judge"
-    if result.status == "failed":
-        reason = "" if result.reason is None else f"{result.reason}; "
-        return f"{reason}{_score(result)}, wanted {result.bar}"
-    return _score(result)
-
-
-def findings(result: Result) -> tuple[str, ...]:
-    """The details of a judgement, a line each: misses, tool calls, reasoning."""
-    judgement = result.judgement
-    if judgement is None:
-        return ()
-    misses = (f"- {miss}" for miss in judgement.misses)
-    reasoning = (judgement.reasoning or "").splitlines()
-    return (*misses, *tool_calls.diff(judgement.details), *reasoning)
 
 
 def verdict(decision: Decision) -> Verdict:
@@ -173,7 +157,7 @@ def problem_annotation(problem: Problem) -> Annotation:
         level=problem.severity,
         title=_TITLES[problem.severity],
         message=problem.message if problem.hint is None else f"{problem.message}\n{problem.hint}",
-        place=problem.place,
+        place=in_a_file(problem.place),
     )
 
 
@@ -183,13 +167,3 @@ _TITLES: dict[Severity, str] = {
     "warning": "agentci warns",
     "notice": "agentci notes",
 }
-
-
-def _score(result: Result) -> str:
-    """The score, with enough decimals to show on which side of the threshold it is."""
-    score = None if result.judgement is None else result.judgement.score
-    if score is None:
-        return "no score"
-    if result.threshold is None or score >= result.threshold:
-        return f"score {number(score)}"
-    return f"score {apart(score, result.threshold)[0]}"

@@ -7,14 +7,15 @@ from agentci.reporters.base import (
     Tally,
     by_reason,
     case_names,
-    findings,
-    headline,
     of_status,
+    several_configs,
     tallies,
     tally_line,
     warnings,
     worst_first,
 )
+from agentci.reporters.one_check import findings, headline, lines
+from agentci.reporters.places import file_name, problem_line, where
 from agentci.text import clip, escape
 from agentci.text.words import number
 
@@ -24,7 +25,9 @@ MAX_ITEMS = 20
 MAX_WIDTH = 500
 MAX_CELL = 60
 
-COLUMNS = ("evaluator", "checks", "passed", "failed", "errored", "skipped", "score", "bar")
+COLUMNS = (
+    *("config", "evaluator", "checks", "passed", "failed", "errored", "skipped", "score", "bar"),
+)
 
 
 def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) -> str:
@@ -39,8 +42,8 @@ def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) 
         colour: for terminals.
     """
     text = _verdict(report, colour=colour)
-    for title, lines in () if quiet else _sections(report, verbose=verbose):
-        if body := "".join(f"  {line}\n" for line in lines):
+    for title, told in () if quiet else _sections(report, verbose=verbose):
+        if body := "".join(f"  {line}\n" for line in told):
             text += f"\n{_painted(title, _BOLD, colour=colour)}\n{body}"
     return escape.inert(text)
 
@@ -49,8 +52,8 @@ def _verdict(report: Report, *, colour: bool) -> str:
     word, paint = ("open", _GREEN) if report.decision.open else ("shut", _RED)
     first, *others = report.decision.why or ("",)
     title = _painted(f"Gate {word}", paint, colour=colour)
-    lines = (_line(line) for line in (*others, tally_line(report.totals)))
-    return "\n  ".join((f"{title}{first and f': {_line(first)}'}", *lines)) + "\n"
+    told = (_line(line) for line in (*others, tally_line(report.totals)))
+    return "\n  ".join((f"{title}{first and f': {_line(first)}'}", *told)) + "\n"
 
 
 _BOLD, _RED, _GREEN = "1", "1;31", "1;32"
@@ -63,14 +66,17 @@ def _painted(text: str, paint: str, *, colour: bool) -> str:
 def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[str]]]:
     if verbose:
         yield "Checks", map(_check, report.results)
-    yield "Evaluators", _table(tallies(report.results))
+    several = several_configs(report.results)
+    yield "Evaluators", _table(tallies(report.results), several=several)
     yield "Worst cases", _worst(of_status(report.results, "failed"))
-    yield "Could not be judged", _grouped(of_status(report.results, "errored"))
-    yield "Nothing to judge", _grouped(of_status(report.results, "skipped"))
+    yield "Could not be judged", _grouped(of_status(report.results, "errored"), several=several)
+    yield "Nothing to judge", _grouped(of_status(report.results, "skipped"), several=several)
     yield "Warnings", _warnings(report.results)
     yield (
         "Problems",
-        clip.listed([_line(f"{each.severity}: {each}") for each in report.problems], MAX_ITEMS),
+        clip.listed(
+            [_line(f"{each.severity}: {problem_line(each)}") for each in report.problems], MAX_ITEMS
+        ),
     )
 
 
@@ -78,15 +84,21 @@ def _check(result: Result) -> str:
     return _line(f"{result.status}: {result.case.id} > {result.evaluator}: {headline(result)}")
 
 
-def _table(found: Sequence[Tally]) -> Iterator[str]:
+def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
+    """The evaluators under one another; with several configs each says whose it is."""
     if not found:
         return
     rows = [COLUMNS, *(_row(tally) for tally in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    names = 2 if several else 1
+    rows = [row[2 - names :] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        name, *numbers, bar = row
-        cells = (cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True))
-        yield f"{name.ljust(widths[0])}  {'  '.join(cells)}  {bar}"
+        *cells, bar = row
+        padded = (
+            cell.ljust(width) if column < names else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=False))
+        )
+        yield f"{'  '.join(padded)}  {bar}"
 
 
 def _row(tally: Tally) -> tuple[str, ...]:
@@ -94,6 +106,7 @@ def _row(tally: Tally) -> tuple[str, ...]:
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     advisory = "" if result.required else " (advisory)"
     return (
+        _cell(file_name(result.config)),
         f"{_cell(result.evaluator)}{advisory}",
         *(f"{each:,}" for each in counts),
         "-" if totals.score is None else number(totals.score),
@@ -104,19 +117,22 @@ def _row(tally: Tally) -> tuple[str, ...]:
 def _worst(failed: Sequence[Result]) -> Iterator[str]:
     for result in worst_first(failed)[:MAX_CASES]:
         yield _line(f"{result.case.id} > {result.evaluator}: {headline(result)}")
-        yield f"  {_line(str(result.place))}"
+        yield f"  {_line(f'{where(result.place)}, recording {result.case.trace.place.file}')}"
         yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
         yield clip.more(len(failed) - MAX_CASES)
 
 
-def _grouped(results: Sequence[Result]) -> Sequence[str]:
-    """What befell cases, by evaluator and reason."""
-    lines = [
-        f"{_cell(evaluator)} ({case_names(cases, _cell)}): {_line(reason)}"
-        for (_, evaluator, reason), cases in by_reason(results).items()
-    ]
-    return clip.listed(lines, MAX_ITEMS)
+def _grouped(results: Sequence[Result], *, several: bool) -> Iterator[str]:
+    """What befell cases, by evaluator and reason; of a long reason the first and last lines."""
+    groups = list(by_reason(results).items())
+    for (config, evaluator, reason), cases in groups[:MAX_ITEMS]:
+        name = f"{_cell(evaluator)} of {_cell(file_name(config))}" if several else _cell(evaluator)
+        first, *others = clip.ends(lines(reason), MAX_LINES) or ("",)
+        yield f"{name} ({case_names(cases, _cell)}): {_line(first)}"
+        yield from (f"  {clip.middle(line, MAX_WIDTH)}" for line in others)
+    if len(groups) > MAX_ITEMS:
+        yield clip.more(len(groups) - MAX_ITEMS)
 
 
 def _warnings(results: Sequence[Result]) -> Sequence[str]:
@@ -131,4 +147,4 @@ def _cell(text: str) -> str:
 
 
 def _line(text: str, width: int = MAX_WIDTH) -> str:
-    return escape.plain_line(clip.characters(text, width))
+    return escape.plain_line(clip.middle(text, width))

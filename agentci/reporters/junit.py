@@ -8,7 +8,7 @@ never empty, amended, and serialised here.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
@@ -18,12 +18,17 @@ from agentci.gate import totals
 from agentci.model.choices import JUnitDialect
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
-from agentci.reporters.base import findings, headline
+from agentci.reporters.one_check import findings, headline, lines
+from agentci.reporters.places import COMMAND_LINE, file_name, in_a_file, problem_line, where
 from agentci.text import clip, escape
 from agentci.text.words import number
 
 MAX_ATTRIBUTE = 1_000
 MAX_TEXT = 8_000
+MAX_REASON = 6_000
+
+# No check takes as long; a foreign report may say anything.
+MAX_SECONDS = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +60,11 @@ class JUnit:
         self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
     ) -> ET.Element:
         suite = junit_xml.TestSuite(
-            _attribute(config),
+            _attribute(file_name(config)),
             [_test_case(result, classname) for result in results],
-            file=_attribute(config) if results else None,
-            stdout=_text(
-                f"{each.severity}: {each}" for each in problems if each.severity != "error"
-            ),
-            stderr=_text(f"error: {each}" for each in problems if each.severity == "error"),
+            file=_attribute(config) if results and config != COMMAND_LINE else None,
+            stdout=_text(_problem(each) for each in problems if each.severity != "error"),
+            stderr=_text(_problem(each) for each in problems if each.severity == "error"),
         )
         element: ET.Element = suite.build_xml_doc()
         for test_case, result in zip(element.iter("testcase"), results, strict=True):
@@ -74,8 +77,9 @@ class JUnit:
         test_case.set("time", _seconds([result]))
         asides = list(result.case.trace.warnings)
         if self.dialect == "common":
-            test_case.set("file", _attribute(result.place.file))
-            test_case.set("line", str(result.place.line))
+            if place := in_a_file(result.place):
+                test_case.set("file", _attribute(place.file))
+                test_case.set("line", str(place.line))
             test_case.insert(0, _properties(result))
         else:
             asides = [f"{name}: {value}" for name, value in _facts(result).items()] + asides
@@ -121,7 +125,7 @@ def _classnames(configs: Sequence[str]) -> dict[str, str]:
     """Dotted names by config, each its own: GitLab drops the second of two tests of one name."""
     names: dict[str, str] = {}
     for config in configs:
-        path = re.sub(r"\.ya?ml$", "", config)
+        path = re.sub(r"\.ya?ml$", "", file_name(config))
         parts = (_part(part) for part in path.split("/") if part.strip("."))
         name = ".".join(parts) or "agentci"
         while name in names.values():
@@ -140,23 +144,35 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
         f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator}"
     )
     test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator)}")
-    message = _attribute(headline(result)) or result.status
     if result.status == "failed":
-        test_case.add_failure_info(message, _text(_text_lines(message, result)), "failed")
+        test_case.add_failure_info(_message(result), _told(result), "failed")
     elif result.status == "errored":
-        test_case.add_error_info(message, _text(_text_lines(message, result)), "errored")
+        test_case.add_error_info(_message(result), _told(result), "errored")
     elif result.status == "skipped":
-        test_case.add_skipped_info(message)
+        test_case.add_skipped_info(_message(result))
     return test_case
 
 
-def _text_lines(message: str, result: Result) -> Iterator[str]:
-    """What consumers show that do not show ``message``: it, where to act, and the details."""
-    yield message
-    yield f"at {result.place.file}:{result.place.line}"
-    if result.reason and "\n" in result.reason:
-        yield result.reason
-    yield from findings(result)
+def _message(result: Result) -> str:
+    """One line: of what a program printed, the first and the last."""
+    return _attribute(clip.outline(lines(headline(result)))) or result.status
+
+
+def _told(result: Result) -> str:
+    """What consumers show that do not show the message: it in full, where to act, the details."""
+    told = "\n".join(lines(headline(result))) or result.status
+    return _text(
+        (
+            clip.middle(told, MAX_REASON),
+            f"at {where(result.place)}",
+            f"recording {result.case.trace.place.file}",
+            *findings(result),
+        )
+    )
+
+
+def _problem(problem: Problem) -> str:
+    return f"{problem.severity}: {problem_line(problem)}"
 
 
 def _properties(result: Result) -> ET.Element:
@@ -180,14 +196,14 @@ def _facts(result: Result) -> dict[str, str]:
 
 def _seconds(results: Iterable[Result]) -> str:
     taken = (result.seconds for result in results)
-    return f"{math.fsum(each for each in taken if math.isfinite(each) and each > 0):.3f}"
+    return f"{math.fsum(each for each in taken if 0 < each <= MAX_SECONDS):.3f}"
 
 
 def _attribute(text: str) -> str:
-    return escape.one_line(escape.xml(clip.characters(text, MAX_ATTRIBUTE)))
+    return escape.one_line(escape.xml(clip.middle(text, MAX_ATTRIBUTE)))
 
 
-def _text(lines: Iterable[str]) -> str:
+def _text(parts: Iterable[str]) -> str:
     """Lines as the text of an element; GitLab would follow ``[[ATTACHMENT|path]]`` in it."""
-    text = clip.characters("\n".join(line for line in lines if line), MAX_TEXT)
+    text = clip.characters("\n".join(line for line in parts if line), MAX_TEXT)
     return escape.inert(escape.xml(text)).replace("[[ATTACHMENT", "[ [ATTACHMENT")

@@ -6,6 +6,7 @@ from agentci.github.commands import LEVELS, annotate
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
 from agentci.reporters.base import problem_annotation, problem_fields
+from agentci.reporters.places import problem_line
 from agentci.text import escape, strict_json
 from agentci.text.words import count
 
@@ -35,9 +36,7 @@ def _text(problems: Sequence[Problem], files: int | None) -> str:
 
 
 def _line(problem: Problem) -> str:
-    where = "" if problem.place is None else f"{problem.place}: "
-    hint = "" if problem.hint is None else f" ({problem.hint})"
-    return escape.one_line(f"{where}{problem.severity}: {problem.message}{hint}")
+    return escape.one_line(problem_line(problem, severity=True))
 
 
 def _counted(problems: Sequence[Problem]) -> str:

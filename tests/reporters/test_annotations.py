@@ -2,15 +2,25 @@
 
 import pytest
 
+from agentci.config.overrides import COMMAND_LINE
 from agentci.model.choices import FailOn
 from agentci.model.place import Place
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
-from agentci.reporters.annotations import MAX_CASES, render_annotations
+from agentci.reporters.annotations import MAX_CASES, MAX_LINE, MAX_LINES, render_annotations
 from tests.conftest import Golden
 from tests.reports import CONFIG, make_report, make_result, mixed_report
 from tests.runner import Command, commands_in
+
+RECORDINGS = "evals/recordings"
+TRACEBACK = "\n".join(
+    (
+        "exited with code 1: Traceback (most recent call last):",
+        *(f'  File "/work/evals/tone.py", line {line}, in judge' for line in range(30)),
+        f"KeyError: {'long ' * 100}'x'",
+    )
+)
 
 
 def _read(report: Report) -> list[Command]:
@@ -38,9 +48,9 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
     [command] = _read(make_report(results))
     assert command == Command(
         "error",
-        "case0.1: score 0.1, wanted at least 0.7\n  - missed 0.1\n"
-        "case0.3: score 0.3, wanted at least 0.7\n  - missed 0.3\n"
-        "case0.6: score 0.6, wanted at least 0.7\n  - missed 0.6",
+        f"case0.1 ({RECORDINGS}/case0.1.json): score 0.1, wanted at least 0.7\n  - missed 0.1\n"
+        f"case0.3 ({RECORDINGS}/case0.3.json): score 0.3, wanted at least 0.7\n  - missed 0.3\n"
+        f"case0.6 ({RECORDINGS}/case0.6.json): score 0.6, wanted at least 0.7\n  - missed 0.6",
         {
             "file": CONFIG,
             "line": "2",
@@ -63,14 +73,24 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
             id="failures and errors",
         ),
         pytest.param(
-            [make_result("failed", bar="label in good")],
-            "error response_quality: 1 of 1 failed: label in good",
+            [make_result("failed", 0.1, bar="label in good")],
+            "error response_quality: 1 of 1 failed",
             id="a bar in other words",
         ),
         pytest.param(
-            [make_result("failed", 0.9, reason="1 turn is missing")],
-            "error response_quality: 1 of 1 failed: at least 0.7",
-            id="failed beside its score",
+            [make_result("failed"), make_result("passed")],
+            "error response_quality: 1 of 2 failed",
+            id="no score",
+        ),
+        pytest.param(
+            [make_result("failed", 0.9, reason="1 turn is missing")] * 2,
+            "error response_quality: 2 of 2 failed",
+            id="failed in spite of their scores",
+        ),
+        pytest.param(
+            [make_result("failed", 0.9, reason="1 turn is missing"), make_result("failed", 0.1)],
+            "error response_quality: 2 of 2 below at least 0.7",
+            id="one of two by its score",
         ),
         pytest.param(
             [make_result("failed", 0.1, required=False), make_result("failed", evaluator="b")],
@@ -124,8 +144,109 @@ def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
     results = [make_result("failed", number / 10_000, case=f"c{number}") for number in range(1_000)]
     [command] = _read(make_report(results))
     lines = command.data.splitlines()
-    assert lines[0].startswith("c0: ")
+    assert lines[0].startswith("c0 ")
     assert lines[MAX_CASES:] == ["… and 995 more"]
+
+
+def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
+    [command] = _read(make_report([make_result("errored", reason=TRACEBACK)]))
+    first, gap, *last = command.data.splitlines()
+    assert first == (
+        f"books_a_flight ({RECORDINGS}/books_a_flight.json): "
+        "exited with code 1: Traceback (most recent call last):"
+    )
+    assert gap == "  … (24 lines left out) …"
+    assert len(last) == MAX_LINES - 1
+    assert last[-1].startswith("  KeyError: long ")
+    assert last[-1].endswith("long 'x'")
+    assert len(last[-1]) <= MAX_LINE + len("  ")
+
+
+def test_cases_that_broke_for_one_reason_are_told_together() -> None:
+    results = [make_result("errored", case=f"c{n}", reason="no key") for n in range(7)]
+    results += [make_result("errored", case=f"d{n}", reason=f"reason {n}") for n in range(6)]
+    [command] = _read(make_report(results))
+    lines = command.data.splitlines()
+    assert lines[0] == "7 cases: c0, c1, c2, c3, c4, … and 2 more: no key"
+    assert lines[1] == f"d0 ({RECORDINGS}/d0.json): reason 0"
+    assert lines[-1] == "… and 2 more"
+
+
+def test_an_error_of_which_nothing_can_be_seen_has_a_line() -> None:
+    [command] = _read(make_report([make_result("errored", reason="\x1b[0m\n")]))
+    assert command.data == f"books_a_flight ({RECORDINGS}/books_a_flight.json): "
+
+
+class TestAShutGateWithoutAnyOtherError:
+    @pytest.mark.parametrize(
+        ("results", "bar", "why"),
+        [
+            pytest.param(
+                [make_result("passed", 0.7)],
+                Bar(min_score=0.9),
+                "mean score 0.7 is below 0.9",
+                id="the mean is low",
+            ),
+            pytest.param(
+                [make_result("passed", 0.7), make_result("skipped")],
+                Bar(on_skip="fail"),
+                "1 check had nothing to judge (response_quality)",
+                id="skips are minded",
+            ),
+            pytest.param([], Bar(), "nothing was judged", id="no checks"),
+            pytest.param(
+                [make_result("failed", 0.1, required=False)],
+                Bar(),
+                "nothing was judged\n1 advisory check did not pass (response_quality)",
+                id="advice alone",
+            ),
+        ],
+    )
+    def test_says_why(self, results: list[Result], bar: Bar, why: str) -> None:
+        command = _read(make_report(results, bar=bar))[0]
+        assert command == Command("error", why, {"title": "Gate shut"})
+
+    def test_is_told_beside_the_warnings(self) -> None:
+        results = [make_result("failed", 0.1, required=False)]
+        assert _titles(make_report(results)) == [
+            "error Gate shut",
+            "warning response_quality: 1 of 1 below at least 0.7",
+        ]
+
+    def test_is_not_told_where_an_error_says_enough(self) -> None:
+        assert len(_titles(make_report([make_result("failed", 0.1)]))) == 1
+
+
+class TestAnEvaluatorThatHadNothingToJudge:
+    RESULTS = (
+        make_result("passed", 1.0, evaluator="tone"),
+        make_result("skipped", case="a", reason="no matching eval case"),
+        make_result("skipped", case="b", reason="no matching eval case"),
+        make_result("skipped", case="c", reason="declined:\nno\nprice"),
+    )
+
+    def test_has_a_warning_on_its_line_with_the_reasons(self) -> None:
+        [command] = _read(make_report(self.RESULTS))
+        assert command == Command(
+            "warning",
+            "no matching eval case (2 cases: a, b)\ndeclined: … price (1 case: c)",
+            {"file": CONFIG, "line": "2", "title": "response_quality: 3 of 3 had nothing to judge"},
+        )
+
+    def test_has_none_where_it_judged_something(self) -> None:
+        results = [*self.RESULTS, make_result("passed", 1.0, case="d")]
+        assert _read(make_report(results)) == []
+
+
+def test_what_was_given_on_the_command_line_is_annotated_on_no_file() -> None:
+    results = [
+        make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file),
+        make_result("skipped", evaluator="b", place=COMMAND_LINE, config=COMMAND_LINE.file),
+    ]
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    commands = _read(make_report(results, problems=[problem]))
+    assert [command.name for command in commands] == ["error", "warning", "notice"]
+    assert [set(command.properties) for command in commands] == [{"title"}] * 3
 
 
 def test_a_message_is_never_longer_than_the_runner_keeps() -> None:
@@ -146,7 +267,10 @@ def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> 
     commands = _read(make_report(results, problems=problems))
     assert [(command.name, command.data.splitlines()[0]) for command in commands] == [
         ("error", "is no JSON"),
-        ("error", "books_a_flight: score 0.1, wanted at least 0.7"),
+        (
+            "error",
+            f"books_a_flight ({RECORDINGS}/books_a_flight.json): score 0.1, wanted at least 0.7",
+        ),
         ("warning", "is strange"),
         ("warning", "guessed"),
         ("notice", "is odd"),

@@ -4,12 +4,14 @@ import re
 
 import pytest
 
+from agentci.config.overrides import COMMAND_LINE
 from agentci.model.problem import Problem
-from agentci.model.result import Report
-from agentci.reporters.console import MAX_CASES, render_console
+from agentci.model.result import Report, Status
+from agentci.reporters.console import MAX_CASES, MAX_ITEMS, MAX_WIDTH, render_console
 from tests.conftest import Golden
-from tests.reports import make_report, make_result, mixed_report
+from tests.reports import CONFIG, make_report, make_result, mixed_report
 
+STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "skipped")
 OPEN = make_report([make_result("passed", 0.9)])
 
 
@@ -69,3 +71,62 @@ def test_cases_that_broke_for_one_reason_are_told_together() -> None:
     results = [make_result("errored", case=f"c{number}", reason="no key") for number in range(7)]
     expected = "\n  response_quality (7 cases: c0, c1, c2, c3, c4, … and 2 more): no key\n"
     assert expected in _render(make_report(results))
+
+
+def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
+    frames = [f'  File "tone.py", line {line}' for line in range(40)]
+    reason = "\n".join(["exited with code 1: Traceback:", *frames, "KeyError: 'x'"])
+    told = _render(make_report([make_result("errored", reason=reason)])).split("judged\n")[1]
+    first, gap, *last = told.splitlines()
+    assert first == "  response_quality (1 case: books_a_flight): exited with code 1: Traceback:"
+    assert gap == "    … (30 lines left out) …"
+    assert last[0] == '      File "tone.py", line 30'
+    assert last[-1] == "    KeyError: 'x'"
+
+
+def test_a_very_long_line_keeps_its_end() -> None:
+    reason = f"{'long ' * 1_000}KeyError: 'x'"
+    text = _render(make_report([make_result("errored", reason=reason)]), verbose=True)
+    assert text.count("long KeyError: 'x'\n") == 2
+    assert max(map(len, text.splitlines())) < 2 * MAX_WIDTH
+
+
+def test_of_many_reasons_the_first_are_told_and_the_others_counted() -> None:
+    results = [make_result("errored", reason=f"reason {n}") for n in range(MAX_ITEMS + 3)]
+    text = _render(make_report(results))
+    assert f"reason {MAX_ITEMS - 1}\n" in text
+    assert f"reason {MAX_ITEMS}\n" not in text
+    assert "\n  … and 3 more\n" in text
+
+
+def test_a_worst_case_says_where_it_is_judged_and_recorded() -> None:
+    text = _render(make_report([make_result("failed", 0.1)]))
+    assert f"\n    {CONFIG}:2, recording evals/recordings/books_a_flight.json\n" in text
+
+
+def test_with_several_configs_evaluators_are_told_apart() -> None:
+    results = [
+        make_result(status, config=config)
+        for config in ("a.yaml", "evals/b.yaml")
+        for status in STATUSES
+    ]
+    table, _, rest = _render(make_report(results)).partition("Worst cases")
+    head, *rows = table.split("Evaluators\n")[1].splitlines()[:3]
+    assert head.split()[:2] == ["config", "evaluator"]
+    assert [row.split()[:2] for row in rows] == [
+        ["a.yaml", "response_quality"],
+        ["evals/b.yaml", "response_quality"],
+    ]
+    assert {row.index("response_quality") for row in rows} == {head.index("evaluator")}
+    for config in ("a.yaml", "evals/b.yaml"):
+        assert rest.count(f"  response_quality of {config} (1 case: books_a_flight): ") == 2
+
+
+def test_the_command_line_is_no_file() -> None:
+    results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
+    results += [make_result("passed", 1.0)]
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    text = _render(make_report(results, problems=[problem]))
+    assert "\n    command line, recording " in text
+    assert "\n  command line  " in text
+    assert "\n  notice: command line: is odd\n" in text

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from lxml import etree
 
+from agentci.config.overrides import COMMAND_LINE
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -117,14 +118,47 @@ class TestCommon:
         assert failure.get("message") == "score 0.5, wanted at least 0.7"
         assert failure.text == (
             "score 0.5, wanted at least 0.7\nat evals/eval_config.yaml:2\n"
+            "recording evals/recordings/books_a_flight.json\n"
             "- no price\nWhy.\nAnd how."
         )
 
-    def test_an_error_of_several_lines_keeps_them(self) -> None:
-        error = _case("common", "errored", reason="exit code 3\nTraceback").find("error")
+    def test_the_message_of_a_traceback_is_its_first_and_its_last_line(self) -> None:
+        reason = "exit code 1: Traceback:\n  File 'a.py'\n\nKeyError: 'x'\n\x1b[0m\n"
+        error = _case("common", "errored", reason=reason).find("error")
         assert error is not None
-        assert error.get("message") == "exit code 3 Traceback"
-        assert (error.text or "").endswith("exit code 3\nTraceback")
+        assert error.get("message") == "exit code 1: Traceback: … KeyError: 'x'"
+        assert (error.text or "").splitlines() == [
+            "exit code 1: Traceback:",
+            "  File 'a.py'",
+            "KeyError: 'x'",
+            "at evals/eval_config.yaml:2",
+            "recording evals/recordings/books_a_flight.json",
+        ]
+
+    def test_a_long_error_keeps_its_end_and_its_place(self) -> None:
+        reason = f"exit code 1: {'x' * 100_000}KeyError: 'x'"
+        error = _case("common", "errored", reason=reason).find("error")
+        assert error is not None
+        for text in (error.get("message") or "", (error.text or "").splitlines()[0]):
+            assert text.startswith("exit code 1: x")
+            assert text.endswith("xKeyError: 'x'")
+        assert "\nat evals/eval_config.yaml:2\n" in (error.text or "")
+
+    def test_the_command_line_is_no_file(self) -> None:
+        result = make_result("failed", place=COMMAND_LINE, config=COMMAND_LINE.file)
+        problem = Problem(message="is odd", place=COMMAND_LINE, severity="warning")
+        [suite] = _parsed(make_report([result], problems=[problem]))
+        assert (suite.get("name"), suite.get("file")) == ("command line", None)
+        assert suite.findtext("system-out") == "warning: command line: is odd"
+        case = suite.find("testcase")
+        assert case is not None
+        assert set(case.attrib) == {"name", "classname", "time"}
+        assert case.get("classname") == "command_line.response_quality"
+        assert "\nat command line\n" in (case.findtext("failure") or "")
+
+    def test_times_that_cannot_be_are_left_out_of_the_sum(self) -> None:
+        results = [make_result("passed", seconds=each) for each in (1.7e308, 1.7e308, 2.0)]
+        assert _parsed(make_report(results)).get("time") == "2.000"
 
     def test_an_advisory_check_says_so(self) -> None:
         properties = _case("common", "failed", 0.5, required=False).iter("property")

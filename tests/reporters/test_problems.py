@@ -2,6 +2,7 @@
 
 import json
 
+from agentci.config.overrides import COMMAND_LINE
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.reporters.problems import render_problems
@@ -31,6 +32,10 @@ class TestText:
     def test_says_how_many_files_were_looked_at(self) -> None:
         assert render_problems([], "text", files=3) == "no problems in 3 files\n"
         assert render_problems(PROBLEMS[1:2], "text", files=1).endswith("\n1 warning in 1 file\n")
+
+    def test_says_command_line_for_what_lies_in_no_file(self) -> None:
+        text = render_problems([Problem(message="is odd", place=COMMAND_LINE)], "text")
+        assert text == "command line: error: is odd\n1 error\n"
 
     def test_commands_nothing(self) -> None:
         problem = Problem(message="x\r::error::y ##[group]z", place=Place(file=" ::notice::f"))

@@ -1,10 +1,13 @@
 """The summary on the page of a workflow run."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from agentci.config.overrides import COMMAND_LINE
 from agentci.github.limits import SUMMARY_BYTES
+from agentci.model.judgement import Judgement
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
@@ -75,6 +78,51 @@ def test_with_several_configs_the_table_names_them() -> None:
 def test_an_evaluator_has_a_mark(status: Status, required: bool, icon: str) -> None:
     result = make_result(status, evaluator="tone", required=required)
     assert f"| {icon} `tone`" in _render(make_report([result]))
+
+
+@pytest.mark.parametrize(
+    ("status", "bar"),
+    [("errored", Bar(on_error="warn")), ("failed", Bar(min_pass_rate=0.5))],
+)
+def test_what_an_open_gate_bears_with_is_a_warning(status: Status, bar: Bar) -> None:
+    results = [make_result(status, evaluator="tone"), make_result("passed", evaluator="other")]
+    text = _render(make_report(results, bar=bar))
+    assert "| ⚠️ `tone`" in text
+    assert "❌" not in text
+
+
+def test_with_several_configs_errors_and_skips_name_theirs() -> None:
+    statuses: tuple[Status, ...] = ("errored", "skipped")
+    results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in statuses]
+    text = _render(make_report(results))
+    for config in ("a.yaml", "b.yaml"):
+        assert f"\n`response_quality` of `{config}`: 1 case: `books_a_flight`\n" in text
+        assert f"\n- `response_quality` of `{config}`: there was nothing to judge (1 " in text
+
+
+def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
+    reason = "exit code 1: Traceback:\n" + "  File\n" * 5_000 + "KeyError: 'x'"
+    text = _render(make_report([make_result("errored", reason=reason)]))
+    assert "```\nexit code 1: Traceback:\n" in text
+    assert "\nKeyError: 'x'\n```\n" in text
+    assert len(text) < 6_000
+
+
+def test_turns_of_low_scores_are_told_where_nothing_else_is() -> None:
+    result = make_result("failed", 0.5)
+    judgement = Judgement(score=0.5, passed=False, turn_scores=(1.0, 0.0))
+    block = failed_check.block(replace(result, judgement=judgement), unfolded=True)
+    assert '\n- turn 2: 0; asked "Book it"; no answer\n' in block
+
+
+def test_the_command_line_is_no_file() -> None:
+    results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
+    results += [make_result("passed", 1.0)]
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    text = _render(make_report(results, problems=[problem]))
+    assert "config `command line`\n" in text
+    assert "| `command line` | ❌ `response_quality` |" in text
+    assert "- **notice** `command line` is odd\n" in text
 
 
 def test_the_worst_cases_are_unfolded_and_the_required_ones_first() -> None:

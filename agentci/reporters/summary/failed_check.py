@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from agentci.model.result import Result
-from agentci.reporters.base import headline
+from agentci.reporters.one_check import headline, low_turns
+from agentci.reporters.places import where
 from agentci.reporters.tool_calls import TurnCalls, unmatched
 from agentci.text import clip
 from agentci.text.markdown import code, fence, folded, html, prose, row
@@ -26,14 +27,16 @@ def block(result: Result, *, unfolded: bool) -> str:
 
 
 def _findings(result: Result) -> Iterator[str]:
-    recording = code(str(result.case.trace.place))
-    yield f"Recording {recording}, config {code(str(result.place))}\n"
+    recording = code(where(result.case.trace.place))
+    yield f"Recording {recording}, config {code(where(result.place))}\n"
     if result.judgement is None:
         return
     if misses := clip.listed(result.judgement.misses, MAX_MISSES):
         yield "".join(f"- {prose(miss)}\n" for miss in misses)
     for turn in unmatched(result.judgement.details)[:MAX_TURNS]:
         yield _calls(turn)
+    if turns := low_turns(result):
+        yield "".join(f"- {prose(turn)}\n" for turn in turns)
     if result.judgement.reasoning:
         yield fence(result.judgement.reasoning)
 

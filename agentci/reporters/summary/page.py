@@ -13,15 +13,17 @@ from agentci.reporters.base import (
     by_reason,
     case_names,
     of_status,
+    several_configs,
     tallies,
     tally_line,
     verdict,
     warnings,
     worst_first,
 )
+from agentci.reporters.places import file_name, where
 from agentci.reporters.summary.failed_check import block
 from agentci.text import clip
-from agentci.text.markdown import code, fence, prose, row
+from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
 from agentci.text.words import count, number
 
 # Below GitHub's limit, with room for what else the step may write there.
@@ -89,10 +91,11 @@ def _sections(report: Report) -> Iterator[_Section]:
         blocks=(f"- {prose(why)}\n" for why in reasons),
         total=len(reasons),
     )
-    yield _evaluators(tallies(report.results))
+    yield _evaluators(report)
     yield _worst(of_status(report.results, "failed"))
-    yield _errors(of_status(report.results, "errored"))
-    yield _skips(of_status(report.results, "skipped"))
+    several = several_configs(report.results)
+    yield _errors(of_status(report.results, "errored"), several=several)
+    yield _skips(of_status(report.results, "skipped"), several=several)
     yield _warnings(report.results)
     yield _Section(
         title="### Problems\n\n",
@@ -116,8 +119,8 @@ def _verdict(report: Report) -> str:
     return f"## {title}\n\n{tally_line(report.totals)}\n\n"
 
 
-def _evaluators(found: Sequence[Tally]) -> _Section:
-    several = len({tally.any.config for tally in found}) > 1
+def _evaluators(report: Report) -> _Section:
+    found, several = tallies(report.results), several_configs(report.results)
     columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped", "Mean score", "Bar"]
     ruler = ["---", *["--:"] * 6, "---"]
     if several:
@@ -125,30 +128,33 @@ def _evaluators(found: Sequence[Tally]) -> _Section:
     return _Section(
         title=row(columns) + row(ruler),
         noun="evaluator",
-        blocks=(_evaluator(tally, several=several) for tally in found),
+        blocks=(
+            _evaluator(tally, several=several, gate_open=report.decision.open) for tally in found
+        ),
         total=len(found),
         at_most=MAX_EVALUATORS,
         share=0.2,
     )
 
 
-def _evaluator(tally: Tally, *, several: bool) -> str:
+def _evaluator(tally: Tally, *, several: bool, gate_open: bool) -> str:
     totals, result = tally.totals, tally.any
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
+    name = f"{code(result.evaluator)}{'' if result.required else ' (advisory)'}"
     cells = [
-        f"{_icon(tally)} {code(result.evaluator)}{'' if result.required else ' (advisory)'}",
+        f"{_icon(tally, gate_open=gate_open)} {name}",
         *(f"{each:,}" for each in counts),
         "" if totals.score is None else number(totals.score),
         prose(result.bar),
     ]
-    return row([code(result.config), *cells] if several else cells)
+    return row([code(file_name(result.config)), *cells] if several else cells)
 
 
-def _icon(tally: Tally) -> str:
+def _icon(tally: Tally, *, gate_open: bool) -> str:
+    """A cross is for what keeps the gate shut, not for what an open one bears with."""
     if tally.totals.failed or tally.totals.errored:
-        return (
-            "\N{CROSS MARK}" if tally.any.required else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
-        )
+        minded = tally.any.required and not gate_open
+        return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
     return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
 
 
@@ -164,30 +170,37 @@ def _worst(failed: Sequence[Result]) -> _Section:
     )
 
 
-def _errors(errored: Sequence[Result]) -> _Section:
+def _errors(errored: Sequence[Result], *, several: bool) -> _Section:
     groups = by_reason(errored)
     return _Section(
         title="### Could not be judged\n\n",
         noun="error",
         blocks=(
-            f"{code(evaluator)}: {case_names(cases, code)}\n\n{fence(reason)}\n"
-            for (_, evaluator, reason), cases in groups.items()
+            f"{_evaluator_name(config, evaluator, several=several)}: {case_names(cases, code)}\n\n"
+            f"{fence(clip.middle(reason, MAX_FENCE))}\n"
+            for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
     )
 
 
-def _skips(skipped: Sequence[Result]) -> _Section:
+def _skips(skipped: Sequence[Result], *, several: bool) -> _Section:
     groups = by_reason(skipped)
     return _Section(
         title="### Nothing to judge\n\n",
         noun="skip reason",
         blocks=(
-            f"- {code(evaluator)}: {prose(reason)} ({case_names(cases, code)})\n"
-            for (_, evaluator, reason), cases in groups.items()
+            f"- {_evaluator_name(config, evaluator, several=several)}: "
+            f"{prose(reason)} ({case_names(cases, code)})\n"
+            for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
     )
+
+
+def _evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
+    where_from = f" of {code(file_name(config))}" if several else ""
+    return f"{code(evaluator)}{where_from}"
 
 
 def _warnings(results: Sequence[Result]) -> _Section:
@@ -201,6 +214,6 @@ def _warnings(results: Sequence[Result]) -> _Section:
 
 
 def _problem(problem: Problem) -> str:
-    place = "" if problem.place is None else f"{code(str(problem.place))} "
+    place = "" if problem.place is None else f"{code(where(problem.place))} "
     hint = "" if problem.hint is None else f" ({prose(problem.hint)})"
     return f"- **{problem.severity}** {place}{prose(problem.message)}{hint}\n"

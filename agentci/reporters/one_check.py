@@ -1,0 +1,107 @@
+"""One check in words: what came of it, and what was found."""
+
+from collections.abc import Iterator, Sequence
+
+from agentci.model.result import Result
+from agentci.model.trace import Turn
+from agentci.reporters import tool_calls
+from agentci.text import clip, escape
+from agentci.text.words import apart, number
+
+MAX_TURNS = 5
+MAX_SAID = 100
+
+
+def headline(result: Result) -> str:
+    """What came of a check: "score 0.33, wanted at least 0.7"; a program's words on their lines."""
+    if result.status == "errored":
+        return result.reason or "it gave no reason"
+    if result.status == "skipped":
+        return result.reason or "there was nothing to judge"
+    if result.reason is not None and (result.status == "passed" or _is_good_enough(result)):
+        return f"{result.reason} ({_score(result)})"
+    if result.status == "passed":
+        return _score(result)
+    reason = "" if result.reason is None else f"{result.reason}; "
+    return f"{reason}{_score(result)}, wanted {result.bar}"
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """What a program printed, without what cannot be seen and lines that are blank."""
+    return tuple(line.rstrip() for line in escape.plain(text).split("\n") if line.strip())
+
+
+def is_below_bar(result: Result) -> bool:
+    """Whether the score alone explains a failure."""
+    score = _score_of(result)
+    return score is not None and result.threshold is not None and score < result.threshold
+
+
+def findings(result: Result) -> tuple[str, ...]:
+    """The details of a judgement, a line each: misses, tool calls, reasoning."""
+    judgement = result.judgement
+    if judgement is None:
+        return ()
+    misses = (f"- {miss}" for miss in judgement.misses)
+    reasoning = (judgement.reasoning or "").splitlines()
+    return (
+        *misses,
+        *tool_calls.diff(judgement.details),
+        *(f"- {turn}" for turn in low_turns(result)),
+        *reasoning,
+    )
+
+
+def low_turns(result: Result) -> tuple[str, ...]:
+    """The turns that made a check fail, where the evaluator told nothing but their scores."""
+    judgement = result.judgement
+    if judgement is None or judgement.misses or tool_calls.unmatched(judgement.details):
+        return ()
+    turns = dict(enumerate(result.case.trace.turns, start=1))
+    told = [
+        f"turn {turn}: {_apart(score, result.threshold)}{''.join(_said(turns.get(turn)))}"
+        for turn, score in _lowest(result, judgement.turn_scores)
+    ]
+    return clip.listed(told, MAX_TURNS)
+
+
+def _lowest(result: Result, turn_scores: Sequence[float | None]) -> list[tuple[int, float]]:
+    """The turns below the threshold, else those of the lowest score; none if it is not to blame."""
+    if _is_good_enough(result):
+        return []
+    scores = [(turn, score) for turn, score in enumerate(turn_scores, 1) if score is not None]
+    least = min((score for _, score in scores), default=0.0)
+    low = [each for each in scores if result.threshold is not None and each[1] < result.threshold]
+    return low or [each for each in scores if each[1] <= least]
+
+
+def _said(turn: Turn | None) -> Iterator[str]:
+    """What was asked and answered, each in short."""
+    if turn is None:
+        return
+    if turn.user_text:
+        yield f"; asked {_quoted(turn.user_text)}"
+    yield "; no answer" if turn.final_text is None else f"; answered {_quoted(turn.final_text)}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{clip.short(escape.plain_line(text), MAX_SAID)}"'
+
+
+def _is_good_enough(result: Result) -> bool:
+    score = _score_of(result)
+    return score is not None and result.threshold is not None and score >= result.threshold
+
+
+def _score(result: Result) -> str:
+    score = _score_of(result)
+    return "no score" if score is None else f"score {_apart(score, result.threshold)}"
+
+
+def _score_of(result: Result) -> float | None:
+    return None if result.judgement is None else result.judgement.score
+
+
+def _apart(score: float, bar: float | None) -> str:
+    """The score, with enough decimals to show on which side of the bar it is."""
+    return number(score) if bar is None or score >= bar else apart(score, bar)[0]
