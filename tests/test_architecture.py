@@ -1,6 +1,7 @@
 """The shape of the house: what may import what, and how large a room may be."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -25,7 +26,7 @@ LAYERS = (
     {"options", "workspace"},
     {"settings"},
     {"runtimes", "executors"},
-    {"engines", "discovery", "sinks"},
+    {"engines", "discovery", "locator", "sinks"},
     {"suites", "pipeline", "progress"},
     {"eval_sets"},
     {"preflight"},
@@ -35,15 +36,8 @@ LAYERS = (
     {"__main__"},
 )
 PURE = {
-    "model",
-    "text",
-    "github",
-    "telemetry",
-    "formats",
-    "metrics",
-    "dialects",
-    "gate",
-    "reporters",
+    *("model", "errors", "text", "github", "telemetry", "metrics", "reasons", "gate"),
+    *("formats", "dialects", "reporters", "config"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIONS = {"formats", "metrics", "dialects", "reporters", "runtimes", "executors"}
@@ -85,6 +79,13 @@ def test_an_extension_knows_its_base_but_neither_its_siblings_nor_the_registry(
     }
     assert (PACKAGE / package / "registry.py").is_file()
     assert importers == set()
+
+
+def test_the_picture_of_the_layers_is_what_is_held_here() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    picture = guide.partition("From the ground up")[2].split("```")[1]
+    drawn = [set(re.split(r" {3,}", line)[0].split()) for line in picture.split("\n") if line]
+    assert drawn == [layer - {"version"} for layer in LAYERS if layer != {"__main__"}]
 
 
 def test_there_are_no_cycles() -> None:

@@ -128,15 +128,6 @@ def test_the_results_in_the_documents_are_of_the_schema() -> None:
     jsonschema.validate(json.loads(snippet), results_schema())
 
 
-def test_the_picture_of_the_layers_names_every_part() -> None:
-    picture = (ROOT / "CONTRIBUTING.md").read_text().partition("From the ground up")[2]
-    parts = {path.stem for path in (ROOT / "agentci").iterdir() if not path.stem.startswith("_")}
-    assert (
-        parts - {"py", "version"} - set(re.findall(r"\w+", picture.partition("`tests/")[0]))
-        == set()
-    )
-
-
 def test_the_workflow_of_the_readme_is_short() -> None:
     first = next(_snippets(ROOT / "README.md", "yaml"))
     assert len(first.splitlines()) <= MAX_WORKFLOW_LINES

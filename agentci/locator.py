@@ -1,0 +1,98 @@
+"""Finds the files that one config names, and keeps them inside the workspace."""
+
+from pathlib import Path
+
+from agentci.discovery import matches
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.runtimes.registry import why_unsupported
+from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
+
+
+class Locator:
+    """Finds what one config names; remembers what the user should know about that."""
+
+    def __init__(self, folder: Path, workspace: Workspace) -> None:
+        self._folder = folder
+        self._workspace = workspace
+        # A config from elsewhere was named on the command line: its own repository is trusted.
+        self._home = workspace if workspace.holds(folder) else workspace_of(folder)
+        self._has_fallen_back = False
+        self.notices: list[Problem] = []
+
+    def find_program(self, named: str, place: Place) -> Path:
+        """The real path of the evaluator's program ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, lies outside of the workspace, or cannot be run.
+        """
+        path = self.locate(named, place)
+        if reason := why_unsupported(path):
+            raise InputError.of(reason, place=place)
+        if path.suffix == ".py" and is_file(path.parent / "requirements.txt"):
+            self.notices.append(
+                Problem(
+                    message=f"the requirements.txt beside {named} is not installed",
+                    place=place,
+                    hint="this version runs evaluators with the packages that are there",
+                    severity="notice",
+                )
+            )
+        return path
+
+    def locate(self, named: str, place: Place) -> Path:
+        """The real path of the file ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, or lies outside of the workspace.
+        """
+        paths = self.matches(named, place)
+        if not paths:
+            raise InputError.of(
+                f"{named} does not exist",
+                place=place,
+                hint="paths are relative to the config's folder, else to the working directory",
+            )
+        if is_folder(paths[0]):
+            message = f"{named} is a folder, a file is wanted"
+            raise InputError.of(message, place=place, hint="name the file")
+        if not is_file(paths[0]):
+            message = f"{named} is no regular file, or a link that leads nowhere"
+            raise InputError.of(message, place=place)
+        return paths[0]
+
+    def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
+        """The real paths that ``pattern`` matches beside the config, else from where we run.
+
+        Configs written for agentevals name paths from the directory it was started in.
+
+        Raises:
+            InputError: one of them lies outside of the workspace.
+        """
+        paths = matches(self._folder, pattern)
+        if not paths and (paths := matches(self._workspace.cwd, pattern)):
+            self._note_fallback(pattern, place)
+        return tuple(self._inside(path, pattern, place) for path in paths)
+
+    def _note_fallback(self, named: str, place: Place) -> None:
+        """Say once a config that it depends on the working directory."""
+        if not self._has_fallen_back:
+            self._has_fallen_back = True
+            self.notices.append(
+                Problem(
+                    message=f"{named} was found from the working directory, not beside the config",
+                    place=place,
+                    hint="paths in a config are relative to its folder",
+                    severity="notice",
+                )
+            )
+
+    def _inside(self, path: Path, named: str, place: Place) -> Path:
+        if not self._workspace.holds(path) and not self._home.holds(path):
+            raise InputError.of(
+                f"{named} leads out of the workspace",
+                place=place,
+                hint="a config may only name files inside of it, symbolic links followed",
+            )
+        return real(path)
