@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping
 
-from agentci.commands.run import refuse, run
+from agentci.commands.run import run
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.options import OPTIONS
 from agentci.process import run_guarded
+from agentci.publishing import refuse
 from agentci.settings import settings_of
 
 CONFIG_INPUT = "config"

@@ -27,7 +27,7 @@ LAYERS = (
     {"settings"},
     {"runtimes", "executors"},
     {"engines", "discovery", "locator", "sinks"},
-    {"suites", "pipeline", "progress"},
+    {"suites", "pipeline", "progress", "publishing"},
     {"eval_sets"},
     {"preflight"},
     {"commands"},

@@ -1,0 +1,122 @@
+"""Puts what was found wherever it is read: files, the log, the page and the outputs of a step."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.model.problem import Problem
+from agentci.model.result import EXIT_INVALID, Report
+from agentci.reporters.annotations import render_annotations
+from agentci.reporters.base import Reporter
+from agentci.reporters.console import render_console
+from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
+from agentci.reporters.problems import render_problems
+from agentci.reporters.registry import reporters
+from agentci.settings import Settings
+from agentci.sinks import append, open_folder, say, write_files
+
+
+def publish(report: Report, settings: Settings, world: World) -> Report:
+    """Put the report wherever it is read, files first; the result says what could not be."""
+    made = reporters(junit_dialect=settings.junit_dialect)
+    texts, refused = _write(report, made, settings, world)
+    if refused:
+        report = _unwritten(report, refused)
+        texts, _ = _write(report, made, settings, world)
+    paths = {
+        each.name: world.workspace.name_of(Path(settings.output_dir, each.file_name))
+        for each in made
+        if each.file_name not in refused
+    }
+    untold = (
+        *(_add_summary(texts["summary.md"], world) if settings.summary else ()),
+        *_set_outputs(outputs(report, paths), world),
+    )
+    say(
+        render_console(
+            report, quiet=settings.quiet, verbose=settings.verbose, colour=world.out.isatty()
+        ),
+        world.out,
+    )
+    if world.github.active and settings.annotations:
+        say(render_annotations(report), world.out)
+    if untold:
+        _tell(untold, world)
+    return report
+
+
+def refuse(problems: Sequence[Problem], world: World) -> int:
+    """Tell of problems that leave not even a place for reports; outputs are set all the same."""
+    untold = _set_outputs(outputs_without_report("invalid"), world)
+    _tell((*problems, *untold), world)
+    return EXIT_INVALID
+
+
+def publish_crash(world: World) -> None:
+    """Set the outputs of a run that a bug of ours broke off."""
+    _set_outputs(outputs_without_report("error"), world)
+
+
+def _write(
+    report: Report, made: Sequence[Reporter], settings: Settings, world: World
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Write one after the other, so that none is lost where a later one breaks.
+
+    Returns:
+        All texts, and why a file could not be written, both by the file's name.
+    """
+    texts: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    for each in made:
+        texts[each.file_name] = each.render(report)
+        refused |= _put(each.file_name, texts[each.file_name], settings, world)
+    return texts, refused
+
+
+def _put(name: str, text: str, settings: Settings, world: World) -> Mapping[str, str]:
+    """Look at the folder again, which an evaluator may have removed or replaced."""
+    try:
+        folder = open_folder(settings.output_dir, world.workspace)
+    except InputError as error:
+        return {name: error.problems[0].message}
+    return write_files(folder, {name: text}, world.workspace)
+
+
+def _unwritten(report: Report, refused: Mapping[str, str]) -> Report:
+    """The report with what could not be written, which never leaves the gate open."""
+    problems = [
+        Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
+    ]
+    why = (*(problem.message for problem in problems), *report.decision.why)
+    code = report.decision.exit_code or EXIT_INVALID
+    return replace(
+        report,
+        problems=(*report.problems, *problems),
+        decision=replace(report.decision, open=False, exit_code=code, why=why),
+    )
+
+
+def _add_summary(text: str, world: World) -> tuple[Problem, ...]:
+    return _added("GITHUB_STEP_SUMMARY", world.github.summary_file, text)
+
+
+def _set_outputs(values: Mapping[str, str], world: World) -> tuple[Problem, ...]:
+    text = render_outputs(values, f"agentci-{secrets.token_hex(16)}")
+    return _added("GITHUB_OUTPUT", world.github.output_file, text)
+
+
+def _added(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
+    """Hand ``text`` to the runner, if it takes any."""
+    refused = None if file is None else append(file, text)
+    if refused is None:
+        return ()
+    message = f"{variable} cannot be written: {refused}"
+    hint = "the runner gives every step such a file; later steps do not see this one's"
+    return (Problem(message=message, hint=hint, severity="warning"),)
+
+
+def _tell(problems: Sequence[Problem], world: World) -> None:
+    say(render_problems(problems, "github" if world.github.active else "text"), world.out)
