@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentci.config.overrides import COMMAND_LINE
 from agentci.config.suite import Suite
 from agentci.formats.adk_eval_set import read_eval_set
 from agentci.model.case import Golden, GoldenSet
+from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.suites import LoadedSuite
 from agentci.workspace import Workspace, read_file

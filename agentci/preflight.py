@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.config.overrides import COMMAND_LINE
 from agentci.dialects.agentevals.goldens import choose, multi_turn
 from agentci.discovery import matches
 from agentci.engines.world import World
@@ -13,6 +12,7 @@ from agentci.eval_sets import gaps, read_goldens
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.case import GoldenSet
+from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.pipeline import Check

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import HealthCheck, settings
 
-ROOT = Path(__file__).resolve().parent.parent
-GOLDEN = ROOT / "tests" / "golden"
+GOLDEN = Path(__file__).resolve().parent / "golden"
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
 
 Golden: TypeAlias = Callable[[str, str], None]

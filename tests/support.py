@@ -18,6 +18,7 @@ from agentci.model.problem import Problem
 from agentci.workspace import workspace_of
 
 ROOT = Path(__file__).resolve().parent.parent
+EVALUATORS = ROOT / "tests" / "evaluators"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

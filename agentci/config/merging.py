@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentci.config.entry_types import type_of
-from agentci.config.overrides import COMMAND_LINE, Overrides
+from agentci.config.overrides import Overrides
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.entries import CAMEL_CASE
 from agentci.model.json import JsonObject
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 
 BUILTIN: Final = "builtin"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from agentci.config.checks import metric_problem
 from agentci.model.choices import MatchType
@@ -11,8 +11,6 @@ from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
-
-COMMAND_LINE: Final = Place(file="<command line>")
 
 # The real path of the program that is named at a place; raises InputError where it is missing, out
 # of bounds, or cannot be run.

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentci.config.overrides import COMMAND_LINE, FindProgram, Overrides, added_metric_problems
+from agentci.config.overrides import FindProgram, Overrides, added_metric_problems
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
 from agentci.model.choices import GroupBy
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 

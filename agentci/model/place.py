@@ -1,6 +1,7 @@
 """Places in the user's files, so that every message can say where to act."""
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +21,7 @@ class Place:
     def __str__(self) -> str:
         column = "" if self.column is None else f":{self.column}"
         return f"{self.file}:{self.line}{column}"
+
+
+# Stands for the file of what is given on the command line.
+COMMAND_LINE: Final = Place(file="<command line>")

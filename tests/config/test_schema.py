@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -18,8 +17,9 @@ from agentci.dialects.registry import EVALUATOR_TYPES
 from agentci.executors.registry import EXECUTORS
 from agentci.metrics.tool_trajectory import MATCHERS
 from agentci.model.json import Json
+from tests.support import ROOT
 
-COMMITTED = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.json"
+COMMITTED = ROOT / "schemas" / "config.schema.json"
 
 
 class TestForEditors:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agentci.config.kind import kind_of
-from agentci.config.overrides import COMMAND_LINE, Overrides
+from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.config.yaml_document import read_yaml
 from agentci.dialects.agentevals.builtin import BuiltinEvaluator
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.errors import InputError
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from tests.support import ROOT

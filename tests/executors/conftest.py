@@ -13,8 +13,7 @@ from agentci.executors.base import Executor
 from agentci.executors.environment import child_environment
 from agentci.executors.local import LocalExecutor
 from agentci.model.exchange import ProgramReply
-
-EVALUATORS = Path(__file__).resolve().parent.parent / "evaluators"
+from tests.support import EVALUATORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from agentci.executors.environment import child_environment
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import EXECUTORS
 from agentci.model.exchange import ProgramReply
-from tests.executors.conftest import EVALUATORS, Marked
-from tests.support import ROOT
+from tests.executors.conftest import Marked
+from tests.support import EVALUATORS, ROOT
 
 RESULT = {"score": 1.0}
 # Far more than anything here takes, and far less than the programs that hang would take.
@@ -209,7 +209,7 @@ def test_many_programs_at_once_do_not_mix_their_output(marked: Marked) -> None:
 
 
 def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path) -> None:
-    program = Path(__file__).parent.parent / "evaluators" / "prints_its_environment.py"
+    program = EVALUATORS / "prints_its_environment.py"
     reply = LocalExecutor().run(
         (sys.executable, str(program)),
         stdin=b"",

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agentci.config.overrides import COMMAND_LINE
 from agentci.model.choices import FailOn
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result

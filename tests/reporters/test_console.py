@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agentci.config.overrides import COMMAND_LINE
+from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
 from agentci.reporters.console import MAX_CASES, MAX_ITEMS, MAX_WIDTH, render_console

@@ -7,9 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from lxml import etree
 
-from agentci.config.overrides import COMMAND_LINE
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.reporters.junit import MAX_TEXT, JUnit

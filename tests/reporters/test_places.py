@@ -1,7 +1,6 @@
 """Places as readers see them."""
 
-from agentci.config.overrides import COMMAND_LINE
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.reporters import places
 
 

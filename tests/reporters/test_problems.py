@@ -2,8 +2,7 @@
 
 import json
 
-from agentci.config.overrides import COMMAND_LINE
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
 from agentci.reporters.problems import render_problems
 from tests.runner import commands_in

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentci.config.overrides import COMMAND_LINE
 from agentci.github.limits import SUMMARY_BYTES
 from agentci.model.judgement import Judgement
+from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status

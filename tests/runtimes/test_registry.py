@@ -11,8 +11,8 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.runtimes.registry import RUNTIMES, command_for, why_unsupported
+from tests.support import EVALUATORS
 
-EVALUATORS = Path(__file__).resolve().parent.parent / "evaluators"
 PATH = os.environ["PATH"]
 TURN = {"final_response": "Yes.", "intermediate_steps": {"tool_calls": [{"name": "look"}]}}
 CASE = {"protocol_version": "1.1", "config": {}, "invocations": [TURN]}

@@ -1,7 +1,6 @@
 """Evaluators that are programs: what they are asked, and what their answers come to."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,8 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.trace import ToolCall, Trace, Turn
-from tests.support import world_at
+from tests.support import EVALUATORS, world_at
 
-EVALUATORS = Path(__file__).resolve().parents[2] / "evaluators"
 PLACE = Place(file="eval_config.yaml", line=3)
 TURN = Turn(
     id="aa01",
