@@ -21,6 +21,10 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert read_json(b'\xef\xbb\xbf{"a": 1}', file="f.json").value == {"a": 1}
 
 
+def test_numbers_with_decimals_are_read() -> None:
+    assert read_json(b"[0.25, -1e-3]", file="f.json").value == [0.25, -0.001]
+
+
 def test_places_are_found_by_path() -> None:
     document = read_json(b'{"a":\n [1,\n  2]}', file="f.json")
     assert document.place_of(["a", 1]) == Place(file="f.json", line=3, column=3)
