@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from agentci.config.dates import iso_date
 
-MAX_DIGITS = 1000
+# Of a number; what is longer is a mistake, and work to convert.
+MAX_CHARACTERS = 1000
 
 # True and false to YAML 1.1, text to YAML 1.2 and to most people.
 SWITCHES = {"yes": True, "on": True, "no": False, "off": False}
@@ -40,7 +42,8 @@ def read_plain(text: str) -> Reading:
     if text[0] in "0123456789+-.":
         for pattern, read in _FORMS:
             if found := pattern.fullmatch(text):
-                return read(found)
+                is_short = len(text) <= MAX_CHARACTERS or read is _date
+                return read(found) if is_short else _endless(text)
     return Reading(value=text)
 
 
@@ -58,12 +61,14 @@ _WORDS: dict[str, bool | None] = {
 }
 
 
+def _endless(text: str) -> Reading:
+    return _refused(
+        f"a number of {len(text)} characters is too long", "put it in quotes if it is text"
+    )
+
+
 def _integer(found: re.Match[str]) -> Reading:
     digits = found[0].replace("_", "")
-    if len(digits) > MAX_DIGITS:
-        return _refused(
-            f"a number of {len(digits)} digits is too long", "put it in quotes if it is text"
-        )
     return Reading(value=int(digits, 0))
 
 
@@ -87,7 +92,7 @@ def _leading_zero(found: re.Match[str]) -> Reading:
 def _sexagesimal(found: re.Match[str]) -> Reading:
     text = found[0]
     parts = text.replace("_", "").lstrip("+-").split(":")
-    seconds = sum(float(part) * 60**power for power, part in enumerate(reversed(parts)))
+    seconds = reduce(lambda so_far, part: so_far * 60 + float(part), parts, 0.0)
     return _refused(
         f"{text} is the number {seconds:.15g} to YAML 1.1 (base 60), and text to YAML 1.2",
         f'write the number, or "{text}" in quotes if it is text',

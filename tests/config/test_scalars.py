@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.config.scalars import MAX_DIGITS, read_plain
+from agentci.config.scalars import MAX_CHARACTERS, read_plain
 
 
 class TestTaken:
@@ -74,7 +74,11 @@ class TestRefused:
             pytest.param(".nan", "JSON", id="not a number"),
             pytest.param("-.INF", "JSON", id="infinity"),
             pytest.param("1e999", "too large", id="beyond a float"),
-            pytest.param("9" * (MAX_DIGITS + 1), "digits", id="a wall of digits"),
+            pytest.param("9" * (MAX_CHARACTERS + 1), "1001 characters", id="a wall of digits"),
+            pytest.param("0o" + "7" * 6000, "6002 characters", id="octal without end"),
+            pytest.param("1" + ":59" * 300_000, "900001 characters", id="base 60 without end"),
+            pytest.param("1" + ":59" * 300, "base 60", id="base 60 beyond a float"),
+            pytest.param("0." + "1" * 100_000, "100002 characters", id="decimals without end"),
         ],
     )
     def test_with_the_reason(self, text: str, part: str) -> None:
@@ -83,8 +87,12 @@ class TestRefused:
         assert part in str(reading.refusal)
         assert reading.hint is not None
 
+    def test_text_may_be_of_any_length(self) -> None:
+        text = "2024-01-31 " + "x" * 2000
+        assert read_plain(text).value == text
+
     def test_the_longest_number_is_read(self) -> None:
-        assert read_plain("9" * MAX_DIGITS).value == 10**MAX_DIGITS - 1
+        assert read_plain("9" * MAX_CHARACTERS).value == 10**MAX_CHARACTERS - 1
 
 
 PIECES = st.sampled_from(
