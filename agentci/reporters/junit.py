@@ -16,10 +16,11 @@ import junit_xml
 
 from agentci.gate import totals
 from agentci.model.choices import JUnitDialect
+from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.reporters.one_check import findings, headline, lines
-from agentci.reporters.places import COMMAND_LINE, file_name, in_a_file, problem_line, where
+from agentci.reporters.places import file_name, in_a_file, problem_line, where
 from agentci.text import clip, escape
 from agentci.text.words import number
 
@@ -62,7 +63,7 @@ class JUnit:
         suite = junit_xml.TestSuite(
             _attribute(file_name(config)),
             [_test_case(result, classname) for result in results],
-            file=_attribute(config) if results and config != COMMAND_LINE else None,
+            file=_attribute(config) if results and config != COMMAND_LINE.file else None,
             stdout=_text(_problem(each) for each in problems if each.severity != "error"),
             stderr=_text(_problem(each) for each in problems if each.severity == "error"),
         )

@@ -1,20 +1,17 @@
 """Places as readers see them; what was given on the command line lies in no file."""
 
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
-
-# Stands for a file where there is none, as ``agentci.config.overrides`` has it.
-COMMAND_LINE = "<command line>"
 
 
 def file_name(file: str) -> str:
     """A file in words."""
-    return "command line" if file == COMMAND_LINE else file
+    return "command line" if file == COMMAND_LINE.file else file
 
 
 def in_a_file(place: Place | None) -> Place | None:
     """The place, if it is one that an editor could go to."""
-    return None if place is None or place.file == COMMAND_LINE else place
+    return None if place is None or place.file == COMMAND_LINE.file else place
 
 
 def where(place: Place) -> str:
