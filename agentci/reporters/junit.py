@@ -9,7 +9,7 @@ never empty, amended, and serialised here.
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
 import junit_xml
@@ -165,7 +165,7 @@ def _told(result: Result) -> str:
     return _text(
         (
             clip.middle(told, MAX_REASON),
-            f"at {where(result.place)}",
+            f"at {where(replace(result.place, column=None))}",
             f"recording {result.case.trace.place.file}",
             *findings(result),
         )

@@ -134,6 +134,11 @@ class TestCommon:
             "recording evals/recordings/books_a_flight.json",
         ]
 
+    def test_the_place_is_a_file_and_a_line(self) -> None:
+        place = Place(file=CONFIG, line=4, column=5)
+        text = _case("common", "failed", place=place).findtext("failure") or ""
+        assert f"at {CONFIG}:4" in text.splitlines()
+
     def test_a_long_error_keeps_its_end_and_its_place(self) -> None:
         reason = f"exit code 1: {'x' * 100_000}KeyError: 'x'"
         error = _case("common", "errored", reason=reason).find("error")
