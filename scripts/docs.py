@@ -47,9 +47,9 @@ def generated() -> Mapping[Path, str]:
 
 def action_inputs() -> str:
     """The ``inputs`` of the action: one an option that is not for the command line alone."""
-    lines = ["inputs:", *_input("config", f"{CONFIG_HELP} One a line.", "")]
+    lines = ["inputs:", *_input("config", f"{CONFIG_HELP} One per line.", "")]
     for option in _options():
-        more = " One a line." if option.repeats else ""
+        more = " One per line." if option.repeats else ""
         lines += _input(option.name, f"{option.help}{more}", option.default)
     return "\n".join(lines)
 
@@ -57,11 +57,11 @@ def action_inputs() -> str:
 def inputs_table() -> str:
     """The same as a table, for people."""
     rows = [
-        ("`config`", f"{CONFIG_HELP} One a line.", ""),
+        ("`config`", f"{CONFIG_HELP} One per line.", ""),
         *(
             (
                 f"`{option.name}`",
-                f"{option.help}{' One a line.' if option.repeats else ''}{_choices(option)}",
+                f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}",
                 f"`{option.default}`" if option.default else "",
             )
             for option in _options()

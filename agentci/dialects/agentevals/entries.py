@@ -28,10 +28,10 @@ class CodeEntry(Entry):
         "relative to this config."
     )
     threshold: Share = Field(
-        default=DEFAULT_THRESHOLD, description="Score from which on a case passes."
+        default=DEFAULT_THRESHOLD, description="Score that a case has to reach to pass."
     )
     timeout: Seconds = Field(
-        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which the program is ended."
+        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which the program is stopped."
     )
     config: dict[str, JsonValue] = Field(
         default={}, description="Settings of your own, handed to the program as they are."
@@ -51,7 +51,7 @@ class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
     type: Literal["builtin"] = Field(description="A metric that is computed here.")
     threshold: Share | None = Field(
         default=None,
-        description="Score from which on a case passes; by default that of the config, or 0.5.",
+        description="Score that a case has to reach to pass; by default the config's, or 0.5.",
     )
     trajectory_match_type: MatchType | None = Field(
         default=None,
