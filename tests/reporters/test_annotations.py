@@ -16,7 +16,7 @@ RECORDINGS = "evals/recordings"
 TRACEBACK = "\n".join(
     (
         "exited with code 1: Traceback (most recent call last):",
-        *(f'  File "/work/evals/tone.py", line {line}, in judge' for line in range(30)),
+        *(f'  File "/repo/evals/tone.py", line {line}, in judge' for line in range(30)),
         f"KeyError: {'long ' * 100}'x'",
     )
 )
