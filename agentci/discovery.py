@@ -99,7 +99,7 @@ def _led_out(folder: Path, configs: Sequence[Path], workspace: Workspace) -> tup
     return tuple(
         Problem(
             message=f"{workspace.name_of(config)} leads out of the workspace",
-            hint="name it on the command line where that is meant",
+            hint="name it on the command line if that is what you want",
         )
         for config in configs
         if not workspace.holds(config)

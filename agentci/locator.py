@@ -55,10 +55,10 @@ class Locator:
                 hint="paths are relative to the config's folder, else to the working directory",
             )
         if is_folder(paths[0]):
-            message = f"{named} is a folder, a file is wanted"
+            message = f"{named} is a folder, not a file"
             raise InputError.of(message, place=place, hint="name the file")
         if not is_file(paths[0]):
-            message = f"{named} is no regular file, or a link that leads nowhere"
+            message = f"{named} is not a regular file, or is a link that leads nowhere"
             raise InputError.of(message, place=place)
         return paths[0]
 

@@ -133,7 +133,7 @@ def _input(problems: Sequence[Problem]) -> Iterator[Reason]:
 
 def _interruption(*, complete: bool) -> Iterator[Reason]:
     if not complete:
-        yield Reason("interrupted", "the run was broken off before everything was judged")
+        yield Reason("interrupted", "the run was cut short before everything was judged")
 
 
 def _nothing(gates: Sequence[_Gate]) -> Iterator[Reason]:

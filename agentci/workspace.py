@@ -75,7 +75,7 @@ def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = 
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise InputError.of(f"{name} is a folder, a file is wanted", place=place)
+            raise InputError.of(f"{name} is a folder, not a file", place=place)
         if not stat.S_ISREG(status.st_mode):
             raise InputError.of(f"{name} is not a regular file", place=place)
         if status.st_size > limit_bytes:

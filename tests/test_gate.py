@@ -112,7 +112,7 @@ class TestTheExitCode:
     def test_is_never_0_where_the_run_was_broken_off(self, fail_on: FailOn) -> None:
         decision = _decide(_results(passed=1), complete=False, fail_on=fail_on)
         assert (decision.exit_code, decision.open) == (1, False)
-        assert decision.why == ("the run was broken off before everything was judged",)
+        assert decision.why == ("the run was cut short before everything was judged",)
 
 
 class TestFailOn:

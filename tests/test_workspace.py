@@ -58,7 +58,7 @@ class TestReadFile:
         ("name", "message"),
         [
             ("missing", "missing does not exist"),
-            ("folder", "folder is a folder, a file is wanted"),
+            ("folder", "folder is a folder, not a file"),
             ("large", "large is larger than 1 MiB (split it into several files)"),
             ("pipe", "pipe is not a regular file"),
             ("x" * 300, "File name too long"),

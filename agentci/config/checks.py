@@ -74,7 +74,7 @@ def _metrics(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
             yield problem
         elif entry.get("rubrics"):
             yield Problem(
-                message=f"{entry['name']} has no use for rubrics",
+                message=f"{entry['name']} does not use rubrics",
                 place=document.place_of(("evaluators", index, "rubrics"), key=True),
                 hint="remove them",
             )
@@ -87,7 +87,7 @@ def _gate(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
     for name in bars if isinstance(bars, Mapping) else ():
         if name not in names:
             yield Problem(
-                message=f"there is no evaluator {quoted(name)} for the gate to look at",
+                message=f"there is no evaluator {quoted(name)} for the gate to check",
                 place=document.place_of(("gate", "evaluators", name), key=True),
                 hint=did_you_mean(name, names) or (f"there is {one_of(names)}" if names else None),
             )

@@ -114,7 +114,7 @@ class _Composer:
             )
         node = self._anchors[name]
         if node is None:
-            raise InputError.of(f"*{name} stands inside of &{name}, which it repeats", place=place)
+            raise InputError.of(f"*{name} is inside &{name}, which it repeats", place=place)
         self._limit(node.size, depth + node.height, place)
         return node
 
@@ -197,7 +197,7 @@ def _not_a_mapping(root: Node) -> InputError:
                 "put the list below `evaluators:`",
             )
         case Scalar(value=None, plain=True):
-            message, hint = "the file says nothing", _NEEDS
+            message, hint = "the file holds no config", _NEEDS
         case _:
             message, hint = "the top level is text, not a mapping of keys", _NEEDS
     return InputError.of(message, place=root.place, hint=hint)

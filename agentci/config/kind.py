@@ -49,7 +49,7 @@ def kind_of(document: YamlDocument) -> Kind:
 def _likely_key(keys: AbstractSet[str]) -> str:
     for key in keys:
         if did_you_mean(key, ("evaluators",)):
-            return f"did you mean `evaluators` by {quoted(key)}?"
+            return f"did you mean `evaluators` instead of {quoted(key)}?"
     if RECORDING_KEYS & keys:
         return "this is a recording: name it in a config, or give it with --traces"
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:

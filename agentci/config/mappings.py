@@ -41,7 +41,7 @@ def _problem(key: Node, before: dict[str, Field]) -> Problem | None:
         return Problem(message="a key must be text", place=key.place, hint=hint)
     text = key.text
     if text in before:
-        message = f"the key {text!r} stands twice, first on line {before[text].place.line}"
+        message = f"the key {text!r} appears twice, first on line {before[text].place.line}"
         return Problem(message=message, place=key.place, hint="remove one of them")
     if key.plain and text.lower() in SWITCHES:
         message = f"YAML reads the key {text} as true or false"
@@ -57,7 +57,7 @@ def _mappings(node: Node, problems: list[Problem]) -> Iterator[Fields]:
         if isinstance(part, Fields):
             yield part
         else:
-            message = "<< merges mappings, and this is none"
+            message = "<< merges mappings, and this is not one"
             hint = "give it an alias of a mapping (`<<: *name`), or a list of them"
             problems.append(Problem(message=message, place=part.place, hint=hint))
 

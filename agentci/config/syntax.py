@@ -34,7 +34,7 @@ def unprintable(text: str, *, file: str) -> Problem | None:
     if found is None:
         return None
     return Problem(
-        message=f"the character U+{ord(found[0]):04X} may not stand in a YAML file",
+        message=f"the character U+{ord(found[0]):04X} is not allowed in a YAML file",
         place=place_after(text[: found.start()], file=file),
         hint="write it as an escape in double quotes, or remove it",
     )

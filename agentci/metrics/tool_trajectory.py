@@ -71,7 +71,7 @@ def _match_type(options: JsonObject) -> str:
     match_type = str(options.get("match_type") or "EXACT").upper()
     if match_type not in MATCHERS:
         known = ", ".join(MATCHERS)
-        raise EvaluatorError(f"the match type is {match_type!r}, which is none of {known}")
+        raise EvaluatorError(f"the match type is {match_type!r}, not one of {known}")
     return match_type
 
 
@@ -134,7 +134,7 @@ def _shown(tool_calls: Sequence[ToolCall]) -> str:
 def _signature(call: ToolCall) -> str:
     """Write a call as code: ``get_weather(city='Paris')``."""
     if not isinstance(call.args, Mapping):
-        return f"{call.name}(arguments left out, which equals no call)"
+        return f"{call.name}(arguments left out, which matches no call)"
     named = (f"{key}={BRIEF.repr(value)}" for key, value in call.args.items())
     return f"{call.name}({', '.join(named)})"
 

@@ -57,7 +57,7 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
         raise InputError(_problems(error, JsonDocument(file=file, text=text))) from None
     document = JsonDocument(file=file, text=text, value=value)
     if r"\u" in text and (halved := _first(text, _is_half_a_character)):
-        message = "an escape stands for half a character, without its other half"
+        message = "an escape stands for half a character, and the other half is missing"
         raise InputError.of(message, place=document.place_at(halved.start()))
     return document
 
@@ -69,7 +69,7 @@ TOKEN: Final = re.compile(
 
 
 class _TwinKeysError(ValueError):
-    """A key stands twice in one object."""
+    """A key appears twice in one object."""
 
 
 def _object(members: list[tuple[str, Json]]) -> JsonObject:
@@ -90,7 +90,7 @@ def _problems(error: ValueError | RecursionError, document: JsonDocument) -> lis
     if isinstance(error, _TwinKeysError):
         return [
             Problem(
-                message=f"the key {key!r} stands twice in one object",
+                message=f"the key {key!r} appears twice in one object",
                 place=document.place_at(offset),
                 hint="only the last one would count; remove the others",
             )

@@ -112,7 +112,7 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: loop.py}\ntraces: trace.json\n",
-            "eval_config.yaml:2: loop.py is no regular file",
+            "eval_config.yaml:2: loop.py is not a regular file",
             id="an evaluator behind a link that leads in a circle",
         ),
         pytest.param(

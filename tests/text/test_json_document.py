@@ -77,7 +77,7 @@ def test_places_are_found_by_path() -> None:
         ),
         pytest.param(
             rb'["\u00e9 \ud83d\ude00", "\ude00"]',
-            "f.json:1:25: an escape stands for half a character, without its other half",
+            "f.json:1:25: an escape stands for half a character, and the other half is missing",
             id="half a surrogate pair",
         ),
     ],
@@ -91,8 +91,8 @@ def test_every_key_that_stands_twice_is_named() -> None:
  "a": [{"c": "d"}, {"c": "d"}]}"""
     hint = "(only the last one would count; remove the others)"
     assert complaints(text) == [
-        f"f.json:1:24: the key 'a' stands twice in one object {hint}",
-        f"f.json:2:2: the key 'a' stands twice in one object {hint}",
+        f"f.json:1:24: the key 'a' appears twice in one object {hint}",
+        f"f.json:2:2: the key 'a' appears twice in one object {hint}",
     ]
 
 
@@ -105,7 +105,7 @@ def test_every_key_that_stands_twice_is_named() -> None:
 )
 def test_twin_keys_are_named_though_the_rest_is_broken(rest: bytes) -> None:
     [complaint] = complaints(b'[{"a": 1, "a": 2}' + rest)
-    assert complaint.startswith("f.json:1:11: the key 'a' stands twice")
+    assert complaint.startswith("f.json:1:11: the key 'a' appears twice")
 
 
 @given(st.binary() | st.text(alphabet='{}[]",:a1\\u.e9dN \n').map(str.encode))

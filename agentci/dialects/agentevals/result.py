@@ -54,7 +54,9 @@ def eval_result(document: JsonObject) -> EvalResult:
 def _check_version(version: Json) -> None:
     ours = VERSION.partition(".")[0]
     if version is not None and str(version).partition(".")[0] != ours:
-        raise EvaluatorError(f"it speaks protocol {str(version)[:MAX_SHOWN]}, this tool {ours}.x")
+        raise EvaluatorError(
+            f"it speaks protocol {str(version)[:MAX_SHOWN]}, agentci speaks {ours}.x"
+        )
 
 
 def _score(document: JsonObject) -> float:

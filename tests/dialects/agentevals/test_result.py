@@ -118,7 +118,7 @@ def test_any_version_1_is_spoken(version: Json) -> None:
 @pytest.mark.parametrize("version", ["2.0", "0.9", "11.0", 2, "", "next"])
 def test_another_major_version_is_refused(version: Json) -> None:
     complaint = _complaint({"score": 1, "protocol_version": version})
-    assert complaint == f"it speaks protocol {version}, this tool 1.x"
+    assert complaint == f"it speaks protocol {version}, agentci speaks 1.x"
 
 
 def test_an_endless_version_is_not_told_to_the_end() -> None:
