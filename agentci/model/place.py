@@ -19,6 +19,8 @@ class Place:
     column: int | None = None
 
     def __str__(self) -> str:
+        if self.file == COMMAND_LINE.file:
+            return self.file.strip("<>")
         column = "" if self.column is None else f":{self.column}"
         return f"{self.file}:{self.line}{column}"
 

@@ -15,7 +15,7 @@ from agentci.reporters.base import (
     worst_first,
 )
 from agentci.reporters.one_check import findings, headline, lines
-from agentci.reporters.places import file_name, problem_line, where
+from agentci.reporters.places import file_name, problem_line
 from agentci.text import clip, escape
 from agentci.text.words import number
 
@@ -117,7 +117,7 @@ def _row(tally: Tally) -> tuple[str, ...]:
 def _worst(failed: Sequence[Result]) -> Iterator[str]:
     for result in worst_first(failed)[:MAX_CASES]:
         yield _line(f"{result.case.id} > {result.evaluator}: {headline(result)}")
-        yield f"  {_line(f'{where(result.place)}, recording {result.case.trace.place.file}')}"
+        yield f"  {_line(f'{result.place}, recording {result.case.trace.place.file}')}"
         yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
         yield clip.more(len(failed) - MAX_CASES)

@@ -20,7 +20,7 @@ from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.reporters.one_check import findings, headline, lines
-from agentci.reporters.places import file_name, in_a_file, problem_line, where
+from agentci.reporters.places import file_name, in_a_file, problem_line
 from agentci.text import clip, escape
 from agentci.text.words import number
 
@@ -165,7 +165,7 @@ def _told(result: Result) -> str:
     return _text(
         (
             clip.middle(told, MAX_REASON),
-            f"at {where(replace(result.place, column=None))}",
+            f"at {replace(result.place, column=None)}",
             f"recording {result.case.trace.place.file}",
             *findings(result),
         )

@@ -14,14 +14,9 @@ def in_a_file(place: Place | None) -> Place | None:
     return None if place is None or place.file == COMMAND_LINE.file else place
 
 
-def where(place: Place) -> str:
-    """``FILE:LINE:COLUMN``."""
-    return str(in_a_file(place) or file_name(place.file))
-
-
 def problem_line(problem: Problem, *, severity: bool = False) -> str:
     """A problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE (HINT)``."""
-    place = "" if problem.place is None else f"{where(problem.place)}: "
+    place = "" if problem.place is None else f"{problem.place}: "
     weight = f"{problem.severity}: " if severity else ""
     hint = "" if problem.hint is None else f" ({problem.hint})"
     return f"{place}{weight}{problem.message}{hint}"

@@ -7,9 +7,9 @@ from agentci.reporters import places
 def test_a_file_keeps_its_line_and_column() -> None:
     place = Place(file="a.yaml", line=3, column=2)
     assert places.in_a_file(place) is place
-    assert places.where(place) == "a.yaml:3:2"
+    assert str(place) == "a.yaml:3:2"
 
 
 def test_the_command_line_is_no_file() -> None:
     assert places.in_a_file(COMMAND_LINE) is None
-    assert places.where(COMMAND_LINE) == places.file_name(COMMAND_LINE.file) == "command line"
+    assert str(COMMAND_LINE) == places.file_name(COMMAND_LINE.file) == "command line"

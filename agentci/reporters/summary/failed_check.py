@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from agentci.model.result import Result
 from agentci.reporters.one_check import headline, low_turns
-from agentci.reporters.places import where
 from agentci.reporters.tool_calls import TurnCalls, unmatched
 from agentci.text import clip
 from agentci.text.markdown import code, fence, folded, html, prose, row
@@ -27,8 +26,8 @@ def block(result: Result, *, unfolded: bool) -> str:
 
 
 def _findings(result: Result) -> Iterator[str]:
-    recording = code(where(result.case.trace.place))
-    yield f"Recording {recording}, config {code(where(result.place))}\n"
+    recording = code(str(result.case.trace.place))
+    yield f"Recording {recording}, config {code(str(result.place))}\n"
     if result.judgement is None:
         return
     if misses := clip.listed(result.judgement.misses, MAX_MISSES):

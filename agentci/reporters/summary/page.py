@@ -20,7 +20,7 @@ from agentci.reporters.base import (
     warnings,
     worst_first,
 )
-from agentci.reporters.places import file_name, where
+from agentci.reporters.places import file_name
 from agentci.reporters.summary.failed_check import block
 from agentci.text import clip
 from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
@@ -214,6 +214,6 @@ def _warnings(results: Sequence[Result]) -> _Section:
 
 
 def _problem(problem: Problem) -> str:
-    place = "" if problem.place is None else f"{code(where(problem.place))} "
+    place = "" if problem.place is None else f"{code(str(problem.place))} "
     hint = "" if problem.hint is None else f" ({prose(problem.hint)})"
     return f"- **{problem.severity}** {place}{prose(problem.message)}{hint}\n"
