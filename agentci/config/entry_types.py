@@ -6,7 +6,7 @@ from typing import Final
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
+from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, foreign_type
 from agentci.metrics.registry import METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
@@ -20,7 +20,7 @@ def types_in(data: JsonObject) -> Types:
     entries = evaluators if isinstance(evaluators, list) else []
     named = [entry.get("type") for entry in entries if isinstance(entry, Mapping)]
     others = {name for name in named if isinstance(name, str)} - {*EVALUATOR_TYPES, *NOT_YET}
-    found = {name: each for name in sorted(others) if (each := find_type(name)) is not None}
+    found = {name: each for name in sorted(others) if (each := foreign_type(name)) is not None}
     return {**EVALUATOR_TYPES, **found}
 
 

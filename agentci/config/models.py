@@ -103,9 +103,7 @@ class EvalConfig(Strict, json_schema_extra=_with_own_keys):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_own_keys(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
+    def _without_own_keys(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         return {key: value for key, value in data.items() if not key.startswith(OWN_PREFIX)}
 
     @property

@@ -52,10 +52,8 @@ class EvaluatorType(Generic[E]):
     build: Callable[[E, Surroundings], Evaluator]
 
 
-def find_type(name: str) -> EvaluatorType[Any] | None:
-    """The type that configs call ``name``: ours, else one that another package brings."""
-    if name in EVALUATOR_TYPES:
-        return EVALUATOR_TYPES[name]
+def foreign_type(name: str) -> EvaluatorType[Any] | None:
+    """The type that another package brings under ``name``."""
     for point in entry_points(group=GROUP, name=name):
         found = point.load()
         if isinstance(found, EvaluatorType):

@@ -8,7 +8,7 @@ from agentci.config.complaints import complaints
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
-from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, find_type
+from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, foreign_type
 from agentci.errors import InputError
 
 PACKAGE = """\
@@ -70,16 +70,16 @@ def test_names_that_are_not_there_yet_are_not_in_the_table() -> None:
 
 
 def test_unknown_types_are_not_found() -> None:
-    assert find_type("mood") is None
+    assert foreign_type("mood") is None
 
 
 @pytest.mark.usefixtures("_moods")
 class TestTypesOfOtherPackages:
     def test_are_found_by_their_entry_point(self) -> None:
-        assert find_type("mood") is not None
+        assert foreign_type("mood") is not None
 
     def test_are_left_alone_where_they_are_none(self) -> None:
-        assert find_type("broken") is None
+        assert foreign_type("broken") is None
 
     def test_make_evaluators(self) -> None:
         document = read_yaml(

@@ -1,6 +1,6 @@
 """Entries of ``evaluators:`` as agentevals writes them, with its names, spellings and defaults."""
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -39,10 +39,9 @@ class CodeEntry(Entry):
     executor: Literal["local"] = Field(default="local", description="Where the program runs.")
 
 
-def _with_camel_case(schema: dict[str, JsonValue]) -> None:
+def _with_camel_case(schema: dict[str, Any]) -> None:
     properties = schema["properties"]
-    if isinstance(properties, dict):
-        properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
+    properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
 
 
 class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
@@ -76,9 +75,7 @@ class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_snake_case(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
+    def _in_snake_case(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for camel, snake in CAMEL_CASE.items():
             if camel in data and snake in data:
                 raise ValueError(f"{snake} and {camel} are one field: keep one of them")
