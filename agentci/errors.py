@@ -41,3 +41,11 @@ class RecordingError(AgentciError):
 
 class EvaluatorError(AgentciError):
     """An evaluator could not judge: it crashed, hung or spoke off protocol; it did not score 0."""
+
+
+class InterruptionError(BaseException):
+    """Whatever is being done is to end at once; no error, so that nothing takes it for one."""
+
+    def __init__(self, signal_number: int) -> None:
+        self.signal_number = signal_number
+        super().__init__(signal_number)

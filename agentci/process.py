@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Final, TypeAlias
 
 from agentci.engines.world import World
-from agentci.errors import InputError
+from agentci.errors import InputError, InterruptionError
 from agentci.executors.environment import child_environment
 from agentci.executors.registry import EXECUTORS
 from agentci.github.context import github_of
@@ -48,8 +48,11 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
         try:
             code = command(world)
         finally:
+            world.interruption.at_once = False
             _stop(world)
         sys.stdout.flush()
+    except InterruptionError as interruption:
+        code = 128 + interruption.signal_number
     except Exception as error:  # noqa: BLE001 (the last resort)
         code, said = _told(error)
         say("".join(f"{line}\n" for line in said), sys.stderr)
@@ -110,11 +113,12 @@ def _cwd() -> Path:
 
 
 def _listen(world: World) -> None:
-    """On a signal the evaluators' programs are ended at once; the run then ends by itself."""
+    """On a signal the evaluators' programs are ended at once; a run then ends by itself."""
 
     def end(signal_number: int, _frame: FrameType | None) -> None:
         world.interruption.ask(signal_number)
         _stop(world)
+        world.interruption.break_off()
 
     for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup

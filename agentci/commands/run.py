@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agentci.commands.plan import show_plan
 from agentci.engines.world import World
-from agentci.errors import InputError
+from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, totals
 from agentci.model.result import Decision, Report, Result
 from agentci.pipeline import Outcome, judge_all
@@ -24,6 +24,7 @@ def run(settings: Settings, world: World) -> int:
     """
     if settings.plan:
         return show_plan(settings, world)
+    world.interruption.at_once = False
     try:
         open_folder(settings.output_dir, world.workspace)
     except InputError as error:
@@ -40,15 +41,26 @@ def run(settings: Settings, world: World) -> int:
 
 
 def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
-    try:
-        plan = prepare(settings, world)
-    except InputError as error:
-        plan = Plan(suites=(), problems=error.problems, uncovered=0)
+    plan = _planned(settings, world)
     progress = Progress(len(plan.checks), world, quiet=settings.quiet)
     jobs = settings.jobs or world.processors
     outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
     progress.finish()
     return plan, outcome
+
+
+def _planned(settings: Settings, world: World) -> Plan:
+    """What is to be judged; nothing where that is wrong, or reading it was broken off."""
+    try:
+        try:
+            world.interruption.at_once = True
+            return prepare(settings, world)
+        finally:
+            world.interruption.at_once = False
+    except InputError as error:
+        return Plan(suites=(), problems=error.problems, uncovered=0)
+    except InterruptionError:
+        return Plan(suites=(), problems=(), uncovered=0)
 
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from agentci.errors import InterruptionError
 from agentci.executors.base import Executor
 from agentci.github.context import GitHub
 from agentci.workspace import Workspace
@@ -13,10 +14,14 @@ class Interruption:
     """Whether somebody asked the run to end: set by a signal, looked at between checks.
 
     Without a lock, because a second signal may come in the middle of the first one's handler.
+
+    Attributes:
+        at_once: what is being done may be broken off: nothing would be lost.
     """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
+        self.at_once = True
 
     def ask(self, signal_number: int) -> None:
         """End the run as soon as that loses nothing."""
@@ -25,6 +30,16 @@ class Interruption:
     def asked(self) -> bool:
         """True from the first signal on."""
         return self.signal_number is not None
+
+    def break_off(self) -> None:
+        """Leave what is being done, once.
+
+        Raises:
+            InterruptionError: it may be left.
+        """
+        if self.at_once and self.signal_number is not None:
+            self.at_once = False
+            raise InterruptionError(self.signal_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agentci.cli import carry_out
+from agentci.engines.world import Interruption
 from tests.recordings import otlp
-from tests.support import ROOT
+from tests.support import ROOT, world_at
 
 CONFIG = """\
 evaluators:
@@ -57,6 +60,51 @@ def test_children_are_ended_and_what_was_judged_is_written(
     assert not report["decision"]["open"]
     assert [result["evaluator"] for result in report["results"]] == ["quick"]
     assert "Traceback" not in out
+
+
+def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(otlp())
+    interruption = _WhileReading()
+    world = replace(world_at(tmp_path, {}), interruption=interruption)
+    arguments = ["run", "--metric", "response_match_score", "--traces", "trace.json"]
+    assert carry_out(arguments, world) == 130
+    assert not interruption.at_once
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert (report["complete"], report["results"]) == (False, [])
+    assert "interrupted by SIGINT" in report["decision"]["why"][0]
+
+
+class _WhileReading(Interruption):
+    """A signal that comes when the first recording is about to be read."""
+
+    def asked(self) -> bool:
+        if self.at_once:
+            self.ask(signal.SIGINT)
+            self.break_off()
+        return super().asked()
+
+
+def test_a_command_that_only_prints_is_broken_off_at_once(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys, time
+from agentci.process import run_guarded
+
+def command(world):
+    signal.raise_signal(signal.SIGTERM)
+    time.sleep(60)
+
+sys.exit(run_guarded(command, os.environ))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (143, "")
 
 
 def _pids(file: Path) -> list[int]:
