@@ -41,9 +41,7 @@ def violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
 def subject(path: Path) -> str:
     """How a message calls the value at ``path``; an entry's fields go by their own names."""
     match path:
-        case ("evaluators", int()):
-            return "each evaluator"
-        case ("evaluators", int(), *rest):
+        case ("evaluators", int(), *rest) if rest:
             names = rest
         case _:
             names = list(path)
