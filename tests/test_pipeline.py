@@ -1,0 +1,60 @@
+"""Checks are judged several at a time; nothing that was judged is lost."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentci.commands.run import run
+from agentci.executors.local import LocalExecutor
+from agentci.model.exchange import ProgramReply
+from agentci.settings import settings_of
+from tests.recordings import otlp
+from tests.support import world_at
+
+CONFIG = """\
+evaluators:
+- {name: good, type: code, path: good.py}
+- {name: unlucky, type: code, path: unlucky.py}
+- {name: better, type: code, path: good.py}
+traces: trace.json
+"""
+
+
+class ExecutorWithABug(LocalExecutor):
+    """Breaks down over one program, as only a bug of ours could."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        if command[-1].endswith("unlucky.py"):
+            raise KeyError("a bug")
+        return super().run(
+            command,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            cwd=cwd,
+            environment=environment,
+        )
+
+
+def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) -> None:
+    (tmp_path / "eval_config.yaml").write_text(CONFIG)
+    (tmp_path / "trace.json").write_text(otlp())
+    for name in ("good.py", "unlucky.py"):
+        (tmp_path / name).write_text("print('{\"score\": 1}')")
+    world = replace(world_at(tmp_path, {}), executors={"local": ExecutorWithABug()})
+    with pytest.raises(KeyError, match="a bug"):
+        run(settings_of([], {}), world)
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert [result["evaluator"] for result in report["results"]] == ["good", "better"]
+    assert not report["complete"]
+    assert not report["decision"]["open"]

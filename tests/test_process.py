@@ -1,0 +1,32 @@
+"""What one process does when all else fails."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from agentci.version import __version__
+from tests.support import ROOT
+
+CRASH = """\
+import os, sys
+from agentci.process import run_guarded
+def command(world):
+    raise LookupError("::error::lost")
+sys.exit(run_guarded(command, os.environ))
+"""
+
+
+def test_a_bug_of_ours_is_shown_as_one_with_what_a_report_needs(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", CRASH],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 70
+    assert "LookupError" in ran.stderr
+    assert f"This is a bug in agentci {__version__}" in ran.stderr
+    assert not [line for line in ran.stderr.splitlines() if line.startswith("::")]
