@@ -25,7 +25,8 @@ def publish(report: Report, settings: Settings, world: World) -> Report:
     texts, refused = _write(report, made, settings, world)
     if refused:
         report = _unwritten(report, refused)
-        texts, _ = _write(report, made, settings, world)
+        texts, again = _write(report, made, settings, world)
+        refused = {**refused, **again}
     paths = {
         each.name: world.workspace.name_of(Path(settings.output_dir, each.file_name))
         for each in made

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -38,7 +39,8 @@ def write_files(folder: Path, texts: Mapping[str, str], workspace: Workspace) ->
     """Write each text whole or not at all, owned by the owner of the workspace.
 
     Returns:
-        By name, why a file could not be written; the others are.
+        By name, why a file could not be written; the others are. Nor is an old one of that name
+        left, which would speak of another run.
     """
     refused: dict[str, str] = {}
     for name, text in texts.items():
@@ -46,6 +48,8 @@ def write_files(folder: Path, texts: Mapping[str, str], workspace: Workspace) ->
             _write(folder / name, text, workspace)
         except OSError as error:
             refused[name] = error.strerror or str(error)
+            with suppress(OSError):
+                (folder / name).unlink()
     return refused
 
 

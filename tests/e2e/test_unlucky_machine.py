@@ -114,6 +114,14 @@ def test_reports_that_the_disk_has_no_room_for_shut_the_gate(folder: Path) -> No
     assert list((folder / "agentci-results").iterdir()) == []
 
 
+def test_a_report_of_an_earlier_run_is_not_left_in_the_place_of_one_that_cannot_be_written(
+    folder: Path,
+) -> None:
+    assert run_agentci(["run"], cwd=folder).code == 0
+    assert _shell(folder, 'ulimit -f 0; "$@"').returncode == 2
+    assert list((folder / "agentci-results").iterdir()) == []
+
+
 def test_one_report_that_cannot_be_written_does_not_lose_the_others(folder: Path) -> None:
     (folder / "agentci-results" / "junit.xml" / "x").mkdir(parents=True)
     ran = run_agentci(["run"], cwd=folder)
