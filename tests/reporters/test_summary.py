@@ -28,6 +28,12 @@ def test_it_looks_like_this(golden: Golden) -> None:
     golden("summary.md", _render(mixed_report()))
 
 
+def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
+    block = failed_check.block(replace(make_result("failed"), judgement=None), unfolded=True)
+    assert "Recording" in block
+    assert "- " not in block
+
+
 def test_an_open_gate_looks_like_this(golden: Golden) -> None:
     golden("summary-open.md", _render(OPEN))
 

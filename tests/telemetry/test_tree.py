@@ -26,6 +26,11 @@ def test_the_first_copy_of_a_span_wins() -> None:
     assert tree.warnings == ("duplicate span a ignored",)
 
 
+def test_logs_of_a_trace_without_spans_are_left_out() -> None:
+    (tree,) = trees(span("a", trace="another"), log(None, "e", {}))
+    assert tree.logs == ()
+
+
 def test_a_span_that_is_its_own_parent_is_a_root() -> None:
     (tree,) = trees(span("a", under="a"))
     assert tree.spans[0].parent_id is None

@@ -59,6 +59,10 @@ def test_says_how_much_was_cut(cut: Callable[[str, int], str], expected: str) ->
     assert cut("🙂" * 30, 26) == expected
 
 
+def test_text_that_just_fits_in_utf16_is_left_alone() -> None:
+    assert clip.utf16("abc", 4) == "abc"
+
+
 def test_short_text_ends_with_an_ellipsis_where_it_is_cut() -> None:
     assert clip.short("abcd", 4) == "abcd"
     assert clip.short("abcde", 4) == "abc…"

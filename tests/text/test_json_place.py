@@ -47,6 +47,11 @@ def test_the_last_of_twin_keys_is_meant_as_by_parsers() -> None:
     assert Places('{"a": 1,\n"a": 2}').at(["a"]) == (2, 1)
 
 
+@pytest.mark.parametrize("text", ['{"a" oops', '{"a": 1, oops', '{"a": [1', "{" * 100_000])
+def test_in_a_broken_text_the_last_sound_place_is_found(text: str) -> None:
+    assert Places(text).at(["b"]) == (1, 1)
+
+
 @given(JSON, st.sampled_from([None, 1]))
 def test_every_value_stands_where_it_is_said_to(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
