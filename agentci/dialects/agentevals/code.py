@@ -5,6 +5,7 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
+from agentci.dialects.agentevals.excess import without_excess
 from agentci.dialects.agentevals.output import EXAMPLE, parse_output
 from agentci.dialects.agentevals.protocol import eval_input
 from agentci.dialects.agentevals.result import EvalResult, eval_result
@@ -92,9 +93,10 @@ def _result(reply: ProgramReply) -> EvalResult:
     if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
         raise EvaluatorError(_silence(reply))
     try:
-        return eval_result(parse_output(reply.stdout))
+        result = eval_result(parse_output(reply.stdout))
     except EvaluatorError as error:
         raise EvaluatorError(f"produced invalid JSON: {error}") from None
+    return without_excess(result, size=len(reply.stdout), shown=(*COMPLAINTS, *REASONS))
 
 
 def _ending(reply: ProgramReply) -> str:

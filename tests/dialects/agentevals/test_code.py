@@ -88,6 +88,27 @@ class TestVerdict:
         assert judgement.details == {"reason": "all fine"}
         assert judgement.reasoning == "all fine"
 
+    def test_of_endless_details_keeps_the_beginnings_of_what_is_shown(self) -> None:
+        details: JsonObject = {
+            "issues": ["x" * 5_000, *["y"] * 500_000],
+            "missing_tools": None,
+            "reason": "z" * 1_000_000,
+            "raw": ["r"] * 100_000,
+        }
+        judgement = _read({"score": 0, "per_invocation_scores": [0] * 99_999, "details": details})
+        assert judgement.passed is False
+        assert len(judgement.turn_scores) == 10_000
+        assert len(judgement.misses) == 101
+        assert judgement.misses[0].endswith("\N{HORIZONTAL ELLIPSIS} (4,025 characters more)")
+        assert judgement.misses[-1] == "\N{HORIZONTAL ELLIPSIS} and 499,901 more"
+        assert len(judgement.reasoning or "") == 1_000
+        assert judgement.details.keys() == {"issues", "reason", "left_out"}
+        assert "details of more than 262,144 are cut" in str(judgement.details["left_out"])
+
+    def test_keeps_large_details_whole(self) -> None:
+        details: JsonObject = {"raw": ["r"] * 20_000, "issues": ["x" * 5_000]}
+        assert _read({"score": 0, "details": details}).details == details
+
     @pytest.mark.parametrize(
         ("details", "misses"),
         [
