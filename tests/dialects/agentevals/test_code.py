@@ -101,7 +101,7 @@ class TestVerdict:
         assert len(judgement.misses) == 101
         assert judgement.misses[0].endswith("\N{HORIZONTAL ELLIPSIS} (4,025 characters more)")
         assert judgement.misses[-1] == "\N{HORIZONTAL ELLIPSIS} and 499,901 more"
-        assert len(judgement.reasoning or "") == 1_000
+        assert 900 < len(judgement.reasoning or "") <= 1_000
         assert judgement.details.keys() == {"issues", "reason", "left_out"}
         assert "details of more than 262,144 are cut" in str(judgement.details["left_out"])
 
