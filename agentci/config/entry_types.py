@@ -71,7 +71,8 @@ def _wrong_type(
 def _likely_type(entry: JsonObject) -> str:
     if "path" in entry:
         return "code"
-    known = entry.get("name") in {*METRICS, *METRICS_NOT_YET}
+    name = entry.get("name")
+    known = isinstance(name, str) and name in {*METRICS, *METRICS_NOT_YET}
     return "builtin" if known else "builtin` or `type: code"
 
 
