@@ -25,7 +25,7 @@ def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]
     Raises:
         InputError: something that was given is not there, or nothing was found.
     """
-    found: dict[Path, None] = {}
+    found: dict[str, Path] = {}
     problems: list[Problem] = []
     for text in given or (".",):
         configs: list[Path] = []
@@ -38,10 +38,11 @@ def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]
                 configs.append(path)
         if not configs:
             problems.append(_no_config(text, workspace))
-        found.update(dict.fromkeys(configs))
+        for config in configs:
+            found.setdefault(workspace.name_of(config), config)
     if problems:
         raise InputError(problems)
-    return tuple(found)
+    return tuple(found.values())
 
 
 def matches(base: Path, pattern: str) -> tuple[Path, ...]:
@@ -110,6 +111,6 @@ def _configs_in(folder: Path) -> Iterator[Path]:
     for name in CONFIG_NAMES:
         if is_file(folder / name):
             yield folder / name
-    yield from sorted((folder / CONFIG_FOLDER).glob("*.yaml"))
+    yield from matches(folder, f"{CONFIG_FOLDER}/*.yaml")
     for parent in _folders(folder, skipped=VENDORED):
-        yield from sorted(_step(parent, f"*{CONFIG_SUFFIX}"))
+        yield from matches(parent, f"*{CONFIG_SUFFIX}")

@@ -85,6 +85,16 @@ class TestConfigs:
             "g/2.yaml",
         ]
 
+    def test_folders_named_like_configs_are_none(self, tmp_path: Path) -> None:
+        _touch(tmp_path, "a.eval.yaml/b.eval.yaml", ".agentci/c.yaml/d", "e.eval.yaml")
+        assert _found(tmp_path) == ["e.eval.yaml", "a.eval.yaml/b.eval.yaml"]
+
+    def test_one_that_is_spelled_differently_counts_once(self, tmp_path: Path) -> None:
+        _touch(tmp_path, "x.yaml", "sub/y")
+        assert _found(tmp_path, "sub/../x.yaml", "x.yaml", f"{tmp_path}/x.yaml") == [
+            "sub/../x.yaml"
+        ]
+
     def test_every_name_that_is_not_there_is_told(self, tmp_path: Path) -> None:
         _touch(tmp_path, "x.yaml")
         (tmp_path / "empty").mkdir()
