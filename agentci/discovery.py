@@ -48,24 +48,28 @@ def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]
 def matches(base: Path, pattern: str) -> tuple[Path, ...]:
     """Paths below ``base`` by literal name or by glob, sorted.
 
-    A name that exists is taken as it is, so that files with ``[`` in their names are found.
+    A name that exists is taken as it is, so that files with ``[`` in their names are found; but a
+    file called ``*`` is only the first of those that are found, or it would hide all the others.
     Folders are only found by their literal names. ``**`` goes through any number of folders, but
     through no links, which may lead in circles.
     """
     literal = base / pattern
-    if os.path.lexists(literal):
+    if is_folder(literal):
         return (literal,)
     found = {Path("/") if pattern.startswith("/") else base}
     parts = [part for part in pattern.split("/") if part]
     for part in (*parts, "*") if parts[-1:] == ["**"] else parts:
         found = {path for folder in found for path in _step(folder, part)}
-    return tuple(sorted(path for path in found if not is_folder(path)))
+    files = (path for path in found if not is_folder(path))
+    return tuple(sorted(files, key=lambda path: (path != literal, path)))
 
 
 def _step(folder: Path, part: str) -> Iterator[Path]:
     """The paths that one part of a pattern leads to."""
     if part == "**":
         yield from _folders(folder)
+    elif os.path.lexists(folder / part) and not {"*", "?"} & set(part):
+        yield folder / part
     else:
         names = glob.iglob(part, root_dir=folder)  # noqa: PTH207 (skips hidden files, never raises)
         yield from (folder / name for name in names)

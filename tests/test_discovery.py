@@ -150,6 +150,24 @@ class TestMatches:
         _touch(tmp_path, "run[1].json")
         assert matches(tmp_path, "run[1].json") == (tmp_path / "run[1].json",)
 
+    def test_a_file_whose_name_is_a_pattern_hides_no_other(self, tmp_path: Path) -> None:
+        _touch(tmp_path, "t/*.json", "t/+.json", "t/a.json")
+        assert [path.name for path in matches(tmp_path, "t/*.json")] == [
+            "*.json",
+            "+.json",
+            "a.json",
+        ]
+        assert [path.name for path in matches(tmp_path, "t/?.json")] == [
+            "*.json",
+            "+.json",
+            "a.json",
+        ]
+
+    def test_folders_may_have_brackets_and_stars_in_their_names(self, tmp_path: Path) -> None:
+        _touch(tmp_path, "[x]/a.json", "*/b.json")
+        assert matches(tmp_path, "[x]/*.json") == (tmp_path / "[x]" / "a.json",)
+        assert matches(tmp_path, "*") == (tmp_path / "*",)
+
     def test_brackets_in_the_folder_around_do_not_matter(self, tmp_path: Path) -> None:
         _touch(tmp_path, "[x]/a.json")
         assert matches(tmp_path / "[x]", "*.json") == (tmp_path / "[x]" / "a.json",)
