@@ -29,6 +29,7 @@ STDERR = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # What only the machine is to blame for.
+NO_THREAD: Final = "can't start new thread"
 SHORTAGES: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
@@ -85,6 +86,8 @@ def _told(error: Exception) -> tuple[int, Sequence[str]]:
             return EXIT_INVALID, [f"agentci had to stop: {one_line(str(error))}"]
         case MemoryError():
             return EXIT_INVALID, ["agentci had to stop: there is not enough memory"]
+        case RuntimeError() if str(error) == NO_THREAD:
+            return EXIT_INVALID, [f"agentci had to stop: {error}; run fewer at a time with --jobs"]
         case _:
             return EXIT_BUG, [log(_bug_report(error))]
 

@@ -192,3 +192,34 @@ def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path
     assert ran.code == 2
     assert "--output-dir agentci-results leads out of the workspace" in ran.out
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "shortage",
+    [
+        "OSError(28, 'No space left on device')",
+        "MemoryError()",
+        'RuntimeError("can\'t start new thread")',
+    ],
+)
+def test_what_only_the_machine_lacks_is_no_bug(folder: Path, shortage: str) -> None:
+    program = f"""
+import os, sys
+from agentci.process import run_guarded
+
+def command(world):
+    raise {shortage}
+
+sys.exit(run_guarded(command, os.environ))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("agentci had to stop: ")
+    assert len(ran.stderr.splitlines()) == 1
