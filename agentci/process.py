@@ -82,14 +82,22 @@ def _told(error: Exception) -> tuple[int, Sequence[str]]:
             return EXIT_INVALID, [one_line(str(problem)) for problem in error.problems]
         case BrokenPipeError():
             return 128 + signal.SIGPIPE, ()
+    if shortage := _shortage(error):
+        return EXIT_INVALID, [f"agentci had to stop: {one_line(shortage)}"]
+    return EXIT_BUG, [log(_bug_report(error))]
+
+
+def _shortage(error: Exception) -> str | None:
+    """What the machine has too little of, None where something else is to blame."""
+    match error:
         case OSError() if error.errno in SHORTAGES:
-            return EXIT_INVALID, [f"agentci had to stop: {one_line(str(error))}"]
+            return str(error)
         case MemoryError():
-            return EXIT_INVALID, ["agentci had to stop: there is not enough memory"]
+            return "there is not enough memory"
         case RuntimeError() if str(error) == NO_THREAD:
-            return EXIT_INVALID, [f"agentci had to stop: {error}; run fewer at a time with --jobs"]
+            return f"{error}; run fewer at a time with --jobs"
         case _:
-            return EXIT_BUG, [log(_bug_report(error))]
+            return None
 
 
 def _world(environ: Mapping[str, str]) -> World:
