@@ -77,11 +77,10 @@ def _open_streams() -> None:
 
 def _told(error: Exception) -> tuple[int, Sequence[str]]:
     """The exit code for what broke a command off, and what is said about it."""
-    match error:
-        case InputError():
-            return EXIT_INVALID, [one_line(str(problem)) for problem in error.problems]
-        case BrokenPipeError():
-            return 128 + signal.SIGPIPE, ()
+    if isinstance(error, InputError):
+        return EXIT_INVALID, [one_line(str(problem)) for problem in error.problems]
+    if isinstance(error, BrokenPipeError):
+        return 128 + signal.SIGPIPE, ()
     if shortage := _shortage(error):
         return EXIT_INVALID, [f"agentci had to stop: {one_line(shortage)}"]
     return EXIT_BUG, [log(_bug_report(error))]
