@@ -3,6 +3,9 @@
 AgentciError
 ├── InputError        config, input or usage is wrong: every problem is listed, exit 2
 ├── RecordingError    one recording cannot be read: a problem of that file alone
+├── FetchError        a remote evaluator cannot be had
+│   ├── RefusedError      it is not there, or not what was asked for: its config is to blame, exit 2
+│   └── UnreachableError  the network, a server or the disk is: its checks are errored
 └── EvaluatorError    one check could not be judged: it is errored, the others go on
 """
 
@@ -37,6 +40,26 @@ class RecordingError(AgentciError):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         super().__init__(str(problem))
+
+
+class FetchError(AgentciError):
+    """A remote evaluator cannot be had; says why, without a full stop.
+
+    Attributes:
+        hint: a way out, where one is known.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.hint = hint
+        super().__init__(message)
+
+
+class RefusedError(FetchError):
+    """It is not there, or it is not what was asked for; trying again would not help."""
+
+
+class UnreachableError(FetchError):
+    """The network, a server or the disk does not let us have it; it may be there another time."""
 
 
 class EvaluatorError(AgentciError):

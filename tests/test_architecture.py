@@ -16,7 +16,7 @@ MAX_LINES = 250
 
 # From the ground up: a module imports from its own layer and from those before it.
 LAYERS = (
-    {"model", "version"},
+    {"model", "sdk", "version"},
     {"errors"},
     {"text"},
     {"github", "telemetry", "metrics", "reasons"},
@@ -25,7 +25,10 @@ LAYERS = (
     {"config"},
     {"options", "workspace"},
     {"settings"},
-    {"runtimes", "executors"},
+    {"http", "store"},
+    {"sources", "runtimes", "executors"},
+    {"environments"},
+    {"library"},
     {"engines", "discovery", "locator", "sinks"},
     {"suites", "pipeline", "progress", "publishing"},
     {"eval_sets"},
@@ -40,7 +43,7 @@ PURE = {
     *("formats", "dialects", "reporters", "config"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
-EXTENSIONS = {"formats", "metrics", "dialects", "reporters", "runtimes", "executors"}
+EXTENSIONS = {"formats", "metrics", "dialects", "reporters", "runtimes", "executors", "sources"}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())

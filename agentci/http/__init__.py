@@ -1,0 +1,1 @@
+"""Documents from servers, with their failures, waits and limits."""

@@ -1,0 +1,82 @@
+"""Programs of evaluators: where a config says that they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalProgram:
+    """A program on this machine.
+
+    Attributes:
+        path: absolute path of its file.
+        requirements: absolute path of the requirements file that it needs installed, if any.
+    """
+
+    path: str
+    requirements: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteProgram:
+    """A program that is kept elsewhere, as a config names it; empty texts leave it to the source.
+
+    Attributes:
+        source: name in the table of sources.
+        repository: where the source keeps programs: ``org/name`` on GitHub, a folder on disk.
+        revision: branch, tag or commit.
+        ref: the program's file in the repository, or its URL.
+        sha256: of the file that ``ref`` names, in hexadecimal.
+        installs: whether a ``requirements.txt`` beside it is installed.
+    """
+
+    source: str
+    ref: str
+    repository: str = ""
+    revision: str = ""
+    sha256: str = ""
+    installs: bool = True
+
+
+Program: TypeAlias = LocalProgram | RemoteProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFile:
+    """One file of a program, as it was fetched."""
+
+    content: bytes
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A remote program and all that lies in its folder, at one commit.
+
+    Attributes:
+        entry: the program's own file, one of ``files``.
+        files: by path relative to the folder, with ``/``; neither absolute nor with ``..``.
+    """
+
+    entry: str
+    files: Mapping[str, ProgramFile] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a catalogue says of one evaluator.
+
+    Attributes:
+        source: name in the table of sources; ``builtin`` for metrics.
+        ref: how a config names it; its name for metrics.
+        language: ``python``, ``javascript``, ``typescript``; empty where it is not said.
+    """
+
+    name: str
+    source: str
+    ref: str
+    description: str = ""
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    author: str = ""

@@ -1,0 +1,1 @@
+"""The cache on disk: verified on every read, safe between processes."""
