@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agentci.errors import InputError
+from agentci.store.owner import give_to_owner
 from agentci.workspace import Workspace
 
 FILE_MODE = 0o644
@@ -26,7 +27,7 @@ def open_folder(given: str, workspace: Workspace) -> Path:
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         for path in missing:
-            _give_to_owner(path, workspace)
+            give_to_owner(path, workspace.root)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -85,15 +86,8 @@ def _write(path: Path, text: str, workspace: Workspace) -> None:
             file.flush()
             os.fchmod(file.fileno(), FILE_MODE)
             os.fsync(file.fileno())
-        _give_to_owner(Path(temporary), workspace)
+        give_to_owner(Path(temporary), workspace.root)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _give_to_owner(path: Path, workspace: Workspace) -> None:
-    """Root inside a container must not leave files that later steps cannot touch."""
-    if os.geteuid() == 0:
-        owner = workspace.root.stat()
-        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

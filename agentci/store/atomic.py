@@ -49,12 +49,17 @@ def settle(path: Path) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file, a link or a whole folder, as far as we may; whether it is gone."""
+    """Remove a file, a link or a whole folder, as far as we may; whether it is gone.
+
+    A folder is gone at once: nobody finds the half of it.
+    """
     with suppress(OSError):
-        path.unlink()
-    with suppress(OSError):
-        if not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        else:
+            aside = path.with_name(f"{TEMPORARY}{os.urandom(8).hex()}")
+            path.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)
     return not os.path.lexists(path)
 
 

@@ -3,18 +3,28 @@
 Backups leave out what carries the tag (https://bford.info/cachedir/), git what is ignored.
 """
 
+import re
 from pathlib import Path
 from typing import Final
 
 from agentci.errors import UnreachableError
-from agentci.store.atomic import TEMPORARY, place_file
+from agentci.store.atomic import TEMPORARY, place_file, temporaries
 from agentci.store.owner import make_folder
 
 EVALUATORS: Final = "evaluators"
+INDEX: Final = "index"
+TREES: Final = "trees"
 ENVIRONMENTS: Final = "environments"
 LOCKS: Final = "locks"
 TAG: Final = "CACHEDIR.TAG"
 IGNORE: Final = ".gitignore"
+
+# What we make in each folder of ours; by anything else one tells a folder of somebody else's.
+OURS: Final = {
+    EVALUATORS: re.compile(f"{INDEX}|{TREES}"),
+    ENVIRONMENTS: re.compile(r"[0-9a-f]{64}"),
+    LOCKS: re.compile(r"[0-9a-f]{64}\.lock"),
+}
 
 TAG_TEXT: Final = (
     b"Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -22,11 +32,8 @@ TAG_TEXT: Final = (
 )
 IGNORE_TEXT: Final = b"*\n"
 
-# With nothing else in it a folder may become a cache: what we make ourselves, and what stands
-# for an empty folder in git or on a disk of its own.
-HARMLESS: Final = frozenset(
-    {EVALUATORS, ENVIRONMENTS, LOCKS, TAG, IGNORE, ".gitkeep", "lost+found"}
-)
+# What stands for an empty folder in git, and on a disk of its own.
+_EMPTY: Final = frozenset({TAG, IGNORE, ".gitkeep", "lost+found"})
 
 
 def found(folder: Path, owner: Path | None) -> None:
@@ -59,10 +66,40 @@ def is_cache(folder: Path) -> bool:
 
 
 def is_free(folder: Path) -> bool:
-    """Whether a folder that is there may become a cache.
+    """Whether a folder that is there may become a cache: it is empty, or part of one came back.
 
     Raises:
         OSError: it cannot be read.
     """
-    names = (path.name for path in folder.iterdir())
-    return all(name in HARMLESS or name.startswith(TEMPORARY) for name in names)
+    return all(path.name in _EMPTY or _is_ours(path) for path in folder.iterdir())
+
+
+def ours(folder: Path) -> list[Path]:
+    """All that we made in a cache, but for the tag and what tells git to look away.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    made = temporaries(folder)
+    for name, pattern in OURS.items():
+        inner = folder / name
+        if _is_real_folder(inner):
+            made += [path for path in sorted(inner.iterdir()) if _matches(path, pattern)]
+    return made
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name.startswith(TEMPORARY):
+        return True
+    pattern = OURS.get(path.name)
+    if pattern is None or not _is_real_folder(path):
+        return False
+    return all(_matches(each, pattern) for each in path.iterdir())
+
+
+def _is_real_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _matches(path: Path, pattern: re.Pattern[str]) -> bool:
+    return path.name.startswith(TEMPORARY) or bool(pattern.fullmatch(path.name))

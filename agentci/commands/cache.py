@@ -1,0 +1,170 @@
+"""``agentci cache``: say where the cache is and what it holds, verify it, empty it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.model.json import Json
+from agentci.model.result import EXIT_INVALID
+from agentci.store.base import Key, Stored
+from agentci.store.clearing import Cleared, clear
+from agentci.store.evaluators import Entry, EvaluatorStore
+from agentci.store.founding import is_cache, is_free
+from agentci.text.escape import one_line
+from agentci.text.strict_json import dumps
+from agentci.text.words import count, number
+
+HEADINGS: Final = ("SOURCE", "REPOSITORY", "REF", "COMMIT", "SIZE", "FILES")
+SHOWN_DIGITS: Final = 12
+KIBIBYTE: Final = 1024
+
+
+def show_folder(folder: Path, world: World) -> int:
+    """Print where the cache is, whether or not there is anything yet."""
+    world.out.write(f"{one_line(str(folder))}\n")
+    return 0
+
+
+def list_entries(folder: Path, world: World, *, as_json: bool = False) -> int:
+    """Print what the cache holds, a line an evaluator.
+
+    Raises:
+        InputError: the folder is used for something else, or cannot be read.
+    """
+    entries = _entries(folder)
+    if as_json:
+        world.out.write(f"{dumps([_json(entry) for entry in entries])}\n")
+        return 0
+    rows = [
+        _row(entry.key, entry.stored, entry.size_bytes)
+        for entry in entries
+        if entry.key is not None and entry.stored is not None
+    ]
+    if rows:
+        world.out.write(_table([HEADINGS, *rows]))
+    _tell_damage(entries, world)
+    size = _size(sum(entry.size_bytes for entry in entries))
+    world.out.write(f"{count(len(rows), 'evaluator')}, {size}, in {one_line(str(folder))}\n")
+    return 0
+
+
+def verify(folder: Path, world: World) -> int:
+    """Print what is damaged in the cache; the exit code is 0 where nothing is.
+
+    Raises:
+        InputError: the folder is used for something else, or cannot be read.
+    """
+    entries = _entries(folder)
+    damaged = _tell_damage(entries, world)
+    world.out.write(f"{count(len(entries) - damaged, 'evaluator')} verified, {damaged} damaged\n")
+    if damaged:
+        world.out.write(
+            "what is damaged is never used: the next run fetches it again,"
+            " or empty the cache with `agentci cache clean`\n"
+        )
+    return EXIT_INVALID if damaged else 0
+
+
+def clean(folder: Path, world: World) -> int:
+    """Remove all that is ours from the cache; the exit code is 0 where nothing of it is left.
+
+    Raises:
+        InputError: the folder is no cache of ours, or cannot be read.
+    """
+    try:
+        if not folder.exists() or not any(folder.iterdir()):
+            world.out.write(f"there is nothing in {one_line(str(folder))}\n")
+            return 0
+        if not is_cache(folder):
+            raise _foreign(folder)
+        cleared = clear(folder)
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    return _tell_cleared(cleared, world)
+
+
+def _entries(folder: Path) -> Sequence[Entry]:
+    try:
+        if folder.exists() and not is_cache(folder) and not is_free(folder):
+            raise _foreign(folder)
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    return list(EvaluatorStore(folder).entries())
+
+
+def _foreign(folder: Path) -> InputError:
+    return InputError.of(
+        f"{folder} is no cache of agentci", hint="name the folder of the cache with --cache-dir"
+    )
+
+
+def _unreadable(folder: Path, error: OSError) -> InputError:
+    return InputError.of(
+        f"the cache {folder} cannot be read: {error.strerror or error}",
+        hint="name another folder with --cache-dir",
+    )
+
+
+def _tell_damage(entries: Sequence[Entry], world: World) -> int:
+    """Print a line for each damaged entry, and return how many there are."""
+    damaged = [entry for entry in entries if entry.damage is not None]
+    for entry in damaged:
+        world.out.write(f"damaged: {one_line(f'{_name(entry)}: {entry.damage}')}\n")
+    return len(damaged)
+
+
+def _tell_cleared(cleared: Cleared, world: World) -> int:
+    world.out.write(
+        f"removed {count(cleared.evaluators, 'evaluator')}"
+        f" and {count(cleared.environments, 'environment')}: {_size(cleared.freed_bytes)} freed\n"
+    )
+    for path in cleared.left:
+        world.out.write(f"{one_line(str(path))} could not be removed; remove it as its owner\n")
+    return EXIT_INVALID if cleared.left else 0
+
+
+def _name(entry: Entry) -> str:
+    if entry.key is None:
+        return entry.name
+    key = entry.key
+    return f"{key.source} {key.repository} {key.ref} at {_short(key.commit)} ({entry.name})"
+
+
+def _row(key: Key, stored: Stored, size_bytes: int) -> tuple[str, ...]:
+    cells = (key.source, key.repository or "-", key.ref, _short(key.commit))
+    return (*map(one_line, cells), _size(size_bytes), str(len(stored.digests)))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _json(entry: Entry) -> Json:
+    key, stored = entry.key, entry.stored
+    return {
+        "source": None if key is None else key.source,
+        "repository": None if key is None else key.repository,
+        "ref": None if key is None else key.ref,
+        "commit": None if key is None else key.commit,
+        "path": None if stored is None else str(stored.path),
+        "size_bytes": entry.size_bytes,
+        "files": None if stored is None else dict(stored.digests),
+        "damage": entry.damage,
+    }
+
+
+def _short(commit: str) -> str:
+    return commit.removeprefix("sha256:")[:SHOWN_DIGITS]
+
+
+def _size(size_bytes: int) -> str:
+    """``512 bytes``, ``3.4 KiB``, ``12 MiB``."""
+    if size_bytes < KIBIBYTE:
+        return count(size_bytes, "byte")
+    if size_bytes < KIBIBYTE**2:
+        return f"{number(size_bytes / KIBIBYTE, 1)} KiB"
+    return f"{number(size_bytes / KIBIBYTE**2, 1)} MiB"
