@@ -25,7 +25,7 @@ LAYERS = (
     {"config"},
     {"options", "workspace"},
     {"settings"},
-    {"http", "store"},
+    {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
     {"environments"},
     {"library"},

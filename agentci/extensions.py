@@ -1,0 +1,62 @@
+"""What other packages bring for our tables: entry points, one group a table.
+
+An entry point that is broken is told as what it is: a package that does not fit, not a bug of ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from agentci.errors import InputError
+
+
+def named(group: str, name: str) -> object | None:
+    """What another package brings to ``group`` under ``name``; None where none does.
+
+    Raises:
+        InputError: it cannot be loaded, or two packages bring it.
+    """
+    points = sorted(set(entry_points(group=group, name=name)), key=_package)
+    if not points:
+        return None
+    if len(points) > 1:
+        packages = " and ".join(map(_package, points))
+        raise InputError.of(
+            f"{packages} both bring {name!r} for {group}", hint="uninstall one of them"
+        )
+    return _load(points[0])
+
+
+def all_of(group: str) -> Mapping[str, object]:
+    """All that other packages bring to ``group``, by name.
+
+    Raises:
+        InputError: as above, for any of them.
+    """
+    found = {name: named(group, name) for name in sorted(entry_points(group=group).names)}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def misfit(group: str, name: str, *, wanted: str) -> InputError:
+    """The error of an entry point that loads, but is not ``wanted``."""
+    points: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
+    package = _package(points[0]) if points else "a package"
+    return InputError.of(
+        f"{package} brings {name!r} for {group}, which is not {wanted}",
+        hint="update or uninstall it",
+    )
+
+
+def _load(point: EntryPoint) -> object:
+    try:
+        found: object = point.load()
+    except Exception as error:  # noqa: BLE001 (whatever a foreign module raises, it is not ours)
+        raise InputError.of(
+            f"{_package(point)} brings {point.name!r} for {point.group}, which cannot be loaded:"
+            f" {type(error).__name__}: {error}",
+            hint="update or uninstall it",
+        ) from None
+    return found
+
+
+def _package(point: EntryPoint) -> str:
+    return "a package" if point.dist is None else f"the package {point.dist.name}"

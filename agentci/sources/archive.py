@@ -1,0 +1,185 @@
+"""Archives, unpacked in memory: hostile ones are refused before anything touches the disk."""
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from stat import S_IFDIR, S_IFMT, S_IFREG
+from tarfile import BLOCKSIZE, TarError, TarFile
+from typing import Final
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from agentci.errors import RefusedError
+from agentci.model.program import ProgramFile, Snapshot
+from agentci.sources.base import MAX_FILE_BYTES
+from agentci.sources.contents import MIB, Tally, below, missing, snapshot_of, split
+from agentci.sources.refs import shown, why_unusable
+
+# Of the whole archive, of which a program's folder may be a small part.
+MAX_MEMBERS: Final = 10_000
+MAX_UNPACKED_BYTES: Final = 64 * MIB
+
+_ZIP: Final = ".zip"
+_TAR: Final = (".tar.gz", ".tgz")
+
+_ZIP_HEADER: Final = b"PK\x01\x02"
+_ENCRYPTED: Final = 0x1
+_RUNNABLE: Final = 0o111
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+# All that the readers of the standard library are known to raise for bytes that are no archive.
+_FAULTS: Final = (
+    *(BadZipFile, TarError, zlib.error, struct.error),
+    *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """What an archive says of one of its members.
+
+    Attributes:
+        name: as it is written there.
+        fault: why it may not be in an archive; empty where it may.
+        read: its content, at most so many bytes of it.
+    """
+
+    name: str
+    is_folder: bool
+    fault: str
+    executable: bool
+    read: Callable[[int], bytes]
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file of this name is unpacked."""
+    return name.lower().endswith((_ZIP, *_TAR))
+
+
+def unpack(content: bytes, *, name: str, entry: str) -> Snapshot:
+    """Unpack the folder of the program ``entry``.
+
+    Args:
+        name: the archive's file name, whose end says what it is.
+
+    Raises:
+        RefusedError: the program is not in it; or the archive is broken, encrypted or too large,
+            or has a member that is no plain file inside of it, also outside of the folder.
+    """
+    members = (_zipped if name.lower().endswith(_ZIP) else _tarred)(content)
+    try:
+        files, names = _unpack(members, name, entry)
+    except _FAULTS as error:
+        message = f"{shown(name)} cannot be unpacked: {str(error) or 'it is broken'}"
+        raise RefusedError(message, hint="pack it again, and take its sha256 again") from None
+    own = split(entry)[1]
+    if own not in files:
+        raise missing(entry, shown(name), names)
+    return snapshot_of(own, files)
+
+
+def _unpack(
+    members: Iterator[_Member], archive: str, entry: str
+) -> tuple[dict[str, ProgramFile], list[str]]:
+    """The files of the folder of ``entry``, and the names of all that there are."""
+    tally = Tally()
+    files: dict[str, ProgramFile] = {}
+    names: dict[str, None] = {}
+    for member in members:
+        name = _plain(member.name)
+        if fault := member.fault or _fault(name, names):
+            message = f"{shown(member.name)} in {shown(archive)} {fault}"
+            raise RefusedError(message, hint="pack plain files, each of them once")
+        if member.is_folder:
+            continue
+        names[name] = None
+        for path in below(entry, [name]):
+            content = member.read(MAX_FILE_BYTES + 1)
+            tally.add(path, len(content))
+            files[path] = ProgramFile(content=content, executable=member.executable)
+    return files, list(names)
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("./").removesuffix("/")
+
+
+def _fault(name: str, before: dict[str, None]) -> str | None:
+    if name in {"", "."}:  # the folder that was packed
+        return None
+    return "is there twice" if name in before else why_unusable(name)
+
+
+def _zipped(content: bytes) -> Iterator[_Member]:
+    # Each header costs memory once they are read, so they are counted before.
+    _check_count(content.count(_ZIP_HEADER))
+    with ZipFile(BytesIO(content)) as archive:
+        for info in archive.infolist():
+            mode = info.external_attr >> 16
+            yield _Member(
+                name=info.orig_filename,
+                is_folder=info.is_dir(),
+                fault=_zip_fault(info, S_IFMT(mode)),
+                executable=bool(mode & _RUNNABLE),
+                read=partial(_read_zipped, archive, info),
+            )
+
+
+def _zip_fault(info: ZipInfo, kind: int) -> str:
+    # Archives of Windows have no modes.
+    if kind not in {0, S_IFREG, S_IFDIR}:
+        return "is neither a file nor a folder"
+    if info.flag_bits & _ENCRYPTED:
+        return "is encrypted"
+    if info.compress_type not in {ZIP_STORED, ZIP_DEFLATED}:
+        return "is compressed in a way that is not known here"
+    return ""
+
+
+def _read_zipped(archive: ZipFile, info: ZipInfo, limit_bytes: int) -> bytes:
+    with archive.open(info) as stream:
+        return stream.read(limit_bytes)
+
+
+def _tarred(content: bytes) -> Iterator[_Member]:
+    plain = _gunzip(content)
+    with TarFile(fileobj=BytesIO(plain), encoding="utf-8") as archive:
+        for count, info in enumerate(archive, 1):
+            _check_count(count)
+            is_plain = info.isdir() or (info.isreg() and not info.issparse())
+            stream = archive.extractfile(info) if is_plain else None
+            yield _Member(
+                name=info.name,
+                is_folder=info.isdir(),
+                fault="" if is_plain else "is neither a file nor a folder",
+                executable=bool(info.mode & _RUNNABLE),
+                read=stream.read if stream else lambda _: b"",
+            )
+        # The reader takes a broken header for the end.
+        if plain[archive.offset :][:BLOCKSIZE] != bytes(BLOCKSIZE):
+            raise EOFError("it is cut off, or damaged")
+
+
+def _gunzip(content: bytes) -> bytes:
+    stream = zlib.decompressobj(_GZIP)
+    plain = stream.decompress(content, MAX_UNPACKED_BYTES + 1)
+    if len(plain) > MAX_UNPACKED_BYTES:
+        raise RefusedError(
+            f"the archive holds more than {MAX_UNPACKED_BYTES // MIB} MiB",
+            hint="pack the folder of the evaluator alone",
+        )
+    if not stream.eof:
+        raise EOFError("it is cut off")
+    if stream.unused_data.strip(b"\0"):
+        raise ValueError("something follows its end")
+    return plain
+
+
+def _check_count(members: int) -> None:
+    if members > MAX_MEMBERS:
+        raise RefusedError(
+            f"the archive has more than {MAX_MEMBERS:,} members",
+            hint="pack the folder of the evaluator alone",
+        )

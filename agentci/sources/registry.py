@@ -1,0 +1,51 @@
+"""The sources that a config can name: a new one is a file and a line here.
+
+Packages of others add theirs as entry points of the group ``agentci.sources``: the name is the
+``source:`` in configs, the object a :data:`MakeSource`.
+"""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from agentci.extensions import all_of, misfit, named
+from agentci.sources.base import MakeSource
+from agentci.sources.github import GitHubSource
+from agentci.sources.local import LocalSource
+from agentci.sources.url import UrlSource
+
+GROUP: Final = "agentci.sources"
+
+SOURCES: Final[Mapping[str, MakeSource]] = {
+    "github": GitHubSource,
+    "url": UrlSource,
+    "local": LocalSource,
+}
+
+
+def source_named(name: str) -> MakeSource | None:
+    """What makes the source ``name``, ours before another package's; None where there is none.
+
+    Raises:
+        InputError: a package brings it that is broken.
+    """
+    ours = SOURCES.get(name)
+    if ours is not None:
+        return ours
+    found = named(GROUP, name)
+    return None if found is None else _checked(name, found)
+
+
+def all_sources() -> Mapping[str, MakeSource]:
+    """Every source that there is, by name: ours, then those of other packages.
+
+    Raises:
+        InputError: as above, for any of them.
+    """
+    theirs = {name: _checked(name, found) for name, found in all_of(GROUP).items()}
+    return {**SOURCES, **{name: make for name, make in theirs.items() if name not in SOURCES}}
+
+
+def _checked(name: str, found: object) -> MakeSource:
+    if not callable(found):
+        raise misfit(GROUP, name, wanted="something that makes a source")
+    return cast(MakeSource, found)
