@@ -1,0 +1,235 @@
+"""What evaluators may count on when they are written with ``agentci.sdk``."""
+
+import ast
+import io
+import json
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentci.sdk
+from agentci.dialects.agentevals.output import parse_output
+from agentci.dialects.agentevals.result import eval_result
+from agentci.sdk import (
+    EvalInput,
+    EvalResult,
+    EvalStatus,
+    IntermediateStepData,
+    InvocationData,
+    ToolCallData,
+    evaluator,
+)
+from tests.sdk.programs import CASE, run_evaluator
+
+
+class TestAResult:
+    @pytest.mark.parametrize("score", [0, 1, 0.5, Fraction(1, 2), Decimal("0.5"), -0.0])
+    def test_takes_any_number_from_0_to_1_as_a_score(self, score: Any) -> None:
+        result = EvalResult(score=score)
+        assert result.score == float(score)
+        assert type(result.score) is float
+
+    @pytest.mark.parametrize(
+        "score", [1.01, -1, float("nan"), float("inf"), True, "0.5", None, [1.0]]
+    )
+    def test_takes_nothing_else(self, score: Any) -> None:
+        with pytest.raises(ValueError, match="not a number from 0 to 1") as caught:
+            EvalResult(score=score)
+        assert repr(score) in str(caught.value)
+
+    def test_takes_a_status_by_its_name(self) -> None:
+        assert EvalResult(score=1, status="FAILED").status is EvalStatus.FAILED  # type: ignore[arg-type] # as text
+
+    @pytest.mark.parametrize("status", ["failed", "", 1, ["FAILED"]])
+    def test_takes_no_other_status(self, status: Any) -> None:
+        with pytest.raises(ValueError, match="one of EvalStatus, or None"):
+            EvalResult(score=1, status=status)
+
+    @pytest.mark.parametrize("scores", [None, 0.5, "1", ["1"], [True], [float("nan")], {1.0}])
+    def test_takes_only_a_list_of_numbers_for_the_turns(self, scores: Any) -> None:
+        with pytest.raises(ValueError, match="not a list of numbers and None"):
+            EvalResult(score=1, per_invocation_scores=scores)
+
+    def test_takes_no_field_that_the_protocol_does_not_have(self) -> None:
+        with pytest.raises(TypeError, match="reasoning"):
+            EvalResult(score=1, reasoning="fine")  # type: ignore[call-arg] # that is the point
+
+
+class TestAnInput:
+    def test_is_read_from_what_a_program_gets(self) -> None:
+        case = EvalInput.from_json(json.dumps(CASE))
+        assert case.threshold == 1.0
+        assert case.invocations[0].intermediate_steps.tool_calls == [
+            ToolCallData(name="find", args={"n": [1, 2.5, None]}, id="c1")
+        ]
+        assert case.invocations[1] == InvocationData(final_response=None)
+
+    def test_is_made_by_hand_in_tests(self) -> None:
+        steps = IntermediateStepData(tool_calls=[ToolCallData(name="find")])
+        turn = InvocationData(final_response="Yes.", intermediate_steps=steps)
+        case = EvalInput(metric_name="judge", invocations=[turn])
+        assert (case.protocol_version, case.threshold, case.config) == ("1.1", 0.5, {})
+        assert replace(case, threshold=0.7).threshold == 0.7
+
+    @pytest.mark.parametrize(
+        ("given", "complaint"),
+        [
+            ({"invocations": [{}, {"final_response": 5}]}, "it.invocations[1].final_response is 5"),
+            ({"invocations": "all"}, "it.invocations is 'all', not of type list"),
+            ({"threshold": True}, "it.threshold is True, not of type float"),
+            ({"config": ["a"]}, "it.config is ['a'], not of type dict"),
+            ({"invocations": [{"intermediate_steps": {"tool_calls": [{}]}}]}, "'name'"),
+        ],
+    )
+    def test_names_what_is_wrong_in_it(self, given: dict[str, Any], complaint: str) -> None:
+        with pytest.raises(TypeError) as caught:
+            EvalInput.from_json(json.dumps({"metric_name": "judge", **given}))
+        assert complaint in str(caught.value)
+
+
+class TestAProgram:
+    def test_may_print_as_it_likes(self, tmp_path: Path) -> None:
+        source = """
+def judge(case):
+    import ctypes, os
+    print("by itself")
+    os.system("echo by a child")
+    ctypes.CDLL(None).printf(b"by a C library")
+    return EvalResult(score=1)
+"""
+        done = run_evaluator(tmp_path, source)
+        assert eval_result(parse_output(done.stdout.encode())).score == 1
+        printed = ("by itself", "by a child", "by a C library")
+        assert [text for text in printed if text not in done.stderr] == []
+
+    def test_may_print_after_its_result(self, tmp_path: Path) -> None:
+        source = "def judge(case):\n    return EvalResult(score=1)\n"
+        done = run_evaluator(tmp_path, source, tail="judge.run()\nprint('done')\n")
+        assert eval_result(parse_output(done.stdout.encode())).score == 1
+        assert done.stderr == "done\n"
+
+    @pytest.mark.parametrize("version", ["2.0", "10.1", "0.9", ""])
+    def test_is_warned_of_another_major_version(self, version: str, tmp_path: Path) -> None:
+        source = "def judge(case):\n    return EvalResult(score=1)\n"
+        stdin = json.dumps({**CASE, "protocol_version": version})
+        done = run_evaluator(tmp_path, source, stdin=stdin)
+        assert json.loads(done.stdout)["score"] == 1
+        assert done.stderr == f"warning: the input speaks protocol {version!r}, agentci.sdk 1.1\n"
+
+    def test_is_told_how_to_return_a_result(self, tmp_path: Path) -> None:
+        done = run_evaluator(tmp_path, "def judge(case):\n    return 0.5\n")
+        assert done.stderr == (
+            "Evaluator function must return EvalResult, got float of builtins; write "
+            "`from agentci.sdk import EvalResult`, and `return EvalResult(score=...)`\n"
+        )
+
+    def test_is_told_when_the_result_is_that_of_another_sdk(self, tmp_path: Path) -> None:
+        source = (
+            "def judge(case):\n"
+            "    import agentevals_evaluator_sdk as other\n"
+            "    return other.EvalResult(score=1)\n"
+        )
+        done = run_evaluator(tmp_path, source)
+        assert "got EvalResult of agentevals_evaluator_sdk.types; write" in done.stderr
+
+    def test_is_told_of_a_score_that_became_wrong_later(self, tmp_path: Path) -> None:
+        source = (
+            "def judge(case):\n"
+            "    result = EvalResult(score=1)\n"
+            "    result.score += 1\n"
+            "    return result\n"
+        )
+        done = run_evaluator(tmp_path, source)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "raised: score is 2.0, not a number from 0 to 1\n" in done.stderr
+
+    def test_is_told_of_details_that_hold_themselves(self, tmp_path: Path) -> None:
+        source = (
+            "def judge(case):\n"
+            "    case.config['itself'] = case.config\n"
+            "    return EvalResult(score=1, details=case.config)\n"
+        )
+        done = run_evaluator(tmp_path, source)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "raised: Circular reference detected" in done.stderr
+
+    def test_is_told_of_input_that_is_nested_without_end(self, tmp_path: Path) -> None:
+        source = "def judge(case):\n    return EvalResult(score=1)\n"
+        done = run_evaluator(tmp_path, source, stdin="[" * 100_000)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("Failed to parse input: maximum recursion depth")
+
+    def test_may_put_anything_into_its_details(self, tmp_path: Path) -> None:
+        source = """
+def judge(case):
+    from datetime import date
+    from enum import Enum
+    from pathlib import Path
+    Colour = Enum("Colour", "RED")
+    odd = [date(2026, 3, 10), Path("a/b"), Colour.RED, frozenset({1}), b"x", EvalResult, "\\ud800"]
+    return EvalResult(score=1, details={"odd": odd})
+"""
+        done = run_evaluator(tmp_path, source)
+        assert json.loads(done.stdout)["details"]["odd"] == [
+            *("2026-03-10", "a/b", 1, [1], "b'x'", "<class 'agentci.sdk.EvalResult'>", "?")
+        ]
+
+    def test_may_leave_with_an_exit_code_of_its_own(self, tmp_path: Path) -> None:
+        done = run_evaluator(tmp_path, "def judge(case):\n    raise SystemExit(7)\n")
+        assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
+
+    def test_can_be_run_inside_of_a_test(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        @evaluator
+        def judge(case: EvalInput) -> EvalResult:
+            sys.stdout.write("a log\n")
+            return EvalResult(score=case.threshold)
+
+        for _ in range(2):  # nothing is left of the first time
+            monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(CASE)))
+            judge.run()
+            printed = capsys.readouterr()
+            assert json.loads(printed.out)["score"] == 1
+            assert printed.err == "a log\n"
+
+    async def _judge(self, case: EvalInput) -> EvalResult:
+        return EvalResult(score=case.threshold)
+
+    def test_may_be_any_async_callable(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(CASE)))
+        evaluator(self._judge).run()
+        assert json.loads(capsys.readouterr().out)["score"] == 1
+
+
+class TestTheModule:
+    def test_imports_the_standard_library_alone(self) -> None:
+        tree = ast.parse(Path(agentci.sdk.__file__).read_text(encoding="utf-8"))
+        imported = {name.partition(".")[0] for node in ast.walk(tree) for name in _imported(node)}
+        assert imported - sys.stdlib_module_names == set()
+
+    def test_works_from_a_folder_with_nothing_else_of_agentci(self, tmp_path: Path) -> None:
+        package = tmp_path / "agentci"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "sdk.py").write_bytes(Path(agentci.sdk.__file__).read_bytes())
+        source = (
+            "def judge(case):\n"
+            "    import agentci.sdk\n"
+            "    return EvalResult(score=1, details={'from': agentci.sdk.__file__})\n"
+        )
+        done = run_evaluator(tmp_path, source)
+        assert json.loads(done.stdout)["details"]["from"] == str(package / "sdk.py")
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
