@@ -1,0 +1,152 @@
+"""A package index of our own on loopback, with packages made by hand."""
+
+import base64
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+SDK = "agentevals-evaluator-sdk"
+
+
+class PackageIndex:
+    """Serves wheels of one module each, and remembers what it was asked for.
+
+    Attributes:
+        requested: paths, in the order of the requests.
+        algorithm: of the digests that the pages of packages name; empty for none.
+    """
+
+    def __init__(self) -> None:
+        self.requested: list[str] = []
+        self.algorithm = "sha256"
+        self._wheels: dict[str, dict[str, bytes]] = {}
+        self._held: dict[str, threading.Event] = {}
+        self._asked = threading.Condition()
+        index = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                index._answer(self)
+
+            def do_HEAD(self) -> None:
+                index._answer(self)
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The address that installers are given."""
+        return f"http://127.0.0.1:{self._server.server_port}/simple"
+
+    def add(
+        self, name: str, version: str, *, needs: Sequence[str] = (), source: str | None = None
+    ) -> str:
+        """Offer a package, and return the sha256 of its wheel."""
+        module = name.replace("-", "_")
+        text = f"VERSION = {version!r}\n" if source is None else source
+        wheel = _wheel(name, module, version, needs, text)
+        self._wheels.setdefault(name, {})[f"{module}-{version}-py3-none-any.whl"] = wheel
+        return hashlib.sha256(wheel).hexdigest()
+
+    def hold(self, name: str) -> None:
+        """Answer nobody who asks for the wheels of ``name``, until they are released."""
+        self._held[name] = threading.Event()
+
+    def release(self, name: str) -> None:
+        """Answer those who were kept waiting, and all who come."""
+        self._held.pop(name).set()
+
+    def wait_for(self, ending: str, *, seconds: float = 20) -> bool:
+        """Whether somebody asks in time for a path that contains ``ending``."""
+        with self._asked:
+            return self._asked.wait_for(
+                lambda: any(ending in path for path in self.requested), seconds
+            )
+
+    def count(self, part: str) -> int:
+        """How many requests there were for paths that contain ``part``."""
+        return sum(part in path for path in self.requested)
+
+    def close(self) -> None:
+        """End the server, whoever waits for it."""
+        for name in list(self._held):
+            self.release(name)
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        if request.command == "GET":
+            with self._asked:
+                self.requested.append(request.path)
+                self._asked.notify_all()
+        _, kind, name, *rest = request.path.split("/")
+        wheels = self._wheels.get(name, {})
+        if kind == "files" and rest[0] in wheels:
+            held = self._held.get(name)
+            if held and request.command == "GET":
+                held.wait(30)
+            self._send(request, 200, "application/octet-stream", wheels[rest[0]])
+        elif kind == "simple" and wheels:
+            self._send(request, 200, "text/html", self._page(name, wheels))
+        else:
+            self._send(request, 404, "text/plain", b"there is none")
+
+    def _page(self, name: str, wheels: dict[str, bytes]) -> bytes:
+        links = [
+            f'<a href="/files/{name}/{file}{self._fragment(wheel)}">{file}</a>'
+            for file, wheel in wheels.items()
+        ]
+        return f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
+
+    def _fragment(self, wheel: bytes) -> str:
+        if not self.algorithm:
+            return ""
+        return f"#{self.algorithm}={hashlib.new(self.algorithm, wheel).hexdigest()}"
+
+    @staticmethod
+    def _send(request: BaseHTTPRequestHandler, status: int, kind: str, content: bytes) -> None:
+        try:
+            request.send_response(status)
+            request.send_header("Content-Type", kind)
+            request.send_header("Content-Length", str(len(content)))
+            request.end_headers()
+            if request.command == "GET":
+                request.wfile.write(content)
+        except OSError:
+            pass  # it was killed: that is what some tests do
+
+
+def _wheel(name: str, module: str, version: str, needs: Sequence[str], source: str) -> bytes:
+    about = f"{module}-{version}.dist-info"
+    wanted = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    files = {
+        f"{module}.py": source,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{wanted}",
+        f"{about}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
+    }
+    record = "".join(f"{path},{_digest(text)},{len(text)}\n" for path, text in files.items())
+    files[f"{about}/RECORD"] = f"{record}{about}/RECORD,,\n"
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for path, text in files.items():
+            # With a date of its own, so that the same package has the same digest.
+            archive.writestr(zipfile.ZipInfo(path), text)
+    return made.getvalue()
+
+
+def _digest(text: str) -> str:
+    raw = hashlib.sha256(text.encode()).digest()
+    return f"sha256={base64.urlsafe_b64encode(raw).rstrip(b'=').decode()}"
