@@ -1,0 +1,113 @@
+"""Where documents may be got from: https, and this machine for tests and mirrors."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from agentci.errors import RefusedError
+from agentci.text import clip, escape
+
+MAX_SHOWN: Final = 200
+_PORTS: Final = {"http": 80, "https": 443}
+_HINT: Final = "write it as https://HOST/PATH"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A URL that may be asked for.
+
+    Attributes:
+        url: as ``requests`` sends it, so that what was looked at is what is connected to.
+        shown: for messages; without name, password and query, which may be secrets.
+        origin: scheme, host and port: whom a request and its headers go to.
+    """
+
+    url: str = field(repr=False)
+    shown: str
+    origin: tuple[str, str, int]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine."""
+        return _is_loopback(self.origin[1])
+
+
+def address_of(url: str) -> Address:
+    """Take a URL apart.
+
+    Raises:
+        RefusedError: it is none, or nothing may be got from there.
+    """
+    prepared = requests.PreparedRequest()
+    try:
+        prepared.prepare_url(url, None)
+        parts = urlsplit(prepared.url or "")
+        port = parts.port
+    except ValueError as error:
+        raise RefusedError(f"{_careful(url)} is not a URL", hint=_HINT) from error
+    scheme, host = parts.scheme, parts.hostname or ""
+    if scheme not in _PORTS or not host:
+        raise RefusedError(f"{_careful(url)} is not a URL of the web", hint=_HINT)
+    if scheme == "http" and not _is_loopback(host):
+        raise RefusedError(
+            f"{_shown(scheme, host, port, parts.path)} is not encrypted, so it is not asked for",
+            hint="use https; http is for this machine alone (localhost, 127.0.0.1)",
+        )
+    return Address(
+        url=parts._replace(fragment="").geturl(),
+        shown=_shown(scheme, host, port, parts.path),
+        origin=(scheme, host, _PORTS[scheme] if port is None else port),
+    )
+
+
+def target_of(address: Address, location: str) -> Address:
+    """Where a redirect leads.
+
+    Raises:
+        RefusedError: it is not followed there.
+    """
+    try:
+        target = address_of(urljoin(address.url, _decoded(location)))
+    except (RefusedError, ValueError) as error:
+        said = error if isinstance(error, RefusedError) else "that is not a URL"
+        raise RefusedError(
+            f"{address.shown} redirects to where it is not followed: {said}"
+        ) from error
+    if address.origin[0] == "https" != target.origin[0]:
+        raise RefusedError(
+            f"{address.shown} redirects from https to {target.shown}, which is not encrypted"
+        )
+    return target
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _decoded(location: str) -> str:
+    """A header is read as Latin-1, but URLs are UTF-8 where they are not ASCII."""
+    try:
+        return location.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return location
+
+
+def _shown(scheme: str, host: str, port: int | None, path: str) -> str:
+    name = f"[{host}]" if ":" in host else host
+    server = name if port is None else f"{name}:{port}"
+    return clip.short(escape.plain_line(f"{scheme}://{server}{path}"), MAX_SHOWN)
+
+
+def _careful(url: str) -> str:
+    """What may be shown of a URL of which nobody can tell where its secrets are."""
+    if any(mark in url for mark in "@?#"):
+        return "what is asked for"
+    return clip.short(escape.plain_line(url), MAX_SHOWN)

@@ -1,0 +1,131 @@
+"""One try at a document: a request, the redirects after it, and what came in the end."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+
+from agentci.errors import RefusedError, UnreachableError
+from agentci.http.addresses import Address, address_of, target_of
+from agentci.http.base import Response
+from agentci.http.bodies import Body
+from agentci.http.failures import failure_of
+from agentci.http.limits import Limits
+from agentci.http.retries import passing_answer
+from agentci.version import __version__
+
+# How many hosts, and how many connections to each, are kept open for the next document.
+KEPT_HOSTS: Final = 16
+KEPT_CONNECTIONS: Final = 16
+
+OUR_HEADERS: Final = {"Accept-Encoding": "identity", "User-Agent": f"agentci/{__version__}"}
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is asked for, by whoever calls ``Http.get``."""
+
+    address: Address
+    headers: Mapping[str, str]
+    limit_bytes: int
+
+
+def wish_of(url: str, headers: Mapping[str, str], limit_bytes: int) -> Wish:
+    """Look at what is asked for before anybody is asked.
+
+    Raises:
+        RefusedError: it cannot be asked for.
+    """
+    for name, value in headers.items():
+        # Not shown: it may be a token.
+        if not (_HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()):
+            raise RefusedError(
+                "a header holds what cannot be sent in one",
+                hint="see whether a token ends in a line end or holds other foreign characters",
+            )
+    return Wish(address=address_of(url), headers=headers, limit_bytes=limit_bytes)
+
+
+class Exchange:
+    """Asks servers once each, over connections that it keeps; from any number of threads."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        # Not a session's own way to send: it reads redirects of any size, and looks into ~/.netrc.
+        self._session = requests.Session()
+        self._adapter = HTTPAdapter(KEPT_HOSTS, KEPT_CONNECTIONS)
+
+    def fetch(self, wish: Wish, unwanted: Callable[[], bool]) -> Response:
+        """Ask, and follow redirects.
+
+        Args:
+            unwanted: tells that nobody waits for it any more.
+
+        Raises:
+            PassingError: another try may do better.
+            FetchError: it would not.
+        """
+        address, who = wish.address, "it"
+        for _ in range(self._limits.redirects + 1):
+            answer = self._ask(address, who, wish, unwanted)
+            if isinstance(answer, Response):
+                return answer
+            address, who = answer, f"it redirects to {answer.shown}, which"
+        raise RefusedError(
+            f"{wish.address.shown} redirects more than {self._limits.redirects} times"
+        )
+
+    def _ask(
+        self, address: Address, who: str, wish: Wish, unwanted: Callable[[], bool]
+    ) -> Response | Address:
+        """An answer, or where to ask instead."""
+        try:
+            with closing(self._send(address, wish)) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                status = answer.status_code
+                if failure := passing_answer(who, status, headers, now=time.time()):
+                    raise failure
+                if status in _REDIRECTS and "location" in headers:
+                    return target_of(address, headers["location"])
+                body = Body(
+                    status=status,
+                    headers=headers,
+                    raw=answer.raw,
+                    address=address,
+                    who=who,
+                    unwanted=unwanted,
+                )
+                content = body.read(wish.limit_bytes)
+                return Response(status=status, content=content, headers=headers)
+        except (OSError, HTTPError) as error:  # those of requests are OSErrors
+            raise failure_of(error, who, address, self._limits) from error
+
+    def _send(self, address: Address, wish: Wish) -> requests.Response:
+        request = requests.Request("GET", address.url).prepare()
+        if address.origin == wish.address.origin:
+            request.headers.update(wish.headers)
+        request.headers.update(OUR_HEADERS)
+        settings = self._session.merge_environment_settings(address.url, {}, True, None, None)  # noqa: FBT003 (as its signature has it)
+        verify = settings["verify"]
+        if isinstance(verify, str) and not Path(verify).exists():
+            raise UnreachableError(
+                f"{address.shown} is not asked for: there is no file of certificates {verify}",
+                hint="correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, or leave it out",
+            )
+        return self._adapter.send(
+            request,
+            stream=True,
+            timeout=(self._limits.connect_seconds, self._limits.silence_seconds),
+            verify=verify,
+            # A proxy has a loopback of its own.
+            proxies={} if address.is_here else settings["proxies"],
+        )

@@ -1,0 +1,109 @@
+"""Which failures may pass, and how long a server is left alone before it is asked again."""
+
+import math
+import random
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+FIRST_WAIT_SECONDS: Final = 1.0
+# Of a wait; so that those who failed together do not come back together.
+MAX_JITTER: Final = 0.5
+
+PASSING_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
+FORBIDDEN: Final = 403
+TOO_MANY_REQUESTS: Final = 429
+
+RATE_LIMIT_HINT: Final = "try again later; a token (GITHUB_TOKEN) raises the limit of GitHub"
+NETWORK_HINT: Final = (
+    "see whether the server is up, and whether a firewall keeps this machine from it"
+)
+STATUS_HINT: Final = "try again later, or see whether the server has told of an outage"
+
+# Longer than any wait that is obeyed, and than any that is meant.
+_SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
+_MAX_DATE_CHARACTERS = 64
+
+
+class PassingError(Exception):
+    """A failure that another try may mend; says which, as a sentence that starts with "it".
+
+    Attributes:
+        hint: a way out, for when no try has mended it.
+        asked_seconds: how long the server asked to be left alone, where it did.
+    """
+
+    def __init__(self, why: str, *, hint: str, asked_seconds: float | None = None) -> None:
+        self.hint = hint
+        self.asked_seconds = asked_seconds
+        super().__init__(why)
+
+
+def passing_answer(
+    who: str, status: int, headers: Mapping[str, str], *, now: float
+) -> PassingError | None:
+    """What a status says that another try may mend; None where it says something else.
+
+    Args:
+        who: answered; the start of the sentence.
+        now: seconds since 1970, for a server that does not say its own time.
+    """
+    limited = status == TOO_MANY_REQUESTS or _is_rate_limit(status, headers)
+    if not limited and status not in PASSING_STATUSES:
+        return None
+    return PassingError(
+        f"{who} answered {status}",
+        hint=RATE_LIMIT_HINT if limited else STATUS_HINT,
+        asked_seconds=_asked_seconds(headers, limited=limited, now=now),
+    )
+
+
+def wait_seconds(failure: PassingError, tries: int) -> float:
+    """How long to wait after ``tries`` tries: as asked, else twice as long each time."""
+    if failure.asked_seconds is not None:
+        return failure.asked_seconds
+    jitter = random.uniform(0, MAX_JITTER)  # noqa: S311 (there is nothing to guess)
+    return FIRST_WAIT_SECONDS * 2.0 ** (tries - 1) * (1 + jitter)
+
+
+def _is_rate_limit(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether a 403 is GitHub's way to say 429."""
+    return status == FORBIDDEN and (_is_used_up(headers) or "retry-after" in headers)
+
+
+def _is_used_up(headers: Mapping[str, str]) -> bool:
+    return headers.get("x-ratelimit-remaining") == "0"
+
+
+def _asked_seconds(headers: Mapping[str, str], *, limited: bool, now: float) -> float | None:
+    """What the server asks for; None where it asks for nothing, or for what makes no sense."""
+    said = headers.get("retry-after", "")
+    reset = headers.get("x-ratelimit-reset", "") if limited and _is_used_up(headers) else ""
+    moment = _moment(headers.get("date", ""))
+    here = now if moment is None else moment
+    if _SECONDS.fullmatch(said):
+        asked = float(said)
+    elif (until := _moment(said)) is not None:
+        asked = until - here
+    elif _SECONDS.fullmatch(reset):
+        asked = float(reset) - here + 1  # the second that is named has to be over
+    else:
+        return None
+    return math.ceil(asked) if asked > 0 else None
+
+
+def _moment(date: str) -> float | None:
+    """Seconds since 1970 of an HTTP date; None where it is none."""
+    if not 0 < len(date) <= _MAX_DATE_CHARACTERS:
+        return None
+    try:
+        moment = parsedate_to_datetime(date)
+        return _aware(moment).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
