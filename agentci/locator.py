@@ -1,28 +1,41 @@
 """Finds the files that one config names, and keeps them inside the workspace."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from agentci.discovery import matches
-from agentci.errors import InputError
+from agentci.errors import InputError, RefusedError
+from agentci.library.sources import Sources
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.runtimes.registry import why_unsupported
 from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
+
+LOCAL = "local"
+REQUIREMENTS_NAME = "requirements.txt"
+# Where one of these lies, the requirements beside it are those of a project.
+PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
 
 
 class Locator:
     """Finds what one config names; remembers what the user should know about that."""
 
-    def __init__(self, folder: Path, workspace: Workspace) -> None:
+    def __init__(
+        self, folder: Path, workspace: Workspace, *, sources: Sources, executors: Collection[str]
+    ) -> None:
+        self.executors = executors
         self._folder = folder
         self._workspace = workspace
+        self._sources = sources
         # A config from elsewhere was named on the command line: its own repository is trusted.
         self._home = workspace if workspace.holds(folder) else workspace_of(folder)
         self._has_fallen_back = False
         self.notices: list[Problem] = []
 
-    def find_program(self, named: str, place: Place) -> Path:
-        """The real path of the evaluator's program ``named`` at ``place``.
+    def find(self, named: str, place: Place) -> LocalProgram:
+        """The evaluator's program ``named`` at ``place``.
 
         Raises:
             InputError: it does not exist, lies outside of the workspace, or cannot be run.
@@ -30,16 +43,47 @@ class Locator:
         path = self.locate(named, place)
         if reason := why_unsupported(path):
             raise InputError.of(reason, place=place)
-        if path.suffix == ".py" and is_file(path.parent / "requirements.txt"):
+        requirements = path.parent / REQUIREMENTS_NAME
+        if path.suffix != ".py" or not is_file(requirements):
+            return LocalProgram(path=str(path))
+        if self._is_project(path.parent):
             self.notices.append(
                 Problem(
-                    message=f"the requirements.txt beside {named} is not installed",
+                    message=f"the {REQUIREMENTS_NAME} beside {named} is not installed for it:"
+                    " it is the whole project's",
                     place=place,
-                    hint="this version runs evaluators with the packages that are there",
+                    hint="give evaluators that need packages a folder of their own",
                     severity="notice",
                 )
             )
-        return path
+            return LocalProgram(path=str(path))
+        return LocalProgram(path=str(path), requirements=str(requirements))
+
+    def complete(self, program: RemoteProgram, place: Place) -> RemoteProgram:
+        """Fill in what the entry at ``place`` leaves to the program's source.
+
+        Raises:
+            InputError: there is no such source, or no such place in it.
+        """
+        if program.source == LOCAL and program.repository:
+            folder = self._folder_of(program.repository, place)
+            program = replace(program, repository=self._workspace.name_of(folder))
+        try:
+            return self._sources.named(program.source).complete(program)
+        except RefusedError as error:
+            raise InputError.of(str(error), place=place, hint=error.hint) from None
+
+    def _folder_of(self, named: str, place: Place) -> Path:
+        paths = self.matches(named, place)
+        if not paths or not is_folder(paths[0]):
+            message = f"there is no folder {named}"
+            raise InputError.of(message, place=place, hint="`repo` is relative to this config")
+        return paths[0]
+
+    def _is_project(self, folder: Path) -> bool:
+        """Whether ``folder`` holds more than evaluators, so that what it requires is not theirs."""
+        is_root = folder in (self._workspace.root, self._home.root)
+        return is_root or any((folder / name).exists() for name in PROJECT_NAMES)
 
     def locate(self, named: str, place: Place) -> Path:
         """The real path of the file ``named`` at ``place``.

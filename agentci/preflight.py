@@ -63,7 +63,7 @@ def prepare(settings: Settings, world: World) -> Plan:
         known = ", ".join((AUTO, *FORMATS))
         message = f"there is no trace format {settings.trace_format!r}"
         raise InputError.of(message, place=COMMAND_LINE, hint=f"use {known}")
-    sources = _find_sources(load_suites(settings, world.workspace), settings, world)
+    sources = _find_sources(load_suites(settings, world), settings, world)
     return _pair(sources, settings, world)
 
 

@@ -12,12 +12,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
 
-from agentci.engines.world import World
+from agentci.engines.world import Interruption, World
+from agentci.environments.variables import installer_environment
 from agentci.errors import InputError, InterruptionError
 from agentci.executors.environment import child_environment
 from agentci.executors.registry import EXECUTORS
 from agentci.github.context import github_of
+from agentci.http.client import HttpClient
+from agentci.library.sources import Sources
 from agentci.sinks import say
+from agentci.sources.variables import surroundings_of
+from agentci.store.place import default_folder
 from agentci.text.escape import log, one_line
 from agentci.version import __version__
 from agentci.workspace import workspace_of
@@ -101,16 +106,25 @@ def _shortage(error: Exception) -> str | None:
 
 def _world(environ: Mapping[str, str]) -> World:
     github = github_of(environ)
+    interruption = Interruption()
+    workspace = workspace_of(_cwd(), root=github.workspace)
+    http = HttpClient(
+        tell=lambda text: say(f"{one_line(text)}\n", sys.stderr), stopped=interruption.asked
+    )
     return World(
-        workspace=workspace_of(_cwd(), root=github.workspace),
+        workspace=workspace,
         executors={name: make() for name, make in EXECUTORS.items()},
         child_environment=child_environment(environ),
+        installer_environment=installer_environment(environ),
         search_path=environ.get("PATH", os.defpath),
+        sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
+        cache_folder=default_folder(environ, github),
         github=github,
         out=sys.stdout,
         err=sys.stderr,
         clock=time.monotonic,
         processors=len(os.sched_getaffinity(0)),
+        interruption=interruption,
     )
 
 

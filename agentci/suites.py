@@ -8,6 +8,7 @@ from agentci.config.overrides import Overrides, selection_problems
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.discovery import CONFIG_NAMES, find_configs
+from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.locator import Locator
 from agentci.model.problem import Problem
@@ -30,7 +31,7 @@ class LoadedSuite:
         return (*self.suite.notices, *self.locator.notices)
 
 
-def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, ...]:
+def load_suites(settings: Settings, world: World) -> tuple[LoadedSuite, ...]:
     """Read all configs that ``settings`` name; none is read where they name metrics alone.
 
     Raises:
@@ -43,15 +44,15 @@ def load_suites(settings: Settings, workspace: Workspace) -> tuple[LoadedSuite, 
         only=settings.only,
     )
     if settings.metrics and not settings.configs:
-        locator = Locator(workspace.cwd, workspace)
-        locator.notices += _left_out(workspace)
+        locator = _locator(world.workspace.cwd, world)
+        locator.notices += _left_out(world.workspace)
         suite = suite_of_metrics(overrides)
         return _selected([LoadedSuite(suite=suite, locator=locator)], settings.only)
     suites: list[LoadedSuite] = []
     problems: list[Problem] = []
-    for path in find_configs(settings.configs, workspace):
+    for path in find_configs(settings.configs, world.workspace):
         try:
-            suites.append(load_suite(path, overrides, workspace))
+            suites.append(load_suite(path, overrides, world))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -78,20 +79,24 @@ def _selected(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[Loade
     return tuple(loaded for loaded in suites if loaded.suite.evaluators)
 
 
-def load_suite(path: Path, overrides: Overrides, workspace: Workspace) -> LoadedSuite:
+def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
     """Read one config.
 
     Raises:
         InputError: with every problem of it.
     """
-    name = workspace.name_of(path)
+    name = world.workspace.name_of(path)
     document = read_yaml(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
-    locator = Locator(path.parent, workspace)
+    locator = _locator(path.parent, world)
     try:
-        suite = read_suite(document, overrides, locator.find_program)
+        suite = read_suite(document, overrides, locator)
     except InputError as error:
         raise InputError([*error.problems, *_missing_eval_set(document, locator)]) from None
     return LoadedSuite(suite=suite, locator=locator)
+
+
+def _locator(folder: Path, world: World) -> Locator:
+    return Locator(folder, world.workspace, sources=world.sources, executors=world.executors)
 
 
 def _missing_eval_set(document: YamlDocument, locator: Locator) -> tuple[Problem, ...]:

@@ -10,11 +10,15 @@ from typing import Any
 
 from agentci.cli import carry_out
 from agentci.engines.world import World
+from agentci.environments.variables import installer_environment
 from agentci.errors import InputError
 from agentci.executors.environment import child_environment
 from agentci.executors.registry import EXECUTORS
 from agentci.github.context import github_of
+from agentci.http.client import HttpClient
+from agentci.library.sources import Sources
 from agentci.model.problem import Problem
+from agentci.sources.variables import surroundings_of
 from agentci.workspace import workspace_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,14 +70,20 @@ def run_agentci(
 def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
     """A world whose workspace is ``cwd`` and whose output is kept."""
     github = github_of(environ)
+    workspace = workspace_of(cwd, root=github.workspace or cwd)
+    err = io.StringIO()
+    http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
     return World(
-        workspace=workspace_of(cwd, root=github.workspace or cwd),
+        workspace=workspace,
         executors={name: make() for name, make in EXECUTORS.items()},
         child_environment=child_environment({"PATH": PATH}),
+        installer_environment=installer_environment({"PATH": PATH, **environ}),
         search_path=PATH,
+        sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
+        cache_folder=cwd / ".agentci" / "cache",
         github=github,
         out=io.StringIO(),
-        err=io.StringIO(),
+        err=err,
         clock=time.monotonic,
         processors=2,
     )

@@ -7,13 +7,13 @@ import pytest
 from agentci.errors import InputError
 from agentci.settings import settings_of
 from agentci.suites import LoadedSuite, load_suites
-from agentci.workspace import workspace_of
+from tests.support import world_at
 
 PROGRAM = "- {{name: {0}, type: code, path: {0}.py}}\n"
 
 
 def _load(folder: Path, *only: str) -> tuple[LoadedSuite, ...]:
-    return load_suites(settings_of([], {"only": only}), workspace_of(folder))
+    return load_suites(settings_of([], {"only": only}), world_at(folder, {}))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ class TestPaths:
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         settings = settings_of([str(folder / "x.eval.yaml")], {})
-        [loaded] = load_suites(settings, workspace_of(tmp_path_factory.mktemp("elsewhere")))
+        [loaded] = load_suites(settings, world_at(tmp_path_factory.mktemp("elsewhere"), {}))
         assert len(loaded.suite.evaluators) == 2
 
     def test_a_program_that_nothing_can_run_is_told_at_its_path(self, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import Measure, RunProgram, Skip
+from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
 from agentci.pipeline import NO_TURNS, Check
 from agentci.preflight import prepare
@@ -37,9 +38,16 @@ def _intent(check: Check) -> str:
     except EvaluatorError as error:
         return f"error: {error}"
     match request:
-        case RunProgram(path=path, timeout_seconds=seconds):
-            return f"run {path} for at most {seconds:g} s"
+        case RunProgram(program=program, timeout_seconds=seconds):
+            return f"run {_shown(program)} for at most {seconds:g} s"
         case Measure(metric=metric):
             return f"measure {metric}"
         case Skip(reason=reason):
             return f"skip: {reason}"
+
+
+def _shown(program: Program) -> str:
+    if isinstance(program, LocalProgram):
+        return program.path
+    where = " at ".join(each for each in (program.repository, program.revision) if each)
+    return f"{program.ref} ({program.source}{': ' if where else ''}{where})"

@@ -24,7 +24,7 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
         problems = []
     for path in paths:
         try:
-            loaded = load_suite(path, Overrides(), world.workspace)
+            loaded = load_suite(path, Overrides(), world)
             goldens = read_goldens(loaded, world.workspace)
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
         except InputError as error:

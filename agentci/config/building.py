@@ -9,7 +9,7 @@ from agentci.config.complaints import complaints, in_order
 from agentci.config.entry_types import types_in
 from agentci.config.merging import Merged, merge
 from agentci.config.models import EvalConfig, GateSpec
-from agentci.config.overrides import FindProgram, Overrides, added_metric_problems
+from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.base import Evaluator
@@ -17,6 +17,7 @@ from agentci.dialects.registry import Surroundings
 from agentci.errors import InputError
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
+from agentci.text.names import did_you_mean, one_of, quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +37,12 @@ class Building:
     problems: tuple[Problem, ...]
 
 
-def build(document: YamlDocument, overrides: Overrides, find_program: FindProgram) -> Building:
+def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> Building:
     """Build all evaluators of a config, as far as it goes.
 
     Args:
         overrides: which evaluators are built, and what is different about them.
-        find_program: finds the file that is named at a place; raises InputError where it is
-            missing, out of bounds, or cannot be run.
+        programs: knows those that the config names.
     """
     problems = [*complaints(document), *added_metric_problems(overrides.metrics)]
     config = _config(document)
@@ -54,12 +54,12 @@ def build(document: YamlDocument, overrides: Overrides, find_program: FindProgra
     for entry in entries:
         if entry.name in (overrides.only or names):
             try:
-                evaluators.append(_evaluator(entry, types, gate, find_program))
+                evaluators.append(_evaluator(entry, types, gate, programs))
             except InputError as error:
                 problems += error.problems
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
-                problems += _lost_program(entry, find_program)
+                problems += _lost_program(entry, programs)
     return Building(
         config=config,
         names=tuple(names),
@@ -89,14 +89,30 @@ def _config(document: YamlDocument) -> EvalConfig | None:
         return None
 
 
-def _evaluator(entry: Merged, types: Types, gate: GateSpec, find_program: FindProgram) -> Evaluator:
+def _evaluator(entry: Merged, types: Types, gate: GateSpec, programs: Programs) -> Evaluator:
     kind = types[entry.type]
+    if problem := _executor_problem(entry, programs):
+        raise InputError([problem])
     surroundings = Surroundings(
         place=entry.place,
-        locate=lambda path: find_program(path, entry.path_place),
+        place_of=entry.place_of,
+        locate=lambda path: programs.find(path, entry.place_of("path")),
+        complete=lambda program: programs.complete(program, entry.place_of("ref")),
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
     return kind.build(kind.entry.model_validate(entry.data), surroundings)
+
+
+def _executor_problem(entry: Merged, programs: Programs) -> Problem | None:
+    executor = entry.data.get("executor")
+    if not isinstance(executor, str) or executor in programs.executors:
+        return None
+    return Problem(
+        message=f"there is no executor {quoted(executor)}",
+        place=entry.place_of("executor"),
+        hint=did_you_mean(executor, [*programs.executors])
+        or f"there is {one_of([*programs.executors])}",
+    )
 
 
 def _on_turn_mismatch(gate: GateSpec, name: str) -> str:
@@ -104,12 +120,12 @@ def _on_turn_mismatch(gate: GateSpec, name: str) -> str:
     return (bar if "on_turn_mismatch" in bar.model_fields_set else gate).on_turn_mismatch
 
 
-def _lost_program(entry: Merged, find_program: FindProgram) -> tuple[Problem, ...]:
+def _lost_program(entry: Merged, programs: Programs) -> tuple[Problem, ...]:
     """Say what is wrong with the program of an entry that cannot be built for other reasons."""
     path = entry.data.get("path")
     try:
         if isinstance(path, str) and path:
-            find_program(path, entry.path_place)
+            programs.find(path, entry.place_of("path"))
     except InputError as error:
         return error.problems
     return ()

@@ -1,6 +1,6 @@
 """Entries with all that applies to them: defaults, values of the whole config, overrides."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,14 +24,14 @@ class Merged:
 
     Attributes:
         type: one of the known types.
-        path_place: where its program is named.
+        place_of: where one of its own fields is; the entry's place where it has none of that name.
     """
 
     name: str
     type: str
     data: JsonObject
     place: Place
-    path_place: Place
+    place_of: Callable[[str], Place]
 
 
 def merge(document: YamlDocument, types: Types, overrides: Overrides) -> tuple[Merged, ...]:
@@ -49,7 +49,7 @@ def merge(document: YamlDocument, types: Types, overrides: Overrides) -> tuple[M
                 type=kind,
                 data={**shared, **own, **last},
                 place=document.place_of(("evaluators", index)),
-                path_place=document.place_of(("evaluators", index, "path")),
+                place_of=_places(document, index),
             )
             merged.setdefault(name, each)
     for metric in overrides.metrics:
@@ -59,9 +59,13 @@ def merge(document: YamlDocument, types: Types, overrides: Overrides) -> tuple[M
             type=BUILTIN,
             data={**shared, "name": metric, "type": BUILTIN, **overrides.fields},
             place=COMMAND_LINE,
-            path_place=COMMAND_LINE,
+            place_of=lambda _: COMMAND_LINE,
         )
     return tuple(merged.values())
+
+
+def _places(document: YamlDocument, index: int) -> Callable[[str], Place]:
+    return lambda field: document.place_of(("evaluators", index, field))
 
 
 def _shared(data: JsonObject, kind: str, types: Types) -> JsonObject:

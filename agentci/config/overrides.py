@@ -1,20 +1,41 @@
 """What comes to a config from outside: options of the command line, and the files around it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 from agentci.config.checks import metric_problem
 from agentci.model.choices import MatchType
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.text.names import did_you_mean, one_of, quoted
 
-# The real path of the program that is named at a place; raises InputError where it is missing, out
-# of bounds, or cannot be run.
-FindProgram: TypeAlias = Callable[[str, Place], Path]
+
+class Programs(Protocol):
+    """What knows which programs there are."""
+
+    @property
+    def executors(self) -> Collection[str]:
+        """Names of what runs programs."""
+        ...
+
+    def find(self, named: str, place: Place) -> LocalProgram:
+        """Find the program whose path is named at ``place``.
+
+        Raises:
+            InputError: it is missing, out of bounds, or cannot be run.
+        """
+        ...
+
+    def complete(self, program: RemoteProgram, place: Place) -> RemoteProgram:
+        """Fill in what the entry at ``place`` leaves to the program's source.
+
+        Raises:
+            InputError: there is no such source, or no such place in it.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentci.config.overrides import FindProgram, Overrides, added_metric_problems
+from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
@@ -78,12 +78,11 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
     )
 
 
-def read_suite(document: YamlDocument, overrides: Overrides, find_program: FindProgram) -> Suite:
+def read_suite(document: YamlDocument, overrides: Overrides, programs: Programs) -> Suite:
     """Make a config ready to be run.
 
     Args:
-        find_program: finds the file that the config names at a place; raises InputError where it
-            is missing, out of bounds, or cannot be run.
+        programs: knows those that the config names.
 
     Raises:
         InputError: with all problems of the config.
@@ -91,7 +90,7 @@ def read_suite(document: YamlDocument, overrides: Overrides, find_program: FindP
     # It loads pydantic, which is half of our start-up; a run without a config does not need it.
     from agentci.config.building import build, gate_policy  # noqa: PLC0415
 
-    built = build(document, overrides, find_program)
+    built = build(document, overrides, programs)
     config = built.config
     if config is None or any(problem.severity == "error" for problem in built.problems):
         raise InputError(built.problems)

@@ -7,6 +7,7 @@ from agentci.model.case import Case
 from agentci.model.exchange import Reply, Request
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
+from agentci.model.program import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,11 @@ class Evaluator(Protocol):
     @property
     def identity(self) -> Identity:
         """What reports show of it."""
+        ...
+
+    @property
+    def needs(self) -> tuple[Wanted, ...]:
+        """The programs that have to be there before it is asked."""
         ...
 
     def ask(self, case: Case) -> Request:

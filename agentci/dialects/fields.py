@@ -30,6 +30,7 @@ def _in_any_case(word: str) -> str:
 
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds: TypeAlias = Annotated[
     int,

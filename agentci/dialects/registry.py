@@ -5,18 +5,18 @@ type, the object an :class:`EvaluatorType`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
-from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry
+from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry, ProgramEntry, RemoteEntry
 from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator, Identity
 from agentci.dialects.fields import Entry
 from agentci.model.place import Place
+from agentci.model.program import LocalProgram, Program, RemoteProgram
 
 E = TypeVar("E", bound=Entry)
 
@@ -29,13 +29,18 @@ class Surroundings:
 
     Attributes:
         place: the entry in its config.
+        place_of: the value of one of its fields; the entry where it has none of that name.
         locate: finds the program at the path that the entry gives; raises InputError where it is
             missing, out of bounds, or nothing that can be run.
+        complete: fills in what the entry leaves to the source of a remote program; raises
+            InputError where there is no such source, or no such place in it.
         turn_mismatch_fails: what the gate makes of missing or unexpected turns.
     """
 
     place: Place
-    locate: Callable[[str], Path]
+    place_of: Callable[[str], Place]
+    locate: Callable[[str], LocalProgram]
+    complete: Callable[[RemoteProgram], RemoteProgram]
     turn_mismatch_fails: bool
 
 
@@ -45,7 +50,7 @@ class EvaluatorType(Generic[E]):
 
     Attributes:
         entry: its fields; from it come the JSON Schema, the messages and the documents.
-        build: makes the evaluator; raises InputError where ``Surroundings.locate`` does.
+        build: makes the evaluator; raises InputError where its surroundings do.
     """
 
     entry: type[E]
@@ -77,6 +82,28 @@ def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator
 
 
 def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
+    program = surroundings.locate(entry.path)
+    if entry.requirements == "none":
+        program = replace(program, requirements=None)
+    return _program(entry, program, "path", surroundings)
+
+
+def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
+    program = RemoteProgram(
+        source=entry.source,
+        repository=entry.repo or "",
+        revision=entry.rev or entry.branch or "",
+        ref=entry.ref,
+        sha256=(entry.sha256 or "").lower(),
+        installs=entry.requirements == "auto",
+    )
+    named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
+    return _program(entry, surroundings.complete(program), named, surroundings)
+
+
+def _program(
+    entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
+) -> Evaluator:
     return CodeEvaluator(
         identity=Identity(
             name=entry.name,
@@ -86,7 +113,8 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
             required=entry.required,
             place=surroundings.place,
         ),
-        path=str(surroundings.locate(entry.path)),
+        program=program,
+        program_place=surroundings.place_of(field),
         timeout_seconds=entry.timeout,
         config=entry.config,
         executor=entry.executor,
@@ -96,11 +124,11 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
 EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "builtin": EvaluatorType(entry=BuiltinEntry, build=_build_builtin),
     "code": EvaluatorType(entry=CodeEntry, build=_build_code),
+    "remote": EvaluatorType(entry=RemoteEntry, build=_build_remote),
 }
 
 # Types of agentevals and its relatives that this version does not run, and what to do instead.
 NOT_YET: Final[Mapping[str, str]] = {
-    "remote": "until then keep the program in your repository, with `type: code`",
     "openai_eval": "until then judge with a program of your own, with `type: code`",
     "code_judge": "agentevals' `type: code` runs a program of your own",
     "llm_judge": "it asks a language model to judge",

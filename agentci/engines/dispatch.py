@@ -1,12 +1,13 @@
 """Carries out what evaluators ask for: one engine for every kind of request."""
 
-from pathlib import Path
 from typing import assert_never
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
+from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
+from agentci.model.program import Program
 from agentci.runtimes.registry import command_for
 
 
@@ -32,7 +33,8 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     executor = world.executors.get(request.executor)
     if executor is None:
         raise EvaluatorError(f"there is no executor {request.executor!r}")
-    command = command_for(Path(request.path), search_path=world.search_path)
+    ready = _ready(request.program, name, world)
+    command = command_for(ready.path, search_path=world.search_path, python=ready.python)
     try:
         return executor.run(
             command,
@@ -41,6 +43,13 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
             cwd=world.workspace.cwd,
             environment=world.child_environment,
         )
+    except EvaluatorError as error:
+        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def _ready(program: Program, name: str, world: World) -> Ready:
+    try:
+        return world.shelf.take(program)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TextIO
 
 from agentci.errors import InterruptionError
 from agentci.executors.base import Executor
 from agentci.github.context import GitHub
+from agentci.library.shelf import Shelf
+from agentci.library.sources import Sources
 from agentci.workspace import Workspace
 
 
@@ -49,7 +52,11 @@ class World:
     Attributes:
         executors: by the names that configs use.
         child_environment: all that evaluators' programs see of the environment.
+        installer_environment: all that installers of packages see of it.
         search_path: folders in which runtimes look for interpreters, as in ``PATH``.
+        sources: where remote evaluators come from.
+        cache_folder: for what is fetched, where the user names no other.
+        shelf: the programs that are ready to run.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
@@ -58,10 +65,14 @@ class World:
     workspace: Workspace
     executors: Mapping[str, Executor]
     child_environment: Mapping[str, str]
+    installer_environment: Mapping[str, str]
     search_path: str
+    sources: Sources
+    cache_folder: Path
     github: GitHub
     out: TextIO
     err: TextIO
     clock: Callable[[], float]
     processors: int
+    shelf: Shelf = field(default_factory=Shelf)
     interruption: Interruption = field(default_factory=Interruption)

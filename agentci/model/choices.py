@@ -15,6 +15,9 @@ OnError: TypeAlias = Literal["fail", "warn"]
 OnSkip: TypeAlias = Literal["fail", "allow"]
 OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 
+# Whether the packages of a requirements.txt beside a program are installed for it.
+Requirements: TypeAlias = Literal["auto", "none"]
+
 # Which findings may shut the gate.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
 FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)

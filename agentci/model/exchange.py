@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agentci.model.json import JsonObject
+from agentci.model.program import Program
 from agentci.model.trace import Turn
 
 
@@ -12,13 +13,13 @@ class RunProgram:
     """Run an evaluator's program.
 
     Attributes:
-        path: absolute path of the program's file.
+        program: where it is; a remote one is made ready before anything is judged.
         stdin: what it reads, all of it, before the end of file.
         timeout_seconds: wall time, start of the process included.
         executor: name in the table of executors.
     """
 
-    path: str
+    program: Program
     stdin: str
     timeout_seconds: float
     executor: str = "local"

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agentci.model.place import Place
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalProgram:
@@ -40,6 +42,20 @@ class RemoteProgram:
 
 
 Program: TypeAlias = LocalProgram | RemoteProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A program that has to be there before anything is judged by it.
+
+    Attributes:
+        name: of the evaluator, for messages.
+        place: where a config names the program.
+    """
+
+    program: Program
+    name: str
+    place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,18 +20,20 @@ def why_unsupported(path: Path) -> str | None:
     return f"{path.name!r} is none of {extensions}, nor executable (chmod +x, and a #! line)"
 
 
-def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
+def command_for(path: Path, *, search_path: str, python: str | None = None) -> tuple[str, ...]:
     """Make the command that runs ``path``.
 
     Args:
         search_path: folders with programs, as in ``PATH``.
+        python: the interpreter that has the packages of a Python program; None for ours.
 
     Raises:
         EvaluatorError: the file is gone, or cannot run on this machine.
     """
     if not path.is_file():
         raise EvaluatorError(f"Evaluator file not found: {path}")
-    return _runtime_for(path).command_for(path, search_path=search_path)
+    command = _runtime_for(path).command_for(path, search_path=search_path)
+    return command if python is None else (python, *command[1:])
 
 
 def _runtime_for(path: Path) -> Runtime:

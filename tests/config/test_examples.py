@@ -12,8 +12,8 @@ from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.model.place import Place
 from agentci.model.problem import Problem
+from tests.programs import AnyPrograms
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -26,12 +26,9 @@ def _said_of(case: Path) -> tuple[bool, str]:
     """Whether the config in ``case`` can be run, and all that is said of it."""
     config = case / "config.yaml"
 
-    def find(named: str, _: Place) -> Path:
-        return case / named
-
     try:
         document = read_yaml(config.read_bytes(), file=config.name)
-        suite = read_suite(document, Overrides(), find)
+        suite = read_suite(document, Overrides(), AnyPrograms(case))
     except InputError as error:
         return False, _lines(error.problems)
     return True, _lines(suite.notices)

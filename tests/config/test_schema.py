@@ -50,7 +50,7 @@ class TestForEditors:
 
     def test_executors_are_those_that_there_are(self) -> None:
         field = json_schema()["$defs"]["CodeEntry"]["properties"]["executor"]
-        assert [field["const"]] == list(EXECUTORS)
+        assert field["examples"] == list(EXECUTORS)
 
     def test_match_types_are_those_of_the_metric(self) -> None:
         field = json_schema()["properties"]["trajectory_match_type"]

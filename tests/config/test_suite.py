@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,8 @@ from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.errors import InputError
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar
-from agentci.model.problem import Problem
+from agentci.model.program import LocalProgram
+from tests.programs import AnyPrograms
 from tests.support import ROOT
 
 TRAJECTORY = "tool_trajectory_avg_score"
@@ -32,16 +32,9 @@ evaluators:
 """
 
 
-def _found(named: str, place: Place) -> Path:
-    """Where every program is; those called ``gone`` are not there."""
-    if "gone" in named:
-        raise InputError([Problem(message=f"{named} does not exist", place=place)])
-    return Path("/w") / named
-
-
 def _suite(text: str, overrides: Overrides | None = None) -> Suite:
     document = read_yaml(text.encode(), file="c.yaml")
-    return read_suite(document, overrides or Overrides(), _found)
+    return read_suite(document, overrides or Overrides(), AnyPrograms())
 
 
 def _problems(text: str, overrides: Overrides | None = None) -> list[str]:
@@ -77,7 +70,7 @@ def _code(suite: Suite) -> CodeEvaluator:
 class TestPrograms:
     def test_have_the_defaults_of_agentevals(self) -> None:
         evaluator = _code(_suite("evaluators: [{name: ev, type: code, path: ./ev.py}]"))
-        assert evaluator.path == "/w/ev.py"
+        assert evaluator.program == LocalProgram(path="/w/ev.py")
         assert (evaluator.timeout_seconds, evaluator.config) == (30, {})
         assert evaluator.executor == "local"
         assert evaluator.identity.bar == "at least 0.5"

@@ -10,6 +10,7 @@ from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
 from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, foreign_type
 from agentci.errors import InputError
+from tests.programs import AnyPrograms
 
 PACKAGE = """\
 from typing import Literal
@@ -86,7 +87,7 @@ class TestTypesOfOtherPackages:
             b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
             file="c.yaml",
         )
-        suite = read_suite(document, Overrides(), lambda named, _: Path(named))
+        suite = read_suite(document, Overrides(), AnyPrograms())
         assert [each.identity.bar for each in suite.evaluators] == ["at least 0.25"]
 
     def test_may_disagree_with_defaults_that_others_accept(self) -> None:
@@ -94,7 +95,7 @@ class TestTypesOfOtherPackages:
             b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
         )
         with pytest.raises(InputError) as refusal:
-            read_suite(document, Overrides(), lambda named, _: Path(named))
+            read_suite(document, Overrides(), AnyPrograms())
         assert str(refusal.value) == (
             "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
         )

@@ -10,6 +10,7 @@ from agentci.model.exchange import Measure, Measurement, Reply, Skip
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
+from agentci.model.program import Wanted
 from agentci.text.words import count as count_of
 
 
@@ -28,6 +29,11 @@ class BuiltinEvaluator:
     metric: str
     options: JsonObject = field(default_factory=dict)
     turn_mismatch_fails: bool = True
+
+    @property
+    def needs(self) -> tuple[Wanted, ...]:
+        """No program."""
+        return ()
 
     def ask(self, case: Case) -> Measure | Skip:
         """Have the turns compared, unless there is nothing to compare them with."""

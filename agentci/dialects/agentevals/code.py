@@ -1,4 +1,4 @@
-"""``type: code``: an evaluator that is a program, reading EvalInput and printing EvalResult."""
+"""``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult."""
 
 import codecs
 import signal
@@ -16,6 +16,8 @@ from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply, Reply, RunProgram
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.program import Program, Wanted
 from agentci.text.strict_json import readable
 
 # Lists that evaluators, the community's among them, put their complaints in.
@@ -34,21 +36,28 @@ class CodeEvaluator:
     """A program that judges one case at a time.
 
     Attributes:
-        path: absolute path of its file.
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
+        program_place: where the config names the program.
     """
 
     identity: Identity
-    path: str
+    program: Program
     timeout_seconds: float
     config: JsonObject
     executor: str
+    program_place: Place
+
+    @property
+    def needs(self) -> tuple[Wanted, ...]:
+        """Its program."""
+        name = self.identity.name
+        return (Wanted(program=self.program, name=name, place=self.program_place),)
 
     def ask(self, case: Case) -> RunProgram:
         """Have the program run over all turns of the recording and of its golden case."""
         return RunProgram(
-            path=self.path,
+            program=self.program,
             stdin=eval_input(
                 case,
                 name=self.identity.name,

@@ -1,12 +1,12 @@
 """Entries of ``evaluators:`` as agentevals writes them, with its names, spellings and defaults."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD
-from agentci.dialects.fields import Entry, MatchType, Seconds, Share, Text
-from agentci.model.choices import OnTurnMismatch
+from agentci.dialects.fields import Entry, MatchType, Seconds, Sha256, Share, Text
+from agentci.model.choices import OnTurnMismatch, Requirements
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 
@@ -19,14 +19,9 @@ CAMEL_CASE: Final = {
 }
 
 
-class CodeEntry(Entry):
-    """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
+class ProgramEntry(Entry):
+    """What the entries of all programs share."""
 
-    type: Literal["code"] = Field(description="A program of your own.")
-    path: Text = Field(
-        description="File of the program: .py, .js, .ts, or anything executable; "
-        "relative to this config."
-    )
     threshold: Share = Field(
         default=DEFAULT_THRESHOLD, description="Score that a case has to reach to pass."
     )
@@ -36,7 +31,60 @@ class CodeEntry(Entry):
     config: dict[str, JsonValue] = Field(
         default={}, description="Settings of your own, handed to the program as they are."
     )
-    executor: Literal["local"] = Field(default="local", description="Where the program runs.")
+    executor: Text = Field(
+        default="local", description="Where the program runs.", examples=["local"]
+    )
+    requirements: Requirements = Field(
+        default="auto",
+        description="Whether a `requirements.txt` in the folder of a Python program is installed "
+        "for it, into an environment of its own.",
+    )
+
+
+class CodeEntry(ProgramEntry):
+    """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
+
+    type: Literal["code"] = Field(description="A program of your own.")
+    path: Text = Field(
+        description="File of the program: .py, .js, .ts, or anything executable; "
+        "relative to this config."
+    )
+
+
+class RemoteEntry(ProgramEntry):
+    """A program that is kept elsewhere: fetched, verified and cached, then run like your own."""
+
+    type: Literal["remote"] = Field(description="A program that is kept elsewhere.")
+    source: Text = Field(
+        default="github",
+        description="Where it is kept: `github`, `url`, `local`, or what a package brings.",
+        examples=["github", "url", "local"],
+    )
+    ref: Text = Field(
+        description="Path of the program in the repository; for `url` its address; for `local` "
+        "also its name in the index."
+    )
+    repo: Text | None = Field(
+        default=None,
+        description="Repository, `owner/name`; for `local` the folder of an `index.yaml`. Without "
+        "it `AGENTEVALS_EVALUATOR_REPO`, else the community's.",
+    )
+    branch: Text | None = Field(
+        default=None,
+        description="Branch to follow. Without it `AGENTEVALS_EVALUATOR_BRANCH`, else `main`.",
+    )
+    rev: Text | None = Field(
+        default=None, description="Commit (or tag) to stay at, in place of a branch."
+    )
+    sha256: Sha256 | None = Field(
+        default=None, description="Digest of the file that `ref` names; `url` needs it."
+    )
+
+    @model_validator(mode="after")
+    def _with_one_revision(self) -> Self:
+        if self.branch is not None and self.rev is not None:
+            raise ValueError("branch and rev say the same: keep one of them")
+        return self
 
 
 def _with_camel_case(schema: dict[str, Any]) -> None:

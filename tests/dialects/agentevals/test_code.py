@@ -13,6 +13,7 @@ from agentci.model.exchange import Measurement, ProgramReply
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
+from agentci.model.program import LocalProgram
 from agentci.model.trace import ToolCall, Trace, Turn
 from tests.support import EVALUATORS, world_at
 
@@ -29,7 +30,7 @@ CASE = Case(id="paris", trace=Trace(id="0af7", key="0af7", turns=(TURN,), place=
 class TestAsk:
     def test_wants_the_program_run_over_the_case(self) -> None:
         asked = _evaluator("/evals/ev.py", threshold=0.7, config={"min_length": 20}).ask(CASE)
-        assert asked.path == "/evals/ev.py"
+        assert asked.program == LocalProgram(path="/evals/ev.py")
         assert asked.timeout_seconds == 30
         assert asked.executor == "local"
         told = json.loads(asked.stdin)
@@ -260,7 +261,8 @@ def _evaluator(
             required=True,
             place=PLACE,
         ),
-        path=path,
+        program=LocalProgram(path=path),
+        program_place=PLACE,
         timeout_seconds=timeout_seconds,
         config=config or {},
         executor="local",

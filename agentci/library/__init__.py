@@ -1,0 +1,1 @@
+"""Programs from elsewhere: fetched, verified, with their packages, ready to run."""

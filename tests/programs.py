@@ -1,0 +1,29 @@
+"""Programs for configs that are read without a disk: every one that is named is there."""
+
+from pathlib import Path
+
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.model.program import LocalProgram, RemoteProgram
+
+
+class AnyPrograms:
+    """Finds all programs in ``folder``, except those that are called ``gone``."""
+
+    executors = ("local",)
+
+    def __init__(self, folder: Path = Path("/w")) -> None:
+        self._folder = folder
+
+    def find(self, named: str, place: Place) -> LocalProgram:
+        """The program, wherever it is."""
+        if "gone" in named:
+            raise InputError([Problem(message=f"{named} does not exist", place=place)])
+        return LocalProgram(path=str(self._folder / named))
+
+    def complete(self, program: RemoteProgram, place: Place) -> RemoteProgram:
+        """The program as it is, unless it is called ``gone``."""
+        if "gone" in program.ref:
+            raise InputError([Problem(message=f"{program.ref} is not there", place=place)])
+        return program
