@@ -1,15 +1,17 @@
 """The command line."""
 
-import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
+from agentci.arguments import parser
 from agentci.engines.world import World
 from agentci.model.choices import PROBLEM_FORMATS
-from agentci.options import OPTIONS, Option
+from agentci.options import OPTIONS
 from agentci.process import run_guarded
-from agentci.settings import Settings, settings_of
-from agentci.version import __version__
+from agentci.settings import Access, Settings, access_of, settings_of
+
+Options: TypeAlias = Mapping[str, object]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,30 +26,138 @@ def carry_out(arguments: Sequence[str] | None, world: World) -> int:
         InputError: the input cannot be used.
         SystemExit: help was asked for, or the usage is wrong (code 2).
     """
-    options = vars(_parser().parse_args(arguments))
-    match options["command"]:
-        case "run":
-            from agentci.commands.run import run
+    options = vars(parser().parse_args(arguments))
+    return COMMANDS[options["command"]](options, world)
 
-            return run(_settings(options), world)
-        case "plan":
-            from agentci.commands.plan import show_plan
 
-            return show_plan(_settings(options), world)
-        case "validate":
-            from agentci.commands.validate import validate
+def _run(options: Options, world: World) -> int:
+    from agentci.commands.run import run
 
-            form = next(form for form in PROBLEM_FORMATS if form == options["format"])
-            return validate(_texts(options["config"]), form, world)
+    return run(_settings(options), world)
+
+
+def _plan(options: Options, world: World) -> int:
+    from agentci.commands.plan import show_plan
+
+    return show_plan(_settings(options), world)
+
+
+def _validate(options: Options, world: World) -> int:
+    from agentci.commands.validate import validate
+
+    form = next(form for form in PROBLEM_FORMATS if form == options["format"])
+    return validate(_texts(options["config"]), form, world)
+
+
+def _schema(options: Options, world: World) -> int:
+    from agentci.commands.schema import show_schema
+
+    return show_schema(_text(options, "name"), world)
+
+
+def _lock(options: Options, world: World) -> int:
+    from agentci.commands.lock import check_lock, lock
+
+    configs = _texts(options["config"])
+    if options["check"]:
+        return check_lock(configs, world)
+    names = options["upgrade"]
+    upgrade = None if names is None else _texts(names)
+    return lock(configs, upgrade=upgrade, access=_access(options), world=world)
+
+
+def _cache(options: Options, world: World) -> int:
+    from agentci.commands import cache
+    from agentci.equipment import cache_folder
+
+    folder = cache_folder(_access(options), world)
+    match options["action"]:
+        case "dir":
+            return cache.show_folder(folder, world)
+        case "list":
+            return cache.show_entries(folder, world, as_json=bool(options["json"]))
+        case "verify":
+            return cache.verify(folder, world)
         case _:
-            from agentci.commands.schema import show_schema
-
-            return show_schema(str(options["name"]), world)
+            return cache.clean(folder, world)
 
 
-def _settings(options: Mapping[str, object]) -> Settings:
+def _evaluator(options: Options, world: World) -> int:
+    return _EVALUATOR_ACTIONS[_text(options, "action")](options, world)
+
+
+def _evaluator_list(options: Options, world: World) -> int:
+    from agentci.commands.evaluator.catalogue import show_catalogue
+
+    return show_catalogue(_text(options, "source"), world, as_json=bool(options["json"]))
+
+
+def _evaluator_init(options: Options, world: World) -> int:
+    from agentci.commands.evaluator.init import init
+
+    runtime = options["runtime"]
+    return init(
+        _text(options, "name"),
+        runtime=None if runtime is None else str(runtime),
+        folder=_text(options, "dir"),
+        world=world,
+    )
+
+
+def _evaluator_run(options: Options, world: World) -> int:
+    from agentci.commands.evaluator.trial import Trial, show_trial
+
+    trial = Trial.of({name: str(given) for name, given in options.items() if given is not None})
+    return show_trial(trial, world)
+
+
+def _evaluator_fetch(options: Options, world: World) -> int:
+    from agentci.commands.evaluator.fetch import fetch_all
+    from agentci.model.program import RemoteProgram
+
+    programs = [
+        RemoteProgram(
+            source=_text(options, "source"),
+            repository=_text(options, "repo"),
+            revision=_text(options, "rev") or _text(options, "branch"),
+            ref=ref,
+            sha256=_text(options, "sha256"),
+        )
+        for ref in _texts(options["ref"])
+    ]
+    return fetch_all(programs, access=_access(options), world=world)
+
+
+COMMANDS: Final[Mapping[str, Callable[[Options, World], int]]] = {
+    "run": _run,
+    "plan": _plan,
+    "validate": _validate,
+    "schema": _schema,
+    "lock": _lock,
+    "cache": _cache,
+    "evaluator": _evaluator,
+}
+_EVALUATOR_ACTIONS: Final[Mapping[str, Callable[[Options, World], int]]] = {
+    "list": _evaluator_list,
+    "init": _evaluator_init,
+    "run": _evaluator_run,
+    "fetch": _evaluator_fetch,
+}
+
+
+def _settings(options: Options) -> Settings:
     values = {option.name: _texts(options[option.name]) for option in OPTIONS}
     return settings_of(_texts(options["config"]), values)
+
+
+def _access(options: Options) -> Access:
+    """The rules for what is kept elsewhere, as far as the command has options for them."""
+    names = [option.name for option in OPTIONS if option.name in options]
+    return access_of({name: _texts(options[name]) for name in names})
+
+
+def _text(options: Options, name: str) -> str:
+    return str(options[name])
 
 
 def _texts(given: object) -> tuple[str, ...]:
@@ -55,56 +165,3 @@ def _texts(given: object) -> tuple[str, ...]:
     if isinstance(given, list):
         return tuple(map(str, given))
     return ("true",) if given else ()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="agentci",
-        description="Judge recorded runs of an LLM agent, and say whether it still does its job.",
-        epilog="Exit codes: 0 gate open, 1 gate shut, 2 wrong input, 3 could not be judged, "
-        "70 a bug of agentci, 130 or 143 interrupted.",
-    )
-    parser.add_argument("--version", action="version", version=f"agentci {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, purpose in (
-        ("run", "judge recordings, write reports, decide"),
-        ("plan", "say what `run` would judge, and judge nothing"),
-    ):
-        command = commands.add_parser(
-            name, help=purpose, description=f"{purpose.capitalize()}.", allow_abbrev=False
-        )
-        _add_configs(command)
-        for option in OPTIONS:
-            _add(command, option)
-    validate = commands.add_parser("validate", help="check configs, and run nothing")
-    _add_configs(validate)
-    validate.add_argument("--format", choices=PROBLEM_FORMATS, default="text")
-    schema = commands.add_parser("schema", help="print a JSON Schema")
-    schema.add_argument("name", nargs="?", choices=("config", "results"), default="config")
-    return parser
-
-
-def _add_configs(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "config",
-        nargs="*",
-        metavar="CONFIG",
-        help="file, folder or glob; by default the configs below the working directory",
-    )
-
-
-def _add(command: argparse.ArgumentParser, option: Option) -> None:
-    text = option.help.replace("`", "").replace("%", "%%")
-    if option.metavar is None and not option.choices:
-        command.add_argument(f"--{option.name}", dest=option.name, action="store_true", help=text)
-        return
-    metavar = option.metavar or "|".join(option.choices)
-    default = f" Default: {option.default}." if option.default else ""
-    more = " May be given several times." if option.repeats else ""
-    command.add_argument(
-        f"--{option.name}",
-        dest=option.name,
-        action="append",
-        metavar=metavar,
-        help=f"{text}{default}{more}",
-    )

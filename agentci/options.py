@@ -10,7 +10,7 @@ class Option:
     """One option of ``agentci run``: ``--NAME`` on the command line, input ``NAME`` of the action.
 
     Attributes:
-        metavar: what its value is; None makes it a switch.
+        metavar: what its value is; None makes it a switch, as an input `true` or `false`.
         choices: the only values there are; compared without regard to case.
         default: the value as a user would write it; "" leaves the choice to the config.
         repeats: may be given several times; as an input one value a line.
@@ -24,6 +24,11 @@ class Option:
     default: str = ""
     repeats: bool = False
     cli_only: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off, and has no value."""
+        return self.metavar is None and not self.choices
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -78,6 +83,24 @@ OPTIONS: tuple[Option, ...] = (
         name="jobs",
         metavar="N",
         help="Checks judged at the same time; by default as many as there are processors.",
+    ),
+    Option(
+        name="locked",
+        help="Take remote evaluators and packages from `agentci.lock` alone.",
+    ),
+    Option(
+        name="offline",
+        help="Take remote evaluators from the cache alone, and ask nothing of the network.",
+    ),
+    Option(
+        name="no-cache",
+        help="Fetch remote evaluators anew, whatever the cache has.",
+    ),
+    Option(
+        name="cache-dir",
+        metavar="DIR",
+        help="Folder of the cache; by default `.agentci/cache` of the workspace in a workflow, "
+        "else `~/.cache/agentci`.",
     ),
     Option(
         name="fail-on",

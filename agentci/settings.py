@@ -23,6 +23,23 @@ MAX_JOBS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """By which rules programs are taken that are kept elsewhere.
+
+    Attributes:
+        cache_dir: as the user named it; empty for the default.
+        locked: nothing is taken that is not in the lock.
+        offline: nothing is asked of a network.
+        anew: what the cache has is not taken.
+    """
+
+    cache_dir: str = ""
+    locked: bool = False
+    offline: bool = False
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the user asked of one run, checked; None where the config decides."""
 
@@ -37,6 +54,7 @@ class Settings:
     only: tuple[str, ...]
     output_dir: str
     jobs: int | None
+    access: Access
     fail_on: FailOn
     annotations: bool
     summary: bool
@@ -69,17 +87,31 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         only=given.texts("only"),
         output_dir=given.text("output-dir"),
         jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
+        access=given.access(),
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",
         summary=given.choice("summary", SHOWINGS) != "none",
         junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
-        plan=bool(given.texts("plan")),
-        quiet=bool(given.texts("quiet")),
-        verbose=bool(given.texts("verbose")),
+        plan=given.switch("plan"),
+        quiet=given.switch("quiet"),
+        verbose=given.switch("verbose"),
     )
     if given.problems:
         raise InputError(given.problems)
     return settings
+
+
+def access_of(values: Mapping[str, Sequence[str]]) -> Access:
+    """Check what was given of it, by option name; as ``settings_of``.
+
+    Raises:
+        InputError: one problem for every value that cannot be used.
+    """
+    given = _Given(values)
+    access = given.access()
+    if given.problems:
+        raise InputError(given.problems)
+    return access
 
 
 C = TypeVar("C", bound=str)
@@ -111,6 +143,32 @@ class _Given:
             message, hint = f"--{name} cannot be {text!r}", f"use one of {', '.join(choices)}"
             self.problems.append(Problem(message=message, hint=hint))
         return found
+
+    def switch(self, name: str) -> bool:
+        """Whether it is on: as a flag it is when it is there, as an input it says so."""
+        text = self.text(name).casefold()
+        if text not in ("", "true", "false"):
+            self.problems.append(
+                Problem(message=f"{name} cannot be {text!r}", hint="use true or false")
+            )
+        return text == "true"
+
+    def access(self) -> Access:
+        """What belongs together about programs that are kept elsewhere."""
+        access = Access(
+            cache_dir=self.text("cache-dir"),
+            locked=self.switch("locked"),
+            offline=self.switch("offline"),
+            anew=self.switch("no-cache"),
+        )
+        if access.offline and access.anew:
+            self.problems.append(
+                Problem(
+                    message="--offline takes evaluators from the cache, --no-cache does not",
+                    hint="give one of them",
+                )
+            )
+        return access
 
     def number(self, name: str, read: Callable[[str], N], wanted: str) -> N | None:
         """A number as ``read`` takes it; ValueError says that it does not."""

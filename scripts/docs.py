@@ -50,7 +50,7 @@ def action_inputs() -> str:
     lines = ["inputs:", *_input("config", f"{CONFIG_HELP} One per line.", "")]
     for option in _options():
         more = " One per line." if option.repeats else ""
-        lines += _input(option.name, f"{option.help}{more}", option.default)
+        lines += _input(option.name, f"{option.help}{more}", _default(option))
     return "\n".join(lines)
 
 
@@ -62,7 +62,7 @@ def inputs_table() -> str:
             (
                 f"`{option.name}`",
                 f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}",
-                f"`{option.default}`" if option.default else "",
+                f"`{_default(option)}`" if _default(option) else "",
             )
             for option in _options()
         ),
@@ -94,6 +94,10 @@ def _choices(option: Option) -> str:
     return f" One of {', '.join(f'`{choice}`' for choice in option.choices)}." * bool(
         option.choices
     )
+
+
+def _default(option: Option) -> str:
+    return "false" if option.is_switch else option.default
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -21,7 +21,9 @@ def test_has_an_input_for_the_configs_and_for_every_option_in_their_order() -> N
 @pytest.mark.parametrize("option", INPUTS, ids=lambda option: option.name)
 class TestEveryInput:
     def test_has_the_default_of_its_option(self, option: Option) -> None:
-        assert ACTION["inputs"][option.name]["default"] == option.default
+        assert ACTION["inputs"][option.name]["default"] == (
+            "false" if option.is_switch else option.default
+        )
 
     def test_is_described_as_its_option(self, option: Option) -> None:
         assert ACTION["inputs"][option.name]["description"].startswith(option.help)

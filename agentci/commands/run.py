@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from agentci.commands.plan import show_plan
 from agentci.engines.world import World
+from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, totals
 from agentci.model.result import Decision, Report, Result
@@ -41,7 +42,7 @@ def run(settings: Settings, world: World) -> int:
 
 
 def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
-    plan = _planned(settings, world)
+    plan, world = _planned(settings, world)
     progress = Progress(len(plan.checks), world, quiet=settings.quiet)
     jobs = settings.jobs or world.processors
     outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
@@ -49,18 +50,21 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     return plan, outcome
 
 
-def _planned(settings: Settings, world: World) -> Plan:
-    """What is to be judged; nothing where that is wrong, or reading it was broken off."""
+def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
+    """What is to be judged, and the world that has all it takes.
+
+    Nothing where that is wrong, or reading it was broken off.
+    """
     try:
         try:
             world.interruption.at_once = True
-            return prepare(settings, world)
+            return equip(prepare(settings, world), settings, world)
         finally:
             world.interruption.at_once = False
     except InputError as error:
-        return Plan(suites=(), problems=error.problems, uncovered=0)
+        return Plan(suites=(), problems=error.problems, uncovered=0), world
     except InterruptionError:
-        return Plan(suites=(), problems=(), uncovered=0)
+        return Plan(suites=(), problems=(), uncovered=0), world
 
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:

@@ -1,0 +1,165 @@
+"""What the command line may say: one parser for all commands."""
+
+import argparse
+from typing import Final, TypeAlias
+
+from agentci.model.choices import PROBLEM_FORMATS
+from agentci.options import OPTIONS, Option
+from agentci.version import __version__
+
+# Options of a run that other commands have, too.
+ACCESS: Final = ("offline", "no-cache", "cache-dir")
+
+SCHEMAS: Final = ("config", "results", "lock")
+EXIT_CODES: Final = (
+    "Exit codes: 0 gate open, 1 gate shut, 2 wrong input, 3 could not be judged, "
+    "70 a bug of agentci, 130 or 143 interrupted."
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    top = argparse.ArgumentParser(
+        prog="agentci",
+        description="Judge recorded runs of an LLM agent, and say whether it still does its job.",
+        epilog=EXIT_CODES,
+    )
+    top.add_argument("--version", action="version", version=f"agentci {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands)
+    _add_validate(commands)
+    _add_schema(commands)
+    _add_lock(commands)
+    _add_evaluator(commands)
+    _add_cache(commands)
+    return top
+
+
+# A mapping of names to parsers, whose class has no public name.
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+
+
+def _add_run(commands: _Commands) -> None:
+    for name, purpose in (
+        ("run", "judge recordings, write reports, decide"),
+        ("plan", "say what `run` would judge, and judge nothing"),
+    ):
+        command = _command(commands, name, purpose)
+        _add_configs(command)
+        for option in OPTIONS:
+            _add(command, option)
+
+
+def _add_validate(commands: _Commands) -> None:
+    validate = _command(commands, "validate", "check configs, and run nothing")
+    _add_configs(validate)
+    validate.add_argument("--format", choices=PROBLEM_FORMATS, default="text")
+
+
+def _add_schema(commands: _Commands) -> None:
+    schema = _command(commands, "schema", "print a JSON Schema")
+    schema.add_argument("name", nargs="?", choices=SCHEMAS, default="config")
+
+
+def _add_lock(commands: _Commands) -> None:
+    lock = _command(commands, "lock", "pin evaluators from elsewhere in agentci.lock")
+    _add_configs(lock)
+    either = lock.add_mutually_exclusive_group()
+    either.add_argument(
+        "--check", action="store_true", help="only say whether the lock is up to date (else exit 2)"
+    )
+    either.add_argument(
+        "--upgrade",
+        action="append",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="take the newest commit and packages, of one evaluator or of all",
+    )
+    _add_access(lock)
+
+
+def _add_evaluator(commands: _Commands) -> None:
+    purpose = "find, make, try and fetch evaluators"
+    actions = _command(commands, "evaluator", purpose).add_subparsers(
+        dest="action", metavar="ACTION", required=True
+    )
+    listed = _command(actions, "list", "list the evaluators that there are")
+    listed.add_argument(
+        "--source", default="all", metavar="NAME", help="builtin, github, ... Default: all."
+    )
+    listed.add_argument("--json", action="store_true", help="for programs")
+    init = _command(actions, "init", "make a new evaluator to start from")
+    init.add_argument("name", metavar="NAME", help="its name; .py, .js or .ts says the language")
+    init.add_argument("--runtime", metavar="py|js|ts", help="the language. Default: py.")
+    init.add_argument("--dir", default=".", metavar="DIR", help="where its folder is made")
+    trial = _command(actions, "run", "run one evaluator on one recording, and show everything")
+    trial.add_argument("path", metavar="PATH", help="its program")
+    trial.add_argument("--trace", required=True, metavar="FILE", help="a recording")
+    trial.add_argument("--eval-set", metavar="FILE", help="golden cases")
+    trial.add_argument("--config", metavar="JSON", default="{}", help="its `config`")
+    trial.add_argument("--threshold", metavar="X", help="the score to reach. Default: 0.5.")
+    trial.add_argument("--timeout", metavar="SECONDS", help="Default: 30.")
+    fetch = _command(actions, "fetch", "put remote evaluators into the cache")
+    fetch.add_argument("ref", nargs="+", metavar="REF", help="as in a config")
+    fetch.add_argument("--source", default="github", metavar="NAME")
+    fetch.add_argument("--repo", default="", metavar="OWNER/NAME")
+    either = fetch.add_mutually_exclusive_group()
+    either.add_argument("--branch", default="", metavar="NAME")
+    either.add_argument("--rev", default="", metavar="COMMIT")
+    fetch.add_argument("--sha256", default="", metavar="DIGEST")
+    _add_access(fetch)
+
+
+def _add_cache(commands: _Commands) -> None:
+    purpose = "look after what was fetched"
+    actions = _command(commands, "cache", purpose).add_subparsers(
+        dest="action", metavar="ACTION", required=True
+    )
+    for name, purpose in (
+        ("dir", "say where it is"),
+        ("list", "say what it holds"),
+        ("verify", "check every byte of it"),
+        ("clean", "empty it"),
+    ):
+        action = _command(actions, name, purpose)
+        _add_access(action, "cache-dir")
+        if name == "list":
+            action.add_argument("--json", action="store_true", help="for programs")
+
+
+def _command(commands: _Commands, name: str, purpose: str) -> argparse.ArgumentParser:
+    sentence = f"{purpose[0].upper()}{purpose[1:]}."
+    return commands.add_parser(name, help=purpose, description=sentence, allow_abbrev=False)
+
+
+def _add_configs(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "config",
+        nargs="*",
+        metavar="CONFIG",
+        help="file, folder or glob; by default the configs below the working directory",
+    )
+
+
+def _add_access(command: argparse.ArgumentParser, *names: str) -> None:
+    for option in OPTIONS:
+        if option.name in (names or ACCESS):
+            _add(command, option)
+
+
+def _add(command: argparse.ArgumentParser, option: Option) -> None:
+    text = option.help.replace("`", "").replace("%", "%%")
+    if option.is_switch:
+        command.add_argument(f"--{option.name}", dest=option.name, action="store_true", help=text)
+        return
+    metavar = option.metavar or "|".join(option.choices)
+    default = f" Default: {option.default}." if option.default else ""
+    more = " May be given several times." if option.repeats else ""
+    command.add_argument(
+        f"--{option.name}",
+        dest=option.name,
+        action="append",
+        metavar=metavar,
+        help=f"{text}{default}{more}",
+    )

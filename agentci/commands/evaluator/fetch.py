@@ -1,0 +1,50 @@
+"""``agentci evaluator fetch``: put remote evaluators into the cache."""
+
+from collections.abc import Sequence
+
+from agentci.engines.world import World
+from agentci.equipment import load_lock, stock_of
+from agentci.errors import FetchError, InputError
+from agentci.library.fetching import Fetched, fetch
+from agentci.library.stock import Stock
+from agentci.model.problem import Problem
+from agentci.model.program import RemoteProgram
+from agentci.settings import Access
+from agentci.sinks import say
+from agentci.sources.crew import side_by_side
+from agentci.text.escape import one_line
+
+
+def fetch_all(programs: Sequence[RemoteProgram], *, access: Access, world: World) -> int:
+    """Fetch ``programs``, and say where each is and what pins it.
+
+    Raises:
+        InputError: some cannot be had; the others are in the cache.
+    """
+    stock = stock_of(access, world, lock=load_lock(world))
+    outcomes = side_by_side(lambda each: _fetched(each, stock), programs)
+    for outcome in outcomes:
+        if not isinstance(outcome, Problem):
+            for line in _told(outcome):
+                say(f"{one_line(line)}\n", world.out)
+    problems = [each for each in outcomes if isinstance(each, Problem)]
+    if problems:
+        raise InputError(problems)
+    return 0
+
+
+def _fetched(program: RemoteProgram, stock: Stock) -> Fetched | Problem:
+    try:
+        return fetch(stock.sources.named(program.source).complete(program), stock)
+    except FetchError as error:
+        return Problem(message=str(error), hint=error.hint)
+
+
+def _told(fetched: Fetched) -> tuple[str, ...]:
+    pin = () if fetched.pin is None else (f"  pin: {fetched.pin}",)
+    return (
+        fetched.program.ref,
+        f"  commit: {fetched.commit}",
+        *pin,
+        f"  path: {fetched.stored.path}",
+    )

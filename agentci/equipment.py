@@ -1,0 +1,120 @@
+"""Has the programs of a plan ready before anything is judged by them."""
+
+import atexit
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.model.lock import LOCK_NAME, Lock
+from agentci.model.program import LocalProgram, Wanted
+from agentci.preflight import Plan
+from agentci.settings import Access, Settings
+from agentci.sinks import say
+from agentci.text.escape import one_line
+from agentci.workspace import is_file, read_file
+
+if TYPE_CHECKING:
+    from agentci.environments.workshop import Workshop
+    from agentci.library.stock import Stock
+
+MAX_LOCK_BYTES = 16 * 1024**2
+
+
+def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
+    """Fetch what the plan's evaluators need; the plan tells of it, the world has it.
+
+    Raises:
+        InputError: what a config names is not there, or not what was pinned.
+    """
+    wanted = wanted_by(plan)
+    if not any(needs_preparation(each) for each in wanted):
+        return plan, world
+    from agentci.library.gathering import gather  # noqa: PLC0415 (of no use to most runs)
+
+    try:
+        gathered = gather(wanted, stock_of(settings.access, world, lock=load_lock(world)))
+    except InputError as error:
+        raise InputError([*plan.problems, *error.problems]) from None
+    notices = tuple(each for each in gathered.notices if each not in plan.problems)
+    return (
+        replace(plan, problems=(*plan.problems, *notices)),
+        replace(world, shelf=gathered.shelf),
+    )
+
+
+def wanted_by(plan: Plan) -> tuple[Wanted, ...]:
+    """All programs of a plan, each once."""
+    evaluators = {id(check.evaluator): check.evaluator for check in plan.checks}
+    return tuple(dict.fromkeys(each for one in evaluators.values() for each in one.needs))
+
+
+def needs_preparation(wanted: Wanted) -> bool:
+    """Whether a program is not ready as it lies there."""
+    program = wanted.program
+    return not isinstance(program, LocalProgram) or program.requirements is not None
+
+
+def load_lock(world: World) -> Lock | None:
+    """The lock of the workspace, None where there is none.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    path = world.workspace.root / LOCK_NAME
+    if not is_file(path):
+        return None
+    from agentci.lockfile import read_lock  # noqa: PLC0415 (of no use to most runs)
+
+    return read_lock(read_file(path, name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES), file=LOCK_NAME)
+
+
+def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
+    """Where programs are taken from."""
+    from agentci.environments.store import Environments  # noqa: PLC0415 (likewise)
+    from agentci.library.stock import Stock  # noqa: PLC0415
+    from agentci.store.evaluators import EvaluatorStore  # noqa: PLC0415
+
+    folder = cache_folder(access, world)
+    return Stock(
+        sources=world.sources,
+        store=EvaluatorStore(folder, owner=world.workspace.root),
+        spare=_spare_folder,
+        packages=Environments(
+            folder,
+            workshop=workshop_of(world),
+            tell=lambda text: say(f"{one_line(text)}\n", world.err),
+            offline=access.offline,
+            owner=world.workspace.root,
+        ),
+        lock=lock,
+        locked=access.locked,
+        offline=access.offline,
+        anew=access.anew,
+    )
+
+
+def workshop_of(world: World) -> "Workshop":
+    """Where installers of packages do their work."""
+    from agentci.environments.workshop import Workshop  # noqa: PLC0415 (likewise)
+
+    return Workshop(
+        executor=world.executors["local"],
+        environment=world.installer_environment,
+        search_path=world.search_path,
+    )
+
+
+def cache_folder(access: Access, world: World) -> Path:
+    """The folder of the cache: what the user names, from the working directory."""
+    named = access.cache_dir
+    return world.workspace.cwd / named if named else world.cache_folder
+
+
+def _spare_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="agentci-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,138 @@
+"""One remote program: resolved or locked, taken from the cache or fetched, and verified."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentci.errors import RefusedError, UnreachableError
+from agentci.library.stock import Stock
+from agentci.model.lock import LOCK_NAME, LockedProgram
+from agentci.model.program import RemoteProgram, Snapshot
+from agentci.store.base import Key, Stored
+from agentci.store.evaluators import EvaluatorStore
+
+SHOWN_DIGITS: Final = 12
+LOCK_HINT: Final = f"run `agentci lock`, review the change of {LOCK_NAME}, and commit it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A remote program on disk.
+
+    Attributes:
+        pin: what to write into its entry so that it stays as it is; None where it does anyway.
+        notices: what the user should know about how it was had.
+    """
+
+    program: RemoteProgram
+    commit: str
+    stored: Stored
+    pin: str | None
+    notices: tuple[str, ...] = ()
+
+
+def fetch(program: RemoteProgram, stock: Stock) -> Fetched:
+    """Have a completed program on disk, every byte of it verified.
+
+    Raises:
+        FetchError: it cannot be had by the rules of ``stock``.
+    """
+    locked = None if stock.lock is None else stock.lock.find(program)
+    if locked is None and stock.locked:
+        raise RefusedError(f"{program.ref} is not in {LOCK_NAME}", hint=LOCK_HINT)
+    source = stock.sources.named(program.source)
+    commit = _commit(program, stock) if locked is None else locked.commit
+    pin = source.pin(program, commit) if locked is None else None
+    stored, notices = _stored(program, commit, locked, stock)
+    return Fetched(program=program, commit=commit, stored=stored, pin=pin, notices=notices)
+
+
+def _commit(program: RemoteProgram, stock: Stock) -> str:
+    source = stock.sources.named(program.source)
+    if not stock.offline or source.pin(program, program.revision) is None:
+        return source.resolve(program)
+    raise RefusedError(
+        f"which commit {program.revision} of {program.repository} is cannot be asked for offline",
+        hint=f"pin it with `rev`, or in {LOCK_NAME} with `agentci lock`",
+    )
+
+
+def _stored(
+    program: RemoteProgram, commit: str, locked: LockedProgram | None, stock: Stock
+) -> tuple[Stored, tuple[str, ...]]:
+    key = Key(source=program.source, repository=program.repository, commit=commit, ref=program.ref)
+    found = _found(key, program, locked, stock)
+    if found is not None:
+        return found, ()
+    with stock.store.claim(key):
+        found = _found(key, program, locked, stock)  # another process may have been faster
+        if found is not None:
+            return found, ()
+        if stock.offline:
+            raise RefusedError(
+                f"{_shown(program, commit)} is not in the cache",
+                hint="fetch it with `agentci evaluator fetch` while there is a network",
+            )
+        snapshot = stock.sources.named(program.source).fetch(
+            program, commit, paths=() if locked is None else tuple(locked.files)
+        )
+        _check(_digests(snapshot), snapshot.entry, program, locked)
+        return _put(key, snapshot, stock)
+
+
+def _found(
+    key: Key, program: RemoteProgram, locked: LockedProgram | None, stock: Stock
+) -> Stored | None:
+    """What the cache has, if it is what was asked for."""
+    stored = None if stock.anew and not stock.offline else stock.store.find(key)
+    if stored is None:
+        return None
+    try:
+        entry = stored.path.relative_to(stored.folder).as_posix()
+        _check(stored.digests, entry, program, locked)
+    except RefusedError:
+        if stock.offline:
+            raise
+        return None
+    return stored
+
+
+def _put(key: Key, snapshot: Snapshot, stock: Stock) -> tuple[Stored, tuple[str, ...]]:
+    try:
+        return stock.store.put(key, snapshot), ()
+    except UnreachableError as error:
+        stored = EvaluatorStore(stock.spare()).put(key, snapshot)
+        return stored, (f"{error}; what was fetched is not kept",)
+
+
+def _check(
+    digests: Mapping[str, str], entry: str, program: RemoteProgram, locked: LockedProgram | None
+) -> None:
+    """Refuse what is not what was pinned.
+
+    Raises:
+        RefusedError: says which file differs.
+    """
+    if program.sha256 and program.source != "url" and digests[entry] != program.sha256:
+        raise RefusedError(
+            f"{program.ref} has the sha256 {digests[entry]}, not {program.sha256}",
+            hint="find out why; if the change is wanted, write the new digest into the config",
+        )
+    if locked is None:
+        return
+    for path in sorted({*digests, *locked.files}):
+        if digests.get(path) != locked.files.get(path):
+            raise RefusedError(
+                f"{path} of {program.ref} is not what {LOCK_NAME} says",
+                hint="find out why; if the change is wanted, run `agentci lock --upgrade`",
+            )
+
+
+def _digests(snapshot: Snapshot) -> Mapping[str, str]:
+    return {path: hashlib.sha256(file.content).hexdigest() for path, file in snapshot.files.items()}
+
+
+def _shown(program: RemoteProgram, commit: str) -> str:
+    where = f" of {program.repository}" if program.repository else ""
+    return f"{program.ref}{where} at {commit.removeprefix('sha256:')[:SHOWN_DIGITS]}"

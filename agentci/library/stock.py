@@ -1,0 +1,46 @@
+"""What programs are gathered from, and by which rules."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agentci.environments.requirements import Requirements
+from agentci.library.sources import Sources
+from agentci.model.lock import Lock
+from agentci.store.evaluators import EvaluatorStore
+
+
+class Packages(Protocol):
+    """What makes environments with packages."""
+
+    def python_for(self, requirements: Requirements, *, name: str) -> str:
+        """Make an environment and name its interpreter.
+
+        Raises:
+            EvaluatorError: the packages cannot be installed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """Where programs come from.
+
+    Attributes:
+        store: the cache.
+        spare: a folder to keep programs in where the cache takes none; made on first use.
+        lock: None where there is no lock file.
+        locked: nothing is taken that is not in the lock.
+        offline: nothing is asked of a network.
+        anew: what the cache has is not taken.
+    """
+
+    sources: Sources
+    store: EvaluatorStore
+    spare: Callable[[], Path]
+    packages: Packages
+    lock: Lock | None
+    locked: bool = False
+    offline: bool = False
+    anew: bool = False

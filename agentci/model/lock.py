@@ -1,0 +1,79 @@
+"""What was agreed on: the commits, the contents and the packages of evaluators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from agentci.model.program import RemoteProgram
+
+LOCK_NAME: Final = "agentci.lock"
+
+Named: TypeAlias = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedProgram:
+    """One remote evaluator.
+
+    Attributes:
+        source, repository, revision, ref: as a config names it, completed by its source.
+        commit: what the revision meant when it was locked.
+        files: sha256 in hexadecimal of every file, by path relative to the program's folder.
+    """
+
+    source: str
+    repository: str
+    revision: str
+    ref: str
+    commit: str
+    files: Mapping[str, str]
+
+    @property
+    def named(self) -> Named:
+        """What it is found by."""
+        return (self.source, self.repository, self.revision, self.ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedRequirements:
+    """What one ``requirements.txt`` comes to.
+
+    Attributes:
+        file: where it lay when it was locked; for people.
+        sha256: of its content, in hexadecimal.
+        packages: hashes (``sha256:...``) by requirement (``numpy==2.3.1``).
+    """
+
+    file: str
+    sha256: str
+    packages: Mapping[str, tuple[str, ...]]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """As installers read them, a package a line."""
+        return tuple(
+            " ".join((package, *(f"--hash={each}" for each in hashes)))
+            for package, hashes in self.packages.items()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """The content of ``agentci.lock``."""
+
+    programs: tuple[LockedProgram, ...] = ()
+    requirements: tuple[LockedRequirements, ...] = ()
+
+    def find(self, program: RemoteProgram) -> LockedProgram | None:
+        """What a completed program is locked to."""
+        wanted = named(program)
+        return next((each for each in self.programs if each.named == wanted), None)
+
+    def find_requirements(self, sha256: str) -> LockedRequirements | None:
+        """What a requirements file of that content is locked to."""
+        return next((each for each in self.requirements if each.sha256 == sha256), None)
+
+
+def named(program: RemoteProgram) -> Named:
+    """What a completed program is found by in a lock."""
+    return (program.source, program.repository, program.revision, program.ref)
