@@ -1,13 +1,19 @@
 """An environment on disk: the folder that its manifest names, as the manifest describes it."""
 
+import errno
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from agentci.environments.installers import python_in
 from agentci.environments.manifest import MANIFEST, differences
 from agentci.text import clip
+
+# What cannot be read for one of these may be whole all the same.
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+MAX_NAMES: Final = 3
 
 
 class DamagedError(Exception):
@@ -19,13 +25,14 @@ def find(home: Path) -> Path | None:
 
     Raises:
         DamagedError: one was, and is not what it was.
+        OSError: the machine is short of something.
     """
     try:
         content = (home / MANIFEST).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DamagedError(f"{MANIFEST} cannot be read: {error.strerror}") from None
+        raise _told(error, f"{MANIFEST} cannot be read") from None
     try:
         manifest = json.loads(content)
         folder = home / Path(manifest["folder"]).name
@@ -33,13 +40,17 @@ def find(home: Path) -> Path | None:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DamagedError(f"{MANIFEST} is not as it was written") from None
     except OSError as error:
-        raise DamagedError(str(error)) from None
+        raise _told(error, f"{error.filename} cannot be read") from None
     return folder
 
 
-def _verify(folder: Path, files: dict[str, Any]) -> None:
+def _verify(folder: Path, files: Mapping[str, str]) -> None:
     changed = differences(folder, files)
     if changed:
-        raise DamagedError(f"changed since: {', '.join(clip.listed(changed, 3))}")
+        raise DamagedError(f"changed since: {', '.join(clip.listed(changed, MAX_NAMES))}")
     if not os.access(python_in(folder), os.X_OK):
         raise DamagedError(f"its Python is gone: {python_in(folder).resolve()}")
+
+
+def _told(error: OSError, what: str) -> Exception:
+    return error if error.errno in SHORTAGES else DamagedError(f"{what}: {error.strerror}")

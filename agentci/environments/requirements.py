@@ -23,7 +23,8 @@ class Requirements:
     A file may name indexes beside the usual one (``--extra-index-url https://...``). Then whoever
     can put a package on any of them decides what a name means: an installer may prefer a higher
     version from there to the one that its author meant (dependency confusion). A lock cures that:
-    its hashes name contents, wherever they come from.
+    its hashes name contents, wherever they come from. A package that has no wheel is built on this
+    machine, though, with tools that no lock of ours names.
 
     Attributes:
         text: as decoded.

@@ -32,6 +32,9 @@ class Environments:
     the manifest beside it names. The manifest is written last: without it nothing is complete. So
     an installer that outlives a killed process of ours writes to where nobody looks any more.
 
+    Programs that share an environment could change it for each other while they run, as any two
+    programs of one user can; the next run finds that.
+
     Attributes:
         folder: the cache.
         tell: is called with a sentence on what takes long.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -116,3 +117,14 @@ def test_a_manifest_that_cannot_be_read_is_damage(home: Path) -> None:
     (home / MANIFEST).mkdir()
     with pytest.raises(kept.DamagedError, match="cannot be read"):
         kept.find(home)
+
+
+def test_one_that_cannot_be_read_for_now_is_not_damaged(home: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            kept.find(home)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert kept.find(home)
