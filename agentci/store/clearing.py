@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.store.atomic import TEMPORARY, remove
+from agentci.store.atomic import remove
 from agentci.store.founding import ENVIRONMENTS, EVALUATORS, INDEX, OURS, ours
 from agentci.store.index import SUFFIX
 
@@ -30,25 +30,29 @@ def clear(folder: Path) -> Cleared:
     Raises:
         OSError: it cannot be read.
     """
-    made = ours(folder)
-    evaluators = [path for path in _names_in(folder / EVALUATORS / INDEX) if path.endswith(SUFFIX)]
-    environments = [
-        path
-        for path in made
-        if path.parent.name == ENVIRONMENTS and not path.name.startswith(TEMPORARY)
-    ]
-    before = _size_of(folder)
-    for path in made:
+    evaluators, environments = _counts(folder)
+    size = _size_of(folder)
+    for path in ours(folder):
         remove(path)
     left = ours(folder)
     for name in OURS:
         with suppress(OSError):
             (folder / name).rmdir()
+    evaluators_left, environments_left = _counts(folder)
     return Cleared(
-        evaluators=len(evaluators),
-        environments=len(environments),
-        freed_bytes=max(0, before - _size_of(folder)),
+        evaluators=evaluators - evaluators_left,
+        environments=environments - environments_left,
+        freed_bytes=size - _size_of(folder),
         left=tuple(left),
+    )
+
+
+def _counts(folder: Path) -> tuple[int, int]:
+    """How many evaluators and environments there are, as far as they can be seen."""
+    names = OURS[ENVIRONMENTS]
+    return (
+        sum(name.endswith(SUFFIX) for name in _names_in(folder / EVALUATORS / INDEX)),
+        sum(bool(names.fullmatch(name)) for name in _names_in(folder / ENVIRONMENTS)),
     )
 
 

@@ -101,7 +101,7 @@ class EvaluatorStore:
             with claim(self.folder, _PLACING, owner=self._owner):
                 if made is not None:
                     install(made, tree, inventory.files)
-                place_file(self._index / name_of(key), render(inventory), owner=self._owner)
+                self._list(inventory)
         except OSError as error:
             raise UnreachableError(
                 f"the cache {self.folder} cannot be written to: {error.strerror or error}",
@@ -164,6 +164,13 @@ class EvaluatorStore:
                     continue
                 if not stat.S_ISDIR(mode):
                     raise DamageError(f"{folder.name} is not a folder", folder)
+
+    def _list(self, inventory: Inventory) -> None:
+        """Put an evaluator into the index, in place of whatever is there."""
+        path = self._index / name_of(inventory.key)
+        if path.is_dir():
+            remove(path)
+        place_file(path, render(inventory), owner=self._owner)
 
     def _prepare(self) -> None:
         """Have all folders, and nothing in them that killed processes left long ago."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import socket
 import stat
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentci.errors import UnreachableError
 from agentci.store.evaluators import EvaluatorStore
 from tests.store.samples import (
     FILES,
@@ -21,7 +23,6 @@ from tests.store.samples import (
     OTHER_SNAPSHOT,
     SNAPSHOT,
     index_of,
-    run_python,
     trees_of,
 )
 
@@ -207,21 +208,15 @@ def test_a_damaged_folder_is_replaced_by_what_is_put(store: EvaluatorStore) -> N
 
 
 def test_a_process_that_may_open_no_more_files_removes_nothing(store: EvaluatorStore) -> None:
-    script = """
-import os, sys
-from pathlib import Path
-from agentci.errors import UnreachableError
-from agentci.store.evaluators import EvaluatorStore
-from tests.store.samples import KEY
-import resource
-store = EvaluatorStore(Path(sys.argv[1]))
-resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) , 4096))
-try:
-    store.find(KEY)
-except UnreachableError as error:
-    print(error)
-"""
-    assert run_python(script, store.folder) == "the cache cannot be read: Too many open files\n"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        with pytest.raises(UnreachableError, match="cannot be read: Too many open files"):
+            store.find(KEY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert store.find(KEY) is not None
 
 
@@ -314,6 +309,12 @@ class TestAHostileIndex:
             os.mkfifo(index)
         _assert_mended(store, "its entry in the index")
         assert (tmp_path / "index.json").exists()
+
+    def test_that_is_a_folder_makes_way_for_what_is_put(self, store: EvaluatorStore) -> None:
+        index = index_of(store)[0]
+        index.unlink()
+        (index / "x").mkdir(parents=True)
+        assert store.put(KEY, SNAPSHOT) == store.find(KEY)
 
 
 _JSON = st.recursive(
