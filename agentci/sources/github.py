@@ -103,7 +103,9 @@ class GitHubSource:
         check_paths(paths)
         if name not in paths:
             raise RefusedError(f"{shown(name)} is not among the files of {shown(program.ref)}")
-        tally = Tally()
+        expected, tally = Tally(), Tally()
+        for path in paths:
+            expected.add(path, 0)
 
         def fetch_one(path: str) -> ProgramFile:
             whole = f"{folder}/{path}" if folder else path

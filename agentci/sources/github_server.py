@@ -145,22 +145,12 @@ class GitHubServer:
         said = _message(response)
         if response.status == 401:  # noqa: PLR2004 (no or no valid token)
             return UnreachableError(f"{host} wants a valid token for {what}{said}", hint=_FIX_IT)
-        if _is_rate_limit(response):
-            hint = f"wait, or set {_VARIABLES}: GitHub allows much more with a token"
-            message = f"the rate limit of {host} is used up{said}"
-            return UnreachableError(message, hint="wait, and run it again" if has_token else hint)
         if response.status == 403:  # noqa: PLR2004 (known, and not allowed)
             hint = _FIX_IT if has_token else _SET_ONE
             return UnreachableError(f"{host} does not allow to read {what}{said}", hint=hint)
         message = f"{host} answered {response.status} for {what}{said}"
         kind = RefusedError if 400 <= response.status < 500 else UnreachableError  # noqa: PLR2004
         return kind(message)
-
-
-def _is_rate_limit(response: Response) -> bool:
-    spent = response.headers.get("x-ratelimit-remaining") == "0"
-    told = "retry-after" in response.headers
-    return response.status == 429 or (response.status == 403 and (spent or told))  # noqa: PLR2004
 
 
 def _message(response: Response) -> str:

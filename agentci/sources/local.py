@@ -1,13 +1,12 @@
 """Evaluators in a folder of the workspace, listed in its ``index.yaml``."""
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
-from typing import Final, NoReturn
+from typing import Final
 
 from agentci.errors import InputError, RefusedError, UnreachableError
 from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
@@ -131,25 +130,23 @@ def _digest(files: Mapping[str, ProgramFile]) -> str:
 def _below(start: Path) -> dict[str, Path]:
     """The files of a folder by path, one more than are allowed where there are too many."""
     try:
-        return dict(islice(_walk(start), MAX_FILES + 1))
+        return dict(islice(_walk(start, start), MAX_FILES + 1))
     except OSError as error:
         raise _unreadable(start.name, error) from None
 
 
-def _walk(start: Path) -> Iterator[tuple[str, Path]]:
-    for parent, folders, files in os.walk(start, onerror=_raise):
-        here = Path(parent)
-        folders[:] = [name for name in folders if not _stays_behind(name)]
-        for path in (here / name for name in folders):
-            if path.is_symlink():
-                message = f"{shown(path.relative_to(start).as_posix())} is a link to a folder"
-                raise RefusedError(message, hint="keep the folder itself beside the program")
-        for path in (here / name for name in files if not _stays_behind(name)):
-            yield path.relative_to(start).as_posix(), path
-
-
-def _stays_behind(name: str) -> bool:
-    return name.startswith(".") or name in _LEFT_BEHIND
+def _walk(folder: Path, start: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in _LEFT_BEHIND:
+            continue
+        name = path.relative_to(start).as_posix()
+        if not path.is_dir():
+            yield name, path
+        elif path.is_symlink():
+            message = f"{shown(name)} is a link to a folder"
+            raise RefusedError(message, hint="keep the folder itself beside the program")
+        else:
+            yield from _walk(path, start)
 
 
 def _read(file: Path, path: str, start: Path, tally: Tally) -> ProgramFile:
@@ -176,7 +173,3 @@ def _leads_out(path: str) -> RefusedError:
 
 def _unreadable(path: str, error: OSError) -> UnreachableError:
     return UnreachableError(f"{shown(path)} cannot be read: {error.strerror}")
-
-
-def _raise(error: OSError) -> NoReturn:
-    raise error

@@ -15,6 +15,9 @@ from agentci.sources.refs import check_ref, normal_sha256, shown, why_refused
 
 MAX_URL: Final = 2048
 
+_NOT_IN_URLS: Final = frozenset(' \\"<>^`{|}')
+
+_END: Final = "the address must end in the program's file name"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _PREFIX: Final = "sha256:"
 
@@ -32,8 +35,7 @@ class UrlSource:
                 "an address has no repository and no revision",
                 hint="remove `repo`, `branch` and `rev`, or use `source: github`",
             )
-        url = urldefrag(program.ref).url
-        _check_url(url)
+        _check_url(program.ref)
         _check_entry(program.ref)
         if not program.sha256:
             raise RefusedError(
@@ -85,10 +87,11 @@ class UrlSource:
         raise UnreachableError(message)
 
 
-def _check_url(url: str) -> None:
+def _check_url(ref: str) -> None:
     hint = "write `ref: https://HOST/PATH/NAME.py`, or the address of an archive with `#PATH` in it"
-    parts = _split(url)
-    if parts is None or not url.isascii() or not url.isprintable() or set(url) & set(' \\"<>^`{|}'):
+    parts = _split(ref)
+    # What is no part of an address is looked for first: urllib drops some of it in silence.
+    if parts is None or not (ref.isascii() and ref.isprintable()) or set(ref) & _NOT_IN_URLS:
         raise RefusedError("the ref is no address", hint=hint)
     if parts.username is not None or parts.password is not None:
         raise RefusedError(
@@ -97,14 +100,16 @@ def _check_url(url: str) -> None:
         )
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_safe or not parts.hostname:
-        raise RefusedError(f"{shown(url)} does not begin with https://", hint=hint)
-    if len(url) > MAX_URL:
+        raise RefusedError(f"{shown(ref)} does not begin with https://", hint=hint)
+    if len(ref) > MAX_URL:
         raise RefusedError(f"the address has more than {MAX_URL:,} characters")
 
 
 def _check_entry(ref: str) -> None:
     url, entry = urldefrag(ref)
     name = _file_name(url)
+    if "/" in name:
+        raise RefusedError(f"the file name {shown(name)} has a `/` in it", hint=_END)
     if is_archive(name):
         if not entry:
             raise RefusedError(
@@ -115,9 +120,10 @@ def _check_entry(ref: str) -> None:
     elif "#" in ref:
         message = f"{shown(url)} is no archive to look for {shown(entry)} in"
         raise RefusedError(message, hint="archives end in .zip, .tar.gz or .tgz")
+    elif not name:
+        raise RefusedError("the address names no file", hint=_END)
     elif reason := why_refused(name):
-        message = f"the file name {shown(name)} {reason}" if name else "the address names no file"
-        raise RefusedError(message, hint="the address must end in the program's file name")
+        raise RefusedError(f"the file name {shown(name)} {reason}", hint=_END)
 
 
 def _split(url: str) -> SplitResult | None:
