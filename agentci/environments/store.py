@@ -1,6 +1,6 @@
 """The environments in the cache: made once for all evaluators of equal requirements."""
 
-import secrets
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -117,7 +117,7 @@ class Environments:
         found(self.folder, self.owner)
         remove(home)
         make_folder(home, self.owner)
-        folder = home / secrets.token_hex(4)
+        folder = home / os.urandom(4).hex()
         try:
             self._fill(folder, requirements)
             self._give_away(folder)
