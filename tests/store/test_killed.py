@@ -31,12 +31,17 @@ def write_for_ever():
             store.put(key, snapshot(key))
         clear(folder)
 
+begun = time.monotonic()
+store.put(keys[0], snapshot(keys[0]))
+# Long enough for some to be done, on a slow disk, too.
+longest = min(0.1, 4 * (time.monotonic() - begun))
+
 found, half_made = 0, 0
 for _ in range(100):
     child = os.fork()
     if not child:
         write_for_ever()
-    time.sleep(random.uniform(0.001, 0.03))
+    time.sleep(random.uniform(0, longest))
     os.kill(child, 9)
     os.waitpid(child, 0)
     half_made += len(list(folder.rglob(".tmp-*")))
