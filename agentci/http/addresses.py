@@ -12,6 +12,7 @@ from agentci.text import clip, escape
 
 MAX_SHOWN: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
+REDIRECT_HINT: Final = "name the address that it leads to in the end, if that is to be trusted"
 _HINT: Final = "write it as https://HOST/PATH"
 
 
@@ -74,11 +75,12 @@ def target_of(address: Address, location: str) -> Address:
     except (RefusedError, ValueError) as error:
         said = error if isinstance(error, RefusedError) else "that is not a URL"
         raise RefusedError(
-            f"{address.shown} redirects to where it is not followed: {said}"
+            f"{address.shown} redirects to where it is not followed: {said}", hint=REDIRECT_HINT
         ) from error
     if address.origin[0] == "https" != target.origin[0]:
         raise RefusedError(
-            f"{address.shown} redirects from https to {target.shown}, which is not encrypted"
+            f"{address.shown} redirects from https to {target.shown}, which is not encrypted",
+            hint=REDIRECT_HINT,
         )
     return target
 

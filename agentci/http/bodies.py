@@ -43,9 +43,11 @@ class Body:
             RefusedError: it is larger, or packed.
             PassingError: it is not whole.
         """
+        if self.status in _EMPTY:
+            return self._take(0, limit_bytes)
         if self._is_packed():
             return b""
-        length = 0 if self.status in _EMPTY else self._length()
+        length = self._length()
         if length is not None and length > limit_bytes:
             self._refuse(f"is {count(length, 'byte')}", limit_bytes)
         content = self._take(length, limit_bytes)
@@ -65,15 +67,17 @@ class Body:
         if self._is_success:
             said = clip.short(escape.plain_line(packing), MAX_SAID)
             raise RefusedError(
-                f"{self.address.shown} comes packed ({said}), which was not asked for"
+                f"{self.address.shown} comes packed ({said}), which was not asked for",
+                hint="find an address that serves it as it is",
             )
         return True
 
     def _length(self) -> int | None:
         """How many bytes are to come; None where the server marks the end in another way."""
         said = self.headers.get("content-length")
-        chunked = self.headers.get("transfer-encoding", "").strip().lower() == "chunked"
-        if said is not None and not chunked and _LENGTH.fullmatch(said.strip()):
+        # Not more lenient than http.client, which has to see the same end.
+        chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
+        if said is not None and not chunked and _LENGTH.fullmatch(said.strip(" \t")):
             return int(said)
         # Without a length, an answer that was cut off would look whole.
         if said is not None or (self._is_success and not chunked):
@@ -102,9 +106,13 @@ class Body:
         return len(self.raw._original_response.fp.peek(2)) > 1  # noqa: SLF001 (only it can tell)
 
     def _refuse(self, size: str, limit_bytes: int) -> None:
+        """Refuse a document; the rest of an error page is just left."""
         if self._is_success:
             limit = count(limit_bytes, "byte")
-            raise RefusedError(f"{self.address.shown} {size}, and {limit} are accepted")
+            raise RefusedError(
+                f"{self.address.shown} {size}, and {limit} are accepted",
+                hint="see whether it is the right address; keep data and models elsewhere",
+            )
 
     def _broken(self, said: str) -> PassingError:
         return PassingError(f"{self.who} {said}", hint=NETWORK_HINT)

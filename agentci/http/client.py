@@ -25,7 +25,7 @@ class HttpClient:
     """The ``Http`` of a run.
 
     Args:
-        tell: is called with a line for every wait.
+        tell: is called with a line for every wait; from the thread that waits.
         stopped: whether the run is to end; every wait and every read does within a moment.
     """
 
@@ -91,9 +91,10 @@ class HttpClient:
         if tries >= most:
             said = f"{shown} cannot be had: {failure} (tried {count(most, 'time')})"
             raise UnreachableError(said, hint=failure.hint) from failure
-        seconds = wait_seconds(failure, tries)
-        if seconds > self._limits.longest_wait_seconds:
-            said = f"{shown} cannot be had: {failure} and asks to wait {seconds:,.0f} s"
+        longest, asked = self._limits.longest_wait_seconds, failure.asked_seconds
+        if asked is not None and asked > longest:
+            said = f"{shown} cannot be had: {failure} and asks to wait {asked:,.0f} s"
             raise UnreachableError(said, hint=failure.hint) from failure
+        seconds = min(wait_seconds(failure, tries), longest)
         self._tell(f"waiting {number(seconds, 1)} s for {shown}: {failure} (try {tries} of {most})")
         pause(seconds, sleep=self._sleep, stopped=self._stopped)

@@ -1,11 +1,11 @@
 """One try at a document: a request, the redirects after it, and what came in the end."""
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import requests
@@ -13,7 +13,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from agentci.errors import RefusedError, UnreachableError
-from agentci.http.addresses import Address, address_of, target_of
+from agentci.http.addresses import REDIRECT_HINT, Address, address_of, target_of
 from agentci.http.base import Response
 from agentci.http.bodies import Body
 from agentci.http.failures import failure_of
@@ -81,7 +81,8 @@ class Exchange:
                 return answer
             address, who = answer, f"it redirects to {answer.shown}, which"
         raise RefusedError(
-            f"{wish.address.shown} redirects more than {self._limits.redirects} times"
+            f"{wish.address.shown} redirects more than {self._limits.redirects} times",
+            hint=REDIRECT_HINT,
         )
 
     def _ask(
@@ -114,11 +115,13 @@ class Exchange:
         if address.origin == wish.address.origin:
             request.headers.update(wish.headers)
         request.headers.update(OUR_HEADERS)
-        settings = self._session.merge_environment_settings(address.url, {}, True, None, None)  # noqa: FBT003 (as its signature has it)
+        settings = self._session.merge_environment_settings(
+            address.url, proxies={}, stream=True, verify=None, cert=None
+        )
         verify = settings["verify"]
-        if isinstance(verify, str) and not Path(verify).exists():
+        if isinstance(verify, str) and not os.access(verify, os.R_OK):
             raise UnreachableError(
-                f"{address.shown} is not asked for: there is no file of certificates {verify}",
+                f"{address.shown} is not asked for: the certificates in {verify} cannot be read",
                 hint="correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, or leave it out",
             )
         return self._adapter.send(

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Final
 
-from requests.exceptions import ConnectTimeout, InvalidSchema, ProxyError
+from requests.exceptions import ConnectTimeout, InvalidSchema, InvalidURL, ProxyError
 from urllib3.exceptions import LocationValueError, NewConnectionError
 
 from agentci.errors import FetchError, RefusedError, UnreachableError
@@ -46,8 +46,8 @@ def _lasting(causes: tuple[BaseException, ...], address: Address) -> FetchError 
             case ssl.SSLError():
                 reason = f"{address.shown} cannot be trusted: TLS failed ({_reason(cause)})"
                 return UnreachableError(reason, hint=TLS_HINT)
-            case InvalidSchema():
-                reason = f"{address.shown} would need a proxy of a kind that is not supported"
+            case InvalidSchema() | InvalidURL():  # of the proxy: ours was looked at before
+                reason = f"{address.shown} is behind a proxy whose address is not understood"
                 return UnreachableError(reason, hint=PROXY_HINT)
             case LocationValueError():
                 return RefusedError(f"{address.shown} is not a URL", hint=NAME_HINT)

@@ -49,13 +49,13 @@ class Raw:
     """Bytes as they are, headers included; the connection is closed behind the last one.
 
     Attributes:
-        pieces: sent one by one.
+        pieces: sent one by one; an iterator does for one request only.
         endlessly: sent after them, over and over, where it is not empty.
         pause_seconds: after each of them.
         resets: whether the connection ends as if the server had crashed.
     """
 
-    pieces: Sequence[bytes]
+    pieces: Iterable[bytes]
     endlessly: bytes = b""
     pause_seconds: float = 0
     resets: bool = False

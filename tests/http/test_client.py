@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentci.errors import RefusedError, UnreachableError
+from agentci.http.addresses import address_of
 from agentci.http.base import Http
 from agentci.http.client import HttpClient
+from agentci.http.limits import Limits
 from agentci.version import __version__
 from tests.http.patience import Patience
 from tests.http.servers import CERTIFICATE, Answer, Asked, Raw, script, serve
@@ -101,6 +103,15 @@ class TestAddress:
         with pytest.raises(RefusedError, match="is not encrypted") as caught:
             patience.client().get(url, limit_bytes=LIMIT)
         assert "https" in str(caught.value.hint)
+
+    @pytest.mark.parametrize(
+        "url",
+        ["http://localhost:9/a", "http://LOCALHOST/a", "http://127.9.9.9/a", "http://[::1]:9/a"],
+    )
+    def test_this_machine_may_be_asked_in_the_clear(self, url: str) -> None:
+        address = address_of(url)
+        assert address.is_here
+        assert address.shown == url.lower()
 
     @pytest.mark.parametrize(
         "url",
@@ -215,14 +226,23 @@ class TestTls:
 
     def test_a_server_that_speaks_no_tls_is_not_asked_again(self, patience: Patience) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
-            greeting = pool.submit(_greet, listener)
+            greeting = pool.submit(_greet, listener, b"220 this is a server for mail\r\n")
             url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
             with pytest.raises(UnreachableError, match=r"TLS failed \([a-z ]+\)$"):
                 patience.client().get(url, limit_bytes=LIMIT)
             greeting.result()
         assert patience.told == []
 
-    def test_one_that_hangs_up_is_asked_again(
+    def test_one_that_hangs_up_before_it_is_known_is_asked_again(self, patience: Patience) -> None:
+        limits = Limits(tries=2)
+        with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+            greetings = [pool.submit(_greet, listener, b"") for _ in range(limits.tries)]
+            url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
+            with pytest.raises(UnreachableError, match="broke off its answer"):
+                patience.client(limits=limits).get(url, limit_bytes=LIMIT)
+            assert [greeting.result() for greeting in greetings] == [None, None]
+
+    def test_one_that_hangs_up_later_is_asked_again(
         self, patience: Patience, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
@@ -240,17 +260,30 @@ class TestTls:
         assert contents == [b"x" * 100_000] * 2
         assert {asked.connection for asked in server.asked} == {0}
 
+    def test_a_file_of_certificates_that_holds_none_is_told(
+        self, patience: Patience, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", __file__)
+        with (
+            serve(script(Answer()), tls=True) as server,
+            pytest.raises(UnreachableError, match=r"TLS failed \(no certificate") as caught,
+        ):
+            patience.client().get(server.url, limit_bytes=LIMIT)
+        assert "REQUESTS_CA_BUNDLE" in str(caught.value.hint)
+
     def test_a_file_of_certificates_that_is_not_there_is_named(
         self, patience: Patience, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere/ca.pem")
-        with pytest.raises(UnreachableError, match="no file of certificates /nowhere") as caught:
+        with pytest.raises(
+            UnreachableError, match=r"certificates in /nowhere/ca\.pem cannot"
+        ) as caught:
             patience.client().get("https://127.0.0.1:9/", limit_bytes=LIMIT)
         assert "REQUESTS_CA_BUNDLE" in str(caught.value.hint)
 
 
-def _greet(listener: socket.socket) -> None:
+def _greet(listener: socket.socket, words: bytes) -> None:
     connection, _ = listener.accept()
     with connection:
-        connection.sendall(b"220 this is a server for mail\r\n")
+        connection.sendall(words)
         connection.recv(10_000)

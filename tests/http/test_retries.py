@@ -96,6 +96,12 @@ class TestWaits:
             patience.client().get(server.url, limit_bytes=LIMIT)
         assert 25 <= patience.slept <= 30
 
+    def test_of_our_own_are_never_longer_than_the_longest(self, patience: Patience) -> None:
+        limits = Limits(longest_wait_seconds=2)
+        with serve(script(Answer(status=500))) as server, pytest.raises(UnreachableError):
+            patience.client(limits=limits).get(server.url, limit_bytes=LIMIT)
+        assert 7 <= patience.slept <= 7.5
+
     def test_that_are_too_long_are_not_begun(self, patience: Patience) -> None:
         busy = Answer(status=429, headers={"Retry-After": "3600"})
         with serve(script(busy)) as server, pytest.raises(UnreachableError) as caught:
