@@ -3,7 +3,7 @@
 An entry point that is broken is told as what it is: a package that does not fit, not a bug of ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from agentci.errors import InputError
@@ -38,12 +38,15 @@ def all_of(group: str) -> Mapping[str, object]:
 
 def misfit(group: str, name: str, *, wanted: str) -> InputError:
     """The error of an entry point that loads, but is not ``wanted``."""
-    points: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
-    package = _package(points[0]) if points else "a package"
     return InputError.of(
-        f"{package} brings {name!r} for {group}, which is not {wanted}",
+        f"{package_of(group, name)} brings {name!r} for {group}, which is not {wanted}",
         hint="update or uninstall it",
     )
+
+
+def package_of(group: str, name: str) -> str:
+    """The package that brings ``name`` to ``group``, for messages: ``the package NAME``."""
+    return next(map(_package, entry_points(group=group, name=name)), "a package")
 
 
 def _load(point: EntryPoint) -> object:

@@ -131,9 +131,8 @@ class GitHubServer:
         return self._surroundings.http.get(url, limit_bytes=limit_bytes, headers=headers)
 
     def _token(self, url: str) -> str:
-        """The token for the server of ``url``, with or without its port; empty where none is."""
-        tokens, parts = self._surroundings.tokens, urlsplit(url)
-        return tokens.get(parts.netloc, "") or tokens.get(parts.hostname or "", "")
+        """The token for the host of ``url``, its port included; empty where there is none."""
+        return self._surroundings.tokens.get(urlsplit(url).netloc, "")
 
     def _content(self, response: Response, url: str, what: str) -> bytes:
         if response.status != 200:  # noqa: PLR2004 (all that GitHub answers with content)

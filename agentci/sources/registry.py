@@ -5,10 +5,12 @@ Packages of others add theirs as entry points of the group ``agentci.sources``: 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, cast
 
-from agentci.extensions import all_of, misfit, named
+from agentci.extensions import all_of, misfit, named, package_of
 from agentci.sources.base import MakeSource
+from agentci.sources.foreign import ForeignSource
 from agentci.sources.github import GitHubSource
 from agentci.sources.local import LocalSource
 from agentci.sources.url import UrlSource
@@ -48,4 +50,5 @@ def all_sources() -> Mapping[str, MakeSource]:
 def _checked(name: str, found: object) -> MakeSource:
     if not callable(found):
         raise misfit(GROUP, name, wanted="something that makes a source")
-    return cast(MakeSource, found)
+    title = f"the source {name!r} of {package_of(GROUP, name)}"
+    return partial(ForeignSource, cast(MakeSource, found), title=title)

@@ -463,23 +463,24 @@ class TestFilesThatALockNames:
 class TestTokens:
     def test_go_to_their_host_alone(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
         github.publish(REPOSITORY, FILES)
-        api = github.api.removeprefix("http://")
-        source = GitHubSource(github.surroundings(http, tmp_path, tokens={api: "s3cret"}))
+        tokens = {host(github.api): "s3cret"}
+        source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
         fetch(source)
         sent = {asked.kind: asked.headers.get("authorization") for asked in github.asked}
         assert sent == {"commit": "Bearer s3cret", "tree": "Bearer s3cret", "raw": None}
 
-    def test_are_named_by_hosts_without_a_port_too(
+    def test_open_what_is_not_for_everybody(
         self, github: FakeGitHub, http: Http, tmp_path: Path
     ) -> None:
         github.token = "s3cret"
         github.publish(REPOSITORY, FILES)
-        surroundings = github.surroundings(http, tmp_path, tokens={"127.0.0.1": "s3cret"})
-        assert set(fetch(GitHubSource(surroundings)).files) == OWN
+        tokens = dict.fromkeys((host(github.api), host(github.raw)), "s3cret")
+        source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
+        assert set(fetch(source).files) == OWN
 
     def test_of_other_hosts_stay_here(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
         github.publish(REPOSITORY, FILES)
-        tokens = {"api.github.com": "s3cret", "27.0.0.1": "s3cret", "": "s3cret"}
+        tokens = {"api.github.com": "s3cret", "127.0.0.1": "s3cret", "": "s3cret"}
         fetch(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
         assert not any("authorization" in asked.headers for asked in github.asked)
 
@@ -488,8 +489,8 @@ class TestTokens:
     ) -> None:
         github.token = "other"
         github.publish(REPOSITORY, FILES)
-        surroundings = github.surroundings(http, tmp_path, tokens={"127.0.0.1": "s3cret"})
-        error = refusal(GitHubSource(surroundings))
+        tokens = {host(github.api): "s3cret"}
+        error = refusal(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
         assert str(error) == "org/evals is not found, or has no 'main'"
         assert error.hint is not None
         assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
@@ -570,7 +571,7 @@ class TestRefusals:
         with pytest.raises(FetchError) as error:
             source.resolve(program())
         assert type(error.value) is kind
-        assert str(error.value) == message.replace("HOST", github.api.removeprefix("http://"))
+        assert str(error.value) == message.replace("HOST", host(github.api))
 
     def test_are_those_of_a_rate_limit_in_the_end(
         self, source: GitHubSource, github: FakeGitHub
@@ -608,6 +609,10 @@ class TestTheCatalogue:
         source = GitHubSource(github.surroundings(http, tmp_path, repository="../.."))
         with pytest.raises(RefusedError, match="is no repository on GitHub"):
             source.catalogue()
+
+
+def host(address: str) -> str:
+    return address.removeprefix("http://")
 
 
 def _listing(*paths: str) -> Answer:

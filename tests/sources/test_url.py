@@ -25,7 +25,8 @@ def program(ref: str, **others: Any) -> RemoteProgram:
 
 @pytest.fixture
 def source(github: FakeGitHub, http: Http, tmp_path: Path) -> UrlSource:
-    return UrlSource(github.surroundings(http, tmp_path, tokens={"127.0.0.1": "s3cret"}))
+    tokens = {github.raw.removeprefix("http://"): "s3cret"}
+    return UrlSource(github.surroundings(http, tmp_path, tokens=tokens))
 
 
 def publish(github: FakeGitHub, name: str, content: bytes) -> RemoteProgram:
