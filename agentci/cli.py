@@ -75,7 +75,7 @@ def _cache(options: Options, world: World) -> int:
         case "dir":
             return cache.show_folder(folder, world)
         case "list":
-            return cache.show_entries(folder, world, as_json=bool(options["json"]))
+            return cache.list_entries(folder, world, as_json=bool(options["json"]))
         case "verify":
             return cache.verify(folder, world)
         case _:

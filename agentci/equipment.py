@@ -80,7 +80,7 @@ def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
 
     folder = cache_folder(access, world)
     return Stock(
-        sources=world.sources,
+        sources=world.sources.offline() if access.offline else world.sources,
         store=EvaluatorStore(folder, owner=world.workspace.root),
         spare=_spare_folder,
         packages=Environments(

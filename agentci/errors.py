@@ -5,6 +5,7 @@ AgentciError
 ├── RecordingError    one recording cannot be read: a problem of that file alone
 ├── FetchError        a remote evaluator cannot be had
 │   ├── RefusedError      it is not there, or not what was asked for: its config is to blame, exit 2
+│   │   └── OfflineError      it would take a network, and none is to be used
 │   └── UnreachableError  the network, a server or the disk is: its checks are errored
 └── EvaluatorError    one check could not be judged: it is errored, the others go on
 """
@@ -56,6 +57,10 @@ class FetchError(AgentciError):
 
 class RefusedError(FetchError):
     """It is not there, or it is not what was asked for; trying again would not help."""
+
+
+class OfflineError(RefusedError):
+    """It would take a network, and none is to be used."""
 
 
 class UnreachableError(FetchError):

@@ -1,6 +1,6 @@
 """Finds the files that one config names, and keeps them inside the workspace."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,19 +59,22 @@ class Locator:
             return LocalProgram(path=str(path))
         return LocalProgram(path=str(path), requirements=str(requirements))
 
-    def complete(self, program: RemoteProgram, place: Place) -> RemoteProgram:
-        """Fill in what the entry at ``place`` leaves to the program's source.
+    def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
+        """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.
 
         Raises:
             InputError: there is no such source, or no such place in it.
         """
         if program.source == LOCAL and program.repository:
-            folder = self._folder_of(program.repository, place)
+            folder = self._folder_of(program.repository, place_of("repo"))
             program = replace(program, repository=self._workspace.name_of(folder))
+        field = "source"
         try:
-            return self._sources.named(program.source).complete(program)
+            source = self._sources.named(program.source)
+            field = "ref"
+            return source.complete(program)
         except RefusedError as error:
-            raise InputError.of(str(error), place=place, hint=error.hint) from None
+            raise InputError.of(str(error), place=place_of(field), hint=error.hint) from None
 
     def _folder_of(self, named: str, place: Place) -> Path:
         paths = self.matches(named, place)

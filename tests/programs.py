@@ -1,5 +1,6 @@
 """Programs for configs that are read without a disk: every one that is named is there."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from agentci.errors import InputError
@@ -22,8 +23,10 @@ class AnyPrograms:
             raise InputError([Problem(message=f"{named} does not exist", place=place)])
         return LocalProgram(path=str(self._folder / named))
 
-    def complete(self, program: RemoteProgram, place: Place) -> RemoteProgram:
+    def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
         """The program as it is, unless it is called ``gone``."""
         if "gone" in program.ref:
-            raise InputError([Problem(message=f"{program.ref} is not there", place=place)])
+            raise InputError(
+                [Problem(message=f"{program.ref} is not there", place=place_of("ref"))]
+            )
         return program

@@ -97,7 +97,7 @@ def _evaluator(entry: Merged, types: Types, gate: GateSpec, programs: Programs) 
         place=entry.place,
         place_of=entry.place_of,
         locate=lambda path: programs.find(path, entry.place_of("path")),
-        complete=lambda program: programs.complete(program, entry.place_of("ref")),
+        complete=lambda program: programs.complete(program, entry.place_of),
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
     return kind.build(kind.entry.model_validate(entry.data), surroundings)

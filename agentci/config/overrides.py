@@ -1,6 +1,6 @@
 """What comes to a config from outside: options of the command line, and the files around it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,8 +29,8 @@ class Programs(Protocol):
         """
         ...
 
-    def complete(self, program: RemoteProgram, place: Place) -> RemoteProgram:
-        """Fill in what the entry at ``place`` leaves to the program's source.
+    def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
+        """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.
 
         Raises:
             InputError: there is no such source, or no such place in it.

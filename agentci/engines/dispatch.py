@@ -1,6 +1,7 @@
 """Carries out what evaluators ask for: one engine for every kind of request."""
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Final, assert_never
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
@@ -9,6 +10,8 @@ from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
 from agentci.model.program import Program
 from agentci.runtimes.registry import command_for
+
+OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
 
 def carry_out(request: RunProgram | Measure, *, name: str, world: World) -> Reply:
@@ -41,10 +44,19 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
             stdin=request.stdin.encode("utf-8", "backslashreplace"),
             timeout_seconds=request.timeout_seconds,
             cwd=world.workspace.cwd,
-            environment=world.child_environment,
+            environment=_environment(ready, world),
         )
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def _environment(ready: Ready, world: World) -> Mapping[str, str]:
+    """What a program sees of ours; with a Python of its own, nothing that leads to our packages."""
+    if ready.python is None:
+        return world.child_environment
+    return {
+        name: value for name, value in world.child_environment.items() if name not in OF_OUR_PYTHON
+    }
 
 
 def _ready(program: Program, name: str, world: World) -> Ready:

@@ -118,7 +118,7 @@ class Exchange:
         settings = self._session.merge_environment_settings(
             address.url, proxies={}, stream=True, verify=None, cert=None
         )
-        verify = settings["verify"]
+        verify = True if settings["verify"] is None else settings["verify"]
         if isinstance(verify, str) and not os.access(verify, os.R_OK):
             raise UnreachableError(
                 f"{address.shown} is not asked for: the certificates in {verify} cannot be read",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentci.errors import RefusedError, UnreachableError
+from agentci.errors import OfflineError, RefusedError, UnreachableError
 from agentci.library.stock import Stock
 from agentci.model.lock import LOCK_NAME, LockedProgram
 from agentci.model.program import RemoteProgram, Snapshot
@@ -49,13 +49,15 @@ def fetch(program: RemoteProgram, stock: Stock) -> Fetched:
 
 
 def _commit(program: RemoteProgram, stock: Stock) -> str:
-    source = stock.sources.named(program.source)
-    if not stock.offline or source.pin(program, program.revision) is None:
-        return source.resolve(program)
-    raise RefusedError(
-        f"which commit {program.revision} of {program.repository} is cannot be asked for offline",
-        hint=f"pin it with `rev`, or in {LOCK_NAME} with `agentci lock`",
-    )
+    try:
+        return stock.sources.named(program.source).resolve(program)
+    except OfflineError:
+        of = f" of {program.repository}" if program.repository else ""
+        raise RefusedError(
+            f"{program.ref} may have changed: what {program.revision}{of} is now cannot be asked"
+            " for offline",
+            hint=f"pin it with `rev`, or in {LOCK_NAME} with `agentci lock`",
+        ) from None
 
 
 def _stored(

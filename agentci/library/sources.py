@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from agentci.errors import RefusedError
+from agentci.http.offline import NoHttp
 from agentci.sources.base import Source, Surroundings
 from agentci.text.names import did_you_mean, one_of, quoted
 
@@ -37,6 +39,10 @@ class Sources:
         from agentci.sources.registry import all_sources  # noqa: PLC0415 (most runs use none)
 
         return {name: self.named(name) for name in all_sources()}
+
+    def offline(self) -> "Sources":
+        """The same ones without a network."""
+        return Sources(replace(self._surroundings, http=NoHttp()))
 
     def _make(self, name: str) -> Source:
         from agentci.sources.registry import SOURCES, source_named  # noqa: PLC0415 (likewise)

@@ -75,7 +75,7 @@ class LocalSource:
         return self._index(self._workspace) if is_file(self._workspace / INDEX) else ()
 
     def _folder(self, program: RemoteProgram) -> Path:
-        return Path(program.repository) if program.repository else self._workspace
+        return self._workspace / program.repository
 
     def _named(self, program: RemoteProgram) -> str:
         return shown(self._name_of(self._folder(program) / INDEX))
