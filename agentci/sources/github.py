@@ -66,7 +66,7 @@ class GitHubSource:
 
     def pin(self, program: RemoteProgram, commit: str) -> str | None:
         """Name the commit in place of a branch; see :class:`Source`."""
-        return None if program.revision == commit else f"rev: {commit}"
+        return None if COMMIT.fullmatch(program.revision) else f"rev: {commit}"
 
     def fetch(self, program: RemoteProgram, commit: str, *, paths: Sequence[str]) -> Snapshot:
         """Fetch the folder of the program; see :class:`Source`.

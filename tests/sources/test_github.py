@@ -168,6 +168,7 @@ class TestCommits:
     def test_are_what_a_pin_writes(self, source: GitHubSource) -> None:
         assert source.pin(program(), COMMIT) == f"rev: {COMMIT}"
         assert source.pin(program(revision=COMMIT), COMMIT) is None
+        assert source.pin(program(), "main") is not None
 
 
 class TestAProgram:

@@ -78,6 +78,11 @@ class TestWhatAConfigNames:
         assert source.complete(wanted) == RemoteProgram(source="local", ref=PATH)
         assert fetch(source, wanted).entry == "q.py"
 
+    def test_may_be_in_a_folder_that_is_named_from_the_workspace(self, source: LocalSource) -> None:
+        wanted = RemoteProgram(source="local", ref="quality", repository="shelf")
+        assert source.complete(wanted).repository == "shelf"
+        assert fetch(source, wanted).entry == "q.py"
+
     def test_is_refused_where_it_is_not_listed(self, source: LocalSource, shelf: Path) -> None:
         error = refusal(source, program(shelf, "qualty"))
         assert str(error) == "'qualty' is not listed in 'shelf/index.yaml'"
