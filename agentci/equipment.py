@@ -1,6 +1,7 @@
 """Has the programs of a plan ready before anything is judged by them."""
 
 import atexit
+import os
 import shutil
 import tempfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ from agentci.preflight import Plan
 from agentci.settings import Access, Settings
 from agentci.sinks import say
 from agentci.text.escape import one_line
-from agentci.workspace import is_file, read_file
+from agentci.workspace import is_committed, is_file, read_file
 
 if TYPE_CHECKING:
     from agentci.environments.workshop import Workshop
@@ -109,9 +110,25 @@ def workshop_of(world: World) -> "Workshop":
 
 
 def cache_folder(access: Access, world: World) -> Path:
-    """The folder of the cache: what the user names, from the working directory."""
-    named = access.cache_dir
-    return world.workspace.cwd / named if named else world.cache_folder
+    """The folder of the cache: what the user names, from the working directory.
+
+    Raises:
+        InputError: the repository brings it along, or leads it elsewhere.
+    """
+    named, workspace = access.cache_dir, world.workspace
+    folder = workspace.cwd / named if named else world.cache_folder
+    if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
+        return folder
+    shown = workspace.name_of(folder)
+    if not workspace.holds(folder):
+        message = f"the cache {shown} leads out of the workspace by a link"
+        raise InputError.of(message, hint="remove the link, or name the folder with --cache-dir")
+    if is_committed(folder, workspace):
+        raise InputError.of(
+            f"the cache {shown} is committed: evaluators would come from it that nobody reviewed",
+            hint=f"git rm -r --cached {shown}",
+        )
+    return folder
 
 
 def _spare_folder() -> Path:

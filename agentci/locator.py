@@ -13,7 +13,6 @@ from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.runtimes.registry import why_unsupported
 from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
 
-LOCAL = "local"
 REQUIREMENTS_NAME = "requirements.txt"
 # Where one of these lies, the requirements beside it are those of a project.
 PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
@@ -65,7 +64,7 @@ class Locator:
         Raises:
             InputError: there is no such source, or no such place in it.
         """
-        if program.source == LOCAL and program.repository:
+        if program.is_own and program.repository:
             folder = self._folder_of(program.repository, place_of("repo"))
             program = replace(program, repository=self._workspace.name_of(folder))
         field = "source"

@@ -31,6 +31,7 @@ class EvaluatorSpec(Strict):
     files: dict[str, Sha256] = Field(
         min_length=1, description="sha256 of every file, by path in the program's folder."
     )
+    executables: list[Text] = Field(default=[], description="Files that can be run.")
 
 
 class RequirementsSpec(Strict):
@@ -77,7 +78,7 @@ def read_lock(data: bytes, *, file: str) -> Lock:
             ]
         ) from None
     return Lock(
-        programs=tuple(LockedProgram(**each.model_dump()) for each in spec.evaluators),
+        programs=tuple(_program(each) for each in spec.evaluators),
         requirements=tuple(
             LockedRequirements(
                 file=each.file,
@@ -87,6 +88,10 @@ def read_lock(data: bytes, *, file: str) -> Lock:
             for each in spec.requirements
         ),
     )
+
+
+def _program(spec: EvaluatorSpec) -> LockedProgram:
+    return LockedProgram(**{**spec.model_dump(), "executables": tuple(spec.executables)})
 
 
 def render_lock(lock: Lock) -> str:
@@ -105,6 +110,7 @@ def render_lock(lock: Lock) -> str:
                 "ref": each.ref,
                 "commit": each.commit,
                 "files": dict(sorted(each.files.items())),
+                **({"executables": sorted(each.executables)} if each.executables else {}),
             }
             for each in programs
         ],

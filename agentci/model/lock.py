@@ -19,6 +19,7 @@ class LockedProgram:
         source, repository, revision, ref: as a config names it, completed by its source.
         commit: what the revision meant when it was locked.
         files: sha256 in hexadecimal of every file, by path relative to the program's folder.
+        executables: those of the files that can be run.
     """
 
     source: str
@@ -27,6 +28,7 @@ class LockedProgram:
     ref: str
     commit: str
     files: Mapping[str, str]
+    executables: tuple[str, ...] = ()
 
     @property
     def named(self) -> Named:
