@@ -78,7 +78,7 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
         executors={name: make() for name, make in EXECUTORS.items()},
         child_environment=child_environment({"PATH": PATH}),
         installer_environment=installer_environment({"PATH": PATH, **environ}),
-        search_path=PATH,
+        search_path=environ.get("PATH", PATH),
         sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
         cache_folder=cwd / ".agentci" / "cache",
         github=github,
