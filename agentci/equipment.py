@@ -19,6 +19,7 @@ from agentci.text.escape import one_line
 from agentci.workspace import is_committed, is_file, read_file
 
 if TYPE_CHECKING:
+    from agentci.environments.store import Environments
     from agentci.environments.workshop import Workshop
     from agentci.library.stock import Stock
 
@@ -75,7 +76,7 @@ def load_lock(world: World) -> Lock | None:
 
 def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
     """Where programs are taken from."""
-    from agentci.environments.store import Environments  # noqa: PLC0415 (likewise)
+    from agentci.library.packages import Packages  # noqa: PLC0415 (likewise)
     from agentci.library.stock import Stock  # noqa: PLC0415
     from agentci.store.evaluators import EvaluatorStore  # noqa: PLC0415
 
@@ -84,17 +85,23 @@ def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
         sources=world.sources.offline() if access.offline else world.sources,
         store=EvaluatorStore(folder, owner=world.workspace.root),
         spare=_spare_folder,
-        packages=Environments(
-            folder,
-            workshop=workshop_of(world),
-            tell=lambda text: say(f"{one_line(text)}\n", world.err),
-            offline=access.offline,
-            owner=world.workspace.root,
-        ),
+        packages=Packages(lambda: _environments(folder, world, offline=access.offline)),
         lock=lock,
         locked=access.locked,
         offline=access.offline,
         anew=access.anew,
+    )
+
+
+def _environments(folder: Path, world: World, *, offline: bool) -> "Environments":
+    from agentci.environments.store import Environments  # noqa: PLC0415 (likewise)
+
+    return Environments(
+        folder,
+        workshop=workshop_of(world),
+        tell=lambda text: say(f"{one_line(text)}\n", world.err),
+        offline=offline,
+        owner=world.workspace.root,
     )
 
 

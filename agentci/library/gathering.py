@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from agentci.environments.requirements import requirements_of
 from agentci.errors import EvaluatorError, InputError, RefusedError, UnreachableError
 from agentci.library.fetching import LOCK_HINT, Fetched, fetch
 from agentci.library.shelf import Found, Ready, Shelf, Unready
@@ -109,8 +108,8 @@ def _python(file: Path | None, wanted: Wanted, stock: Stock) -> str | None:
     if locked is None and stock.locked:
         message = f"the {file.name} of {wanted.name} is not in {LOCK_NAME}"
         raise RefusedError(message, hint=LOCK_HINT)
-    requirements = requirements_of(content, locked=() if locked is None else locked.lines)
-    return stock.packages.python_for(requirements, name=wanted.name)
+    lines = () if locked is None else locked.lines
+    return stock.packages.python_for(content, locked=lines, name=wanted.name)
 
 
 def read_requirements(file: Path) -> bytes:
