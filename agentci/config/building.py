@@ -1,7 +1,7 @@
 """Evaluators and a gate out of a config that may still have errors."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -56,7 +56,10 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
             try:
                 evaluators.append(_evaluator(entry, types, gate, programs))
             except InputError as error:
-                problems += error.problems
+                # A package that is broken does not know who makes use of it.
+                problems += [
+                    replace(each, place=each.place or entry.place) for each in error.problems
+                ]
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
                 problems += _lost_program(entry, programs)
