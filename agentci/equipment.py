@@ -43,7 +43,7 @@ def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
         raise InputError([*plan.problems, *error.problems]) from None
     notices = tuple(each for each in gathered.notices if each not in plan.problems)
     return (
-        replace(plan, problems=(*plan.problems, *notices)),
+        replace(plan, problems=(*plan.problems, *notices), provenance=gathered.provenance),
         replace(world, shelf=gathered.shelf),
     )
 

@@ -10,7 +10,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
-from agentci.model.result import Report, Result, Status
+from agentci.model.result import Provenance, Report, Result, Status
 from agentci.model.trace import Trace, Turn
 
 CONFIG = "evals/eval_config.yaml"
@@ -88,6 +88,18 @@ def make_report(
         totals=totals(results),
         results=tuple(results),
         problems=tuple(problems),
+        provenance=(
+            Provenance(
+                config="evals/eval_config.yaml",
+                evaluator="quality",
+                source="github",
+                repository="org/evaluators",
+                revision="main",
+                ref="evaluators/quality/quality.py",
+                commit="8c1f" * 10,
+                digest="5d41" * 16,
+            ),
+        ),
     )
 
 
