@@ -70,6 +70,7 @@ def make_report(
     problems: Sequence[Problem] = (),
     complete: bool = True,
     fail_on: FailOn = "failed",
+    provenance: Sequence[Provenance] = (),
 ) -> Report:
     """A report with the decision of a real gate, one a config."""
     by_config: dict[str, list[Result]] = {}
@@ -88,18 +89,7 @@ def make_report(
         totals=totals(results),
         results=tuple(results),
         problems=tuple(problems),
-        provenance=(
-            Provenance(
-                config="evals/eval_config.yaml",
-                evaluator="quality",
-                source="github",
-                repository="org/evaluators",
-                revision="main",
-                ref="evaluators/quality/quality.py",
-                commit="8c1f" * 10,
-                digest="5d41" * 16,
-            ),
-        ),
+        provenance=tuple(provenance),
     )
 
 
@@ -170,6 +160,18 @@ def mixed_report() -> Report:
                 place=Place(file=CONFIG, line=4, column=3),
                 hint="did you mean 'threshold'?",
                 severity="warning",
+            ),
+        ],
+        provenance=[
+            Provenance(
+                config="evals/eval_config.yaml",
+                evaluator="quality",
+                source="github",
+                repository="org/evaluators",
+                revision="main",
+                ref="evaluators/quality/quality.py",
+                commit="8c1f" * 10,
+                digest="5d41" * 16,
             ),
         ],
     )
