@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agentci.discovery import matches
 from agentci.errors import InputError, RefusedError
@@ -12,6 +13,9 @@ from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.runtimes.registry import why_unsupported
 from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
+
+if TYPE_CHECKING:
+    from agentci.dialects.registry import EvaluatorType
 
 REQUIREMENTS_NAME = "requirements.txt"
 # Where one of these lies, the requirements beside it are those of a project.
@@ -32,6 +36,20 @@ class Locator:
         self._home = workspace if workspace.holds(folder) else workspace_of(folder)
         self._has_fallen_back = False
         self.notices: list[Problem] = []
+
+    def type_named(self, name: str) -> "EvaluatorType[Any] | None":
+        """The type of evaluators that another package brings under ``name``.
+
+        Raises:
+            InputError: it is broken.
+        """
+        from agentci.dialects.registry import GROUP, EvaluatorType  # noqa: PLC0415 (loads pydantic)
+        from agentci.extensions import misfit, named  # noqa: PLC0415 (of no use to most runs)
+
+        found = named(GROUP, name)
+        if found is None or isinstance(found, EvaluatorType):
+            return found
+        raise misfit(GROUP, name, wanted="an EvaluatorType")
 
     def find(self, named: str, place: Place) -> LocalProgram:
         """The evaluator's program ``named`` at ``place``.

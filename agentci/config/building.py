@@ -43,10 +43,13 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     Args:
         overrides: which evaluators are built, and what is different about them.
         programs: knows those that the config names.
+
+    Raises:
+        InputError: another package brings a type of evaluators that is broken.
     """
-    problems = [*complaints(document), *added_metric_problems(overrides.metrics)]
+    types = types_in(document, programs)
+    problems = [*complaints(document, types), *added_metric_problems(overrides.metrics)]
     config = _config(document)
-    types = types_in(document.data)
     entries = merge(document, types, overrides)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate

@@ -6,7 +6,6 @@ type, the object an :class:`EvaluatorType`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from typing import Any, Final, Generic, TypeVar
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
@@ -55,15 +54,6 @@ class EvaluatorType(Generic[E]):
 
     entry: type[E]
     build: Callable[[E, Surroundings], Evaluator]
-
-
-def foreign_type(name: str) -> EvaluatorType[Any] | None:
-    """The type that another package brings under ``name``."""
-    for point in entry_points(group=GROUP, name=name):
-        found = point.load()
-        if isinstance(found, EvaluatorType):
-            return found
-    return None
 
 
 def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
