@@ -15,6 +15,7 @@ from agentci.model.program import LocalProgram, Wanted
 from agentci.preflight import Plan
 from agentci.settings import Access, Settings
 from agentci.sinks import say
+from agentci.store.owner import FOLDER_MODE
 from agentci.text.escape import one_line
 from agentci.workspace import is_committed, is_file, read_file
 
@@ -140,5 +141,6 @@ def cache_folder(access: Access, world: World) -> Path:
 
 def _spare_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="agentci-"))
+    folder.chmod(FOLDER_MODE)  # programs may run as another user
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from agentci.model import choices
 
 MAX_SECONDS: Final = 86_400
+SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 
 
 def _integral(value: object) -> object:
@@ -30,7 +31,7 @@ def _in_any_case(word: str) -> str:
 
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
+Sha256: TypeAlias = Annotated[str, Field(pattern=SHA256_PATTERN)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds: TypeAlias = Annotated[
     int,

@@ -138,6 +138,22 @@ class TestLock:
         assert str(ran.problems[0]).startswith("agentci.yaml:5:10: ")
         assert not (folder / "agentci.lock").exists()
 
+    def test_of_broken_configs_tells_all_that_is_wrong(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        for name in ("a", "b"):
+            (folder / f"{name}.eval.yaml").write_text("evaluators: []\n")
+        ran = agentci(folder, github, "lock")
+        assert (ran.code, len(ran.problems)) == (2, 2)
+        assert not (folder / "agentci.lock").exists()
+
+    def test_that_cannot_be_written_is_told(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        (folder / "agentci.lock").mkdir()
+        ran = agentci(folder, github, "lock")
+        assert ran.code == 2
+        assert "agentci.lock cannot be written" in str(ran.problems[0])
+
     def test_leaves_what_is_versioned_with_the_config_alone(
         self, folder: Path, github: FakeGitHub
     ) -> None:
