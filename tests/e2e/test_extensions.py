@@ -350,9 +350,7 @@ class TestTheTypeThatJudgesByExitCode:
 
 class TestAPackageThatIsBroken:
     @pytest.fixture(autouse=True)
-    def _broken(
-        self, site: Site, folder: Path, tmp_path: Path, wheels: Mapping[str, Path]
-    ) -> None:
+    def _broken(self, site: Site, folder: Path, tmp_path: Path, wheels: Mapping[str, Path]) -> None:
         """All of them are installed, and import what is not there."""
         for example in wheels:
             site.install(example)
