@@ -17,7 +17,7 @@ from agentci.settings import Access, Settings
 from agentci.sinks import say
 from agentci.store.owner import FOLDER_MODE
 from agentci.text.escape import one_line
-from agentci.workspace import is_committed, is_file, read_file
+from agentci.workspace import is_committed, read_file
 
 if TYPE_CHECKING:
     from agentci.environments.store import Environments
@@ -68,7 +68,8 @@ def load_lock(world: World) -> Lock | None:
         InputError: it cannot be read.
     """
     path = world.workspace.root / LOCK_NAME
-    if not is_file(path):
+    # What is there and cannot be read is no reason to go without.
+    if not os.path.lexists(path):
         return None
     from agentci.lockfile import read_lock  # noqa: PLC0415 (of no use to most runs)
 

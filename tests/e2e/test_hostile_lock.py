@@ -94,3 +94,62 @@ class TestAPinOfTheConfig:
             assert run_agentci(["lock", "--check"], cwd=folder).code == 2
             assert run_agentci(["lock"], cwd=folder).code == 0
             assert scores(run_agentci(["run", "--locked"], cwd=folder)) == [0.75]
+
+
+class TestALockThatCannotBeUsed:
+    @pytest.fixture
+    def ready(self, folder: Path, github: FakeGitHub) -> Path:
+        """A workspace that is locked."""
+        github.publish(REPOSITORY, files())
+        assert agentci(folder, github, "lock").code == 0
+        return folder
+
+    def test_locks_no_evaluator_twice(self, ready: Path, github: FakeGitHub) -> None:
+        lock = read(ready)
+        lock["evaluators"].append({**lock["evaluators"][0], "commit": "b" * 40})
+        write(ready, lock)
+        ran = agentci(ready, github, "run", "--locked")
+        [problem] = ran.results["problems"]
+        assert ran.code == 2
+        assert problem["message"].endswith("evaluators/fixed/fixed.py is locked twice")
+        assert problem["place"]["file"] == "agentci.lock"
+
+    def test_locks_no_requirements_twice(self, ready: Path, github: FakeGitHub) -> None:
+        lock = read(ready)
+        one = {"file": "a/requirements.txt", "sha256": "a" * 64, "packages": {}}
+        lock["requirements"] = [one, {**one, "packages": {"numpy==1.0": [f"sha256:{'b' * 64}"]}}]
+        write(ready, lock)
+        [problem] = agentci(ready, github, "run").results["problems"]
+        assert problem["message"].endswith("a/requirements.txt is locked twice")
+
+    @pytest.mark.parametrize(
+        "text",
+        ["<<<<<<< HEAD\nversion: 1\n=======\n", "", "- a\n", "version: 2\n", "version: 1\0"],
+        ids=["a merge", "empty", "a list", "a newer one", "binary"],
+    )
+    def test_says_a_way_out_that_leads_out(
+        self, ready: Path, github: FakeGitHub, text: str
+    ) -> None:
+        (ready / "agentci.lock").write_text(text)
+        for command in (["run"], ["run", "--locked"]):
+            ran = agentci(ready, github, *command)
+            [problem] = ran.results["problems"]
+            assert (ran.code, problem["place"]["file"]) == (2, "agentci.lock")
+            assert problem["hint"] == "correct it, or remove it and run `agentci lock`"
+        (ready / "agentci.lock").unlink()
+        assert agentci(ready, github, "lock").code == 0
+        assert scores(agentci(ready, github, "run", "--locked")) == [0.75]
+
+    def test_is_not_taken_for_one_that_is_not_there(self, ready: Path, github: FakeGitHub) -> None:
+        lock = ready / "agentci.lock"
+        lock.unlink()
+        lock.mkdir()
+        for command in ("run", "lock"):
+            assert agentci(ready, github, command).code == 2
+        lock.rmdir()
+        lock.symlink_to("nowhere")
+        ran = agentci(ready, github, "run")
+        assert (ran.code, ran.results["problems"][0]["message"]) == (
+            2,
+            "agentci.lock does not exist",
+        )

@@ -149,7 +149,7 @@ class TestLock:
 
     def test_that_cannot_be_written_is_told(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
-        (folder / "agentci.lock").mkdir()
+        github.answers["commit"] = lambda _: (folder / "agentci.lock").mkdir()
         ran = agentci(folder, github, "lock")
         assert ran.code == 2
         assert "agentci.lock cannot be written" in str(ran.problems[0])
