@@ -117,8 +117,12 @@ def _put(key: Key, snapshot: Snapshot, stock: Stock) -> tuple[Stored, tuple[str,
     try:
         return stock.store.put(key, snapshot), ()
     except UnreachableError as error:
-        stored = EvaluatorStore(stock.spare()).put(key, snapshot)
-        return stored, (f"{error}; what was fetched is not kept",)
+        try:
+            stored = EvaluatorStore(stock.spare()).put(key, snapshot)
+        except (OSError, UnreachableError):
+            raise error from None  # of the cache: nobody asked for the other folder
+        way_out = f" ({error.hint})" if error.hint else ""
+        return stored, (f"{error}; what was fetched is not kept{way_out}",)
 
 
 def _check(
