@@ -225,7 +225,7 @@ class TestWhatIsThere:
         "path", ["evaluators/fixed/link", "evaluators/fixed/inner/link"], ids=["beside", "below"]
     )
     def test_holds_no_symbolic_link(self, bench: Bench, path: str) -> None:
-        tree = {REF: PROGRAM, path: Kept(b"/etc/passwd", "120000")}
+        tree: dict[str, str | bytes | Kept] = {REF: PROGRAM, path: Kept(b"/etc/passwd", "120000")}
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, tree)}")
         check_refused(bench.run(), "is a symbolic link", "keep the file itself")
 
