@@ -15,8 +15,9 @@ from agentci.model.program import LocalProgram, Wanted
 from agentci.preflight import Plan
 from agentci.settings import Access, Settings
 from agentci.sinks import say
+from agentci.store.owner import FOLDER_MODE
 from agentci.text.escape import one_line
-from agentci.workspace import is_committed, is_file, read_file
+from agentci.workspace import is_committed, read_file, real
 
 if TYPE_CHECKING:
     from agentci.environments.store import Environments
@@ -67,7 +68,8 @@ def load_lock(world: World) -> Lock | None:
         InputError: it cannot be read.
     """
     path = world.workspace.root / LOCK_NAME
-    if not is_file(path):
+    # What is there and cannot be read is no reason to go without.
+    if not os.path.lexists(path):
         return None
     from agentci.lockfile import read_lock  # noqa: PLC0415 (of no use to most runs)
 
@@ -125,7 +127,9 @@ def cache_folder(access: Access, world: World) -> Path:
     named, workspace = access.cache_dir, world.workspace
     folder = workspace.cwd / named if named else world.cache_folder
     if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
-        return folder
+        if not workspace.holds(folder):
+            return folder
+        folder = real(folder)  # a link leads in, as one to the whole workspace does
     shown = workspace.name_of(folder)
     if not workspace.holds(folder):
         message = f"the cache {shown} leads out of the workspace by a link"
@@ -140,5 +144,6 @@ def cache_folder(access: Access, world: World) -> Path:
 
 def _spare_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="agentci-"))
+    folder.chmod(FOLDER_MODE)  # programs may run as another user
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

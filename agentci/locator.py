@@ -43,13 +43,23 @@ class Locator:
         Raises:
             InputError: it is broken.
         """
-        from agentci.dialects.registry import GROUP, EvaluatorType  # noqa: PLC0415 (loads pydantic)
-        from agentci.extensions import misfit, named  # noqa: PLC0415 (of no use to most runs)
+        from agentci.dialects.registry import (  # noqa: PLC0415 (loads pydantic)
+            GROUP,
+            foreign_type,
+            is_type,
+        )
+        from agentci.extensions import (  # noqa: PLC0415 (of no use to most runs)
+            misfit,
+            named,
+            package_of,
+        )
 
         found = named(GROUP, name)
-        if found is None or isinstance(found, EvaluatorType):
-            return found
-        raise misfit(GROUP, name, wanted="an EvaluatorType")
+        if found is None:
+            return None
+        if not is_type(found):
+            raise misfit(GROUP, name, wanted="an EvaluatorType")
+        return foreign_type(found, title=f"the type {name!r} of {package_of(GROUP, name)}")
 
     def find(self, named: str, place: Place) -> LocalProgram:
         """The evaluator's program ``named`` at ``place``.

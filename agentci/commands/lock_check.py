@@ -11,7 +11,7 @@ from agentci.lockables import contents_of, lockable, locked_names, requirements_
 from agentci.model.lock import LOCK_NAME, Lock
 from agentci.model.place import Place
 from agentci.model.problem import Problem
-from agentci.model.program import Wanted
+from agentci.model.program import LocalProgram, Wanted
 from agentci.model.result import EXIT_INVALID
 from agentci.reporters.problems import render_problems
 
@@ -36,9 +36,9 @@ def check_lock(configs: Sequence[str], world: World) -> int:
 
 
 def _missing(wanted: Wanted, lock: Lock, root: Path) -> Iterator[Problem]:
-    if locked_names([wanted]) - {each.named for each in lock.programs}:
-        what = getattr(wanted.program, "ref", wanted.name)
-        yield _complaint(f"{what} is not in {LOCK_NAME}", wanted.place)
+    program = wanted.program
+    if not (isinstance(program, LocalProgram) or program.is_own or lock.find(program)):
+        yield _complaint(f"{program.ref} is not in {LOCK_NAME}", wanted.place)
     for digest in requirements_of(wanted, lock, root):
         if lock.find_requirements(digest) is None:
             message = f"the {REQUIREMENTS_NAME} of {wanted.name} is not in {LOCK_NAME}"

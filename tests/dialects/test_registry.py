@@ -52,7 +52,20 @@ class HastyEntry(MoodEntry):
 HASTY = EvaluatorType(entry=HastyEntry, build=build)
 MOOD = EvaluatorType(entry=MoodEntry, build=build)
 NO_TYPE = "mood"
+NO_ENTRY = EvaluatorType(entry=dict, build=build)
+NO_MODEL = EvaluatorType(entry=MoodEntry(name="a", type="mood", mood="happy"), build=build)
+NO_BUILD = EvaluatorType(entry=MoodEntry, build=7)
+LOST = EvaluatorType(entry=HastyEntry, build=lambda entry, surroundings: entry.gone)
+NONE = EvaluatorType(entry=HastyEntry, build=lambda entry, surroundings: None)
+
+
+def refuse(entry, surroundings):
+    raise InputError.of("not today")
+
+
+SHY = EvaluatorType(entry=HastyEntry, build=refuse)
 """
+BROKEN = {"broken": "NO_TYPE", "entry": "NO_ENTRY", "model": "NO_MODEL", "build": "NO_BUILD"}
 
 
 @pytest.fixture
@@ -62,7 +75,8 @@ def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "agentci_moods-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentci-moods\nVersion: 1.0\n")
-    points = {"mood": "MOOD", "hasty": "HASTY", "broken": "NO_TYPE", "gone": "GONE"}
+    works = {"mood": "MOOD", "hasty": "HASTY", "lost": "LOST", "none": "NONE", "shy": "SHY"}
+    points = {**works, **BROKEN, "gone": "GONE"}
     lines = [f"{name} = agentci_moods:{each}\n" for name, each in points.items()]
     (info / "entry_points.txt").write_text("".join(["[agentci.dialects]\n", *lines]))
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -97,7 +111,7 @@ class TestTypesOfOtherPackages:
     @pytest.mark.parametrize(
         ("name", "complaint"),
         [
-            ("broken", "which is not an EvaluatorType"),
+            *((name, "which is not an EvaluatorType") for name in BROKEN),
             ("gone", "which cannot be loaded: AttributeError"),
         ],
     )
@@ -111,6 +125,29 @@ class TestTypesOfOtherPackages:
             f"c.yaml:3:19: the package agentci-moods brings {name!r} for agentci.dialects,"
             f" {complaint}"
         )
+
+    @pytest.mark.parametrize(
+        ("name", "complaint"),
+        [
+            ("lost", "AttributeError: 'HastyEntry' object has no attribute 'gone'"),
+            ("none", "AttributeError: 'NoneType' object has no attribute 'identity'"),
+        ],
+    )
+    def test_that_make_no_evaluator_are_told_with_their_package(
+        self, name: str, complaint: str, programs: Locator
+    ) -> None:
+        config = f"evaluators: [{{name: a, type: {name}}}]"
+        with pytest.raises(InputError) as refusal:
+            read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
+        assert str(refusal.value) == (
+            f"c.yaml:1:14: the type {name!r} of the package agentci-moods does not work:"
+            f" {complaint} (tell the authors of that package)"
+        )
+
+    def test_may_refuse_an_entry_by_themselves(self, programs: Locator) -> None:
+        document = read_yaml(b"evaluators: [{name: a, type: shy}]", file="c.yaml")
+        with pytest.raises(InputError, match=r"^c\.yaml:1:14: not today$"):
+            read_suite(document, Overrides(), programs)
 
     def test_make_evaluators(self, programs: Locator) -> None:
         document = read_yaml(

@@ -299,11 +299,60 @@ class TestTheRegistryOfACompany:
         assert site.agentci("validate").code == 0
 
 
+class TestTheTypeThatJudgesByExitCode:
+    @pytest.fixture(autouse=True)
+    def _program(self, folder: Path, site: Site) -> None:
+        """The program that the example's README shows."""
+        text = (EXAMPLES / "exit-code-type" / "README.md").read_text()
+        program = folder / "character.sh"
+        program.write_text(text.partition("```bash\n")[2].partition("```")[0])
+        program.chmod(0o755)
+        site.configure(type="exit_code", path="character.sh")
+
+    def test_is_needed(self, site: Site) -> None:
+        ran = site.agentci("validate")
+        assert ran.code == 2
+        assert "not the text 'exit_code'" in ran.out
+
+    @pytest.mark.parametrize(
+        ("answer", "status", "reasoning"),
+        [
+            ("It is sunny.", "passed", None),
+            ("As an AI\nI see no sun.", "failed", "talks about itself\n"),
+        ],
+    )
+    def test_judges_by_it(
+        self, site: Site, folder: Path, answer: str, status: str, reasoning: str | None
+    ) -> None:
+        site.install("exit-code-type")
+        (folder / "trace.json").write_text(otlp(answer=answer))
+        assert site.agentci("validate").code == 0
+        judged = result(site.agentci("run"))
+        assert (judged["status"], judged["reasoning"]) == (status, reasoning)
+        assert (judged["type"], judged["bar"]) == ("exit_code", "exits with 0")
+
+    def test_takes_no_other_code_for_a_verdict(self, site: Site, folder: Path) -> None:
+        site.install("exit-code-type")
+        (folder / "character.sh").write_text("#!/bin/sh\nexit 2\n")
+        judged = result(site.agentci("run"))
+        assert (judged["status"], judged["reason"]) == (
+            "errored",
+            "it gave no verdict: exit with 0 or 1",
+        )
+
+    def test_is_complained_about_on_its_line(self, site: Site) -> None:
+        site.install("exit-code-type")
+        site.configure(type="exit_code", path="gone.sh", timout=3)
+        ran = site.agentci("validate")
+        assert ran.code == 2
+        assert "did you mean 'timeout'?" in ran.out
+
+
 class TestAPackageThatIsBroken:
     @pytest.fixture(autouse=True)
-    def _broken(self, site: Site, folder: Path, tmp_path: Path) -> None:
-        """All three are installed, and import what is not there."""
-        for example in ("go-runtime", "nice-executor", "company-registry"):
+    def _broken(self, site: Site, folder: Path, tmp_path: Path, wheels: Mapping[str, Path]) -> None:
+        """All of them are installed, and import what is not there."""
+        for example in wheels:
             site.install(example)
         for module in (tmp_path / "site").glob("*.py"):
             module.write_text("import not_there_at_all\n")
@@ -316,6 +365,7 @@ class TestAPackageThatIsBroken:
             ({"type": "code", "path": "it.go"}, "agentci-go"),
             ({"type": "code", "path": "it.py", "executor": "nice"}, "agentci-nice"),
             ({"type": "remote", "source": "company", "ref": "it"}, "agentci-company"),
+            ({"type": "exit_code", "path": "it.py"}, "agentci-exit-code"),
         ],
     )
     @pytest.mark.parametrize("command", ["validate", "run"])

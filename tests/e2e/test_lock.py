@@ -138,6 +138,22 @@ class TestLock:
         assert str(ran.problems[0]).startswith("agentci.yaml:5:10: ")
         assert not (folder / "agentci.lock").exists()
 
+    def test_of_broken_configs_tells_all_that_is_wrong(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        for name in ("a", "b"):
+            (folder / f"{name}.eval.yaml").write_text("evaluators: []\n")
+        ran = agentci(folder, github, "lock")
+        assert (ran.code, len(ran.problems)) == (2, 2)
+        assert not (folder / "agentci.lock").exists()
+
+    def test_that_cannot_be_written_is_told(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        github.answers["commit"] = lambda _: (folder / "agentci.lock").mkdir()
+        ran = agentci(folder, github, "lock")
+        assert ran.code == 2
+        assert "agentci.lock cannot be written" in str(ran.problems[0])
+
     def test_leaves_what_is_versioned_with_the_config_alone(
         self, folder: Path, github: FakeGitHub
     ) -> None:
@@ -277,6 +293,17 @@ class TestACacheInTheRepository:
         ran = agentci(folder, github, "run")
         assert (ran.code, github.count()) == (2, 0)
         assert "git rm -r --cached .agentci/cache" in ran.results["problems"][0]["hint"]
+
+    def test_is_refused_where_a_link_leads_to_it(
+        self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        (folder / ".git").mkdir()
+        (folder / ".git" / "index").write_bytes(b"DIRC ... cache/evaluators/x\0")
+        link = tmp_path_factory.mktemp("elsewhere") / "workspace"
+        link.symlink_to(folder)
+        ran = agentci(folder, github, "run", "--cache-dir", str(link / "cache"))
+        assert (ran.code, github.count()) == (2, 0)
+        assert "git rm -r --cached cache" in ran.results["problems"][0]["hint"]
 
     def test_is_refused_where_a_link_leads_it_elsewhere(
         self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory

@@ -201,6 +201,32 @@ class TestLock:
         assert message in check.out
         assert "no evaluator has the requirements of greeting/requirements.txt" in check.out
 
+    def test_holds_those_of_remote_evaluators(
+        self, folder: Path, index: PackageIndex, github: FakeGitHub
+    ) -> None:
+        requirements = REF.replace("greeting.py", "requirements.txt")
+        github.publish("a/b", {REF: PROGRAM, requirements: "demo-greeting\n"})
+        _configure(folder, f"{{name: greeting, type: remote, repo: a/b, ref: {REF}}}")
+        hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
+        _agentci(folder, index, "lock", **hosts)
+        [locked] = yaml.safe_load((folder / "agentci.lock").read_text())["requirements"]
+        assert locked["file"] == requirements
+        assert _agentci(folder, index, "lock", "--check", **hosts).code == 0
+        assert _scores(_agentci(folder, index, "run", "--locked", **hosts)) == [0.5]
+
+    def test_holds_those_of_evaluators_that_are_versioned_here(
+        self, folder: Path, index: PackageIndex
+    ) -> None:
+        (folder / "index.yaml").write_text(
+            "evaluators: [{name: greeting, path: greeting/greeting.py}]\n"
+        )
+        _configure(folder, "{name: greeting, type: remote, source: local, ref: greeting}")
+        _agentci(folder, index, "lock")
+        assert _agentci(folder, index, "lock", "--check").code == 0
+        assert _scores(_agentci(folder, index, "run", "--locked")) == [0.5]
+        (folder / "greeting" / "requirements.txt").write_text("demo-greeting>=1\n")
+        assert _agentci(folder, index, "lock", "--check").code == 2
+
     def test_says_why_requirements_cannot_be_locked(
         self, folder: Path, index: PackageIndex
     ) -> None:
