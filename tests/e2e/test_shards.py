@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agentci.action import run_action
-from agentci.commands.merge import MAX_REPORT_BYTES
+from agentci.commands.merge import MAX_REPORT_BYTES, merge
+from agentci.settings import settings_of
 from tests.recordings import eval_set, otlp
 from tests.runner import commands_in, read_output_file
 from tests.support import Ran, run_agentci, world_at
@@ -345,6 +346,16 @@ class TestShardsThatAreNotAllOfThem:
         assert _merge(folder, "out/1-of-3").code == 2
         assert "Gate shut" in (folder / "merged" / "summary.md").read_text()
         assert "missing" in (folder / "merged" / "summary.md").read_text()
+
+    def test_set_the_outputs_also_where_a_bug_of_ours_breaks_the_merging_off(
+        self, folder: Path
+    ) -> None:
+        output = folder / "output"
+        world = world_at(folder, {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
+        world.out.close()  # only a bug of ours could
+        with pytest.raises(ValueError, match="closed file"):
+            merge(["out"], settings_of([], {}), world)
+        assert read_output_file(output.read_text())["verdict"] == "error"
 
     def test_need_a_folder_for_the_report(self, folder: Path) -> None:
         ran = run_agentci(["merge", "out", "--output-dir", "evals/golden.json"], cwd=folder)
