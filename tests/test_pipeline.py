@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentci.commands.run import run
+from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.model.exchange import ProgramReply
 from agentci.settings import settings_of
@@ -34,6 +35,7 @@ class ExecutorWithABug(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         if command[-1].endswith("unlucky.py"):
             raise KeyError("a bug")
@@ -43,6 +45,7 @@ class ExecutorWithABug(LocalExecutor):
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
+            confinement=confinement,
         )
 
 

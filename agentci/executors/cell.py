@@ -2,20 +2,21 @@
 
 import os
 import secrets
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agentci.executors.confinement import FOLDER_MB, MEBIBYTE, Confinement, limits_of
-from agentci.executors.readable import rules_of
+from agentci.executors.openness import first_closed
+from agentci.executors.readable import is_too_wide, rules_of
 from agentci.shims import landlock, seccomp
 from agentci.shims.landlock import Rule
 from agentci.shims.messages import Message
 from agentci.shims.probe import NOBODY
 
-SHARED_MEMORY: Final = b"/dev/shm"  # noqa: S108 (which Landlock lets it use)
+SHARED_MEMORY: Final = b"/dev/shm"
+TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
 # How many programs at a time have a user each.
 USERS: Final = 1024
 RUNS: Final = 1 << 18
@@ -98,8 +99,8 @@ class Builder:
             number: none that runs now has the same.
         """
         readable = (cwd, *confinement.readable)
-        temporary = tempfile.gettempdir()
-        closed = _closed((command[0], *readable, temporary))
+        temporary = _temporary(environment)
+        closed = first_closed((command[0], *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
         alone = user is not None and user != NOBODY
@@ -151,7 +152,7 @@ class Builder:
         shared = alone or confinement.shares_memory
         return [
             *rules_of(program, environment),
-            *((os.fsencode(path), landlock.READ) for path in readable),
+            *((os.fsencode(path), landlock.READ) for path in readable if not is_too_wide(path)),
             (os.fsencode(scratch), everything),
             *([(SHARED_MEMORY, everything)] if shared else ()),
         ]
@@ -176,40 +177,16 @@ def _as_root(closed: str | None) -> str:
     return f"evaluators' programs run as root: no other user can read {closed} (chmod o+rX)"
 
 
+def _temporary(environment: Mapping[str, str]) -> str:
+    """The folder for private folders; none is written to in order to find out."""
+    named = [environment[name] for name in ("TMPDIR", "TEMP", "TMP") if environment.get(name)]
+    usable = (each for each in (*named, *TEMPORARY) if os.access(each, os.W_OK | os.X_OK))
+    return str(Path(next(usable, TEMPORARY[0])).absolute())
+
+
 def _at_home(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
     """The environment of a program that lives in ``scratch``."""
     own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
-    temporary = f"{scratch}/tmp"
-    moved = {"HOME": f"{scratch}/home", "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
+    home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
+    moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
     return {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"} | own | moved
-
-
-def _closed(paths: Iterable[str | Path]) -> str | None:
-    """The first of ``paths`` that is not open to everybody, None where all are."""
-    unseen: dict[str, bool] = {}
-    for path in paths:
-        for each in {os.path.abspath(path), os.path.realpath(path)}:
-            if not _is_open(each, unseen):
-                return str(path)
-    return None
-
-
-def _is_open(path: str, known: dict[str, bool]) -> bool:
-    if path not in known:
-        try:
-            mode = os.stat(path).st_mode
-        except OSError:
-            return True  # what is not there is found out by whoever starts it
-        own = mode & 0o005 == 0o005 if os.path.isdir(path) else bool(mode & 0o004)
-        above = os.path.dirname(path)
-        known[path] = own and (above == path or _is_enterable(above, known))
-    return known[path]
-
-
-def _is_enterable(folder: str, known: dict[str, bool]) -> bool:
-    key = f"{folder}/."
-    if key not in known:
-        above = os.path.dirname(folder)
-        enterable = bool(os.stat(folder).st_mode & 0o001)
-        known[key] = enterable and (above == folder or _is_enterable(above, known))
-    return known[key]

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agentci.model.exchange import MEMORY_MB, PROCESSES
+
 MEBIBYTE: Final = 1024**2
 
-# Generous: no honest evaluator comes near them, and none beyond them takes the machine along.
-MEMORY_MB: Final = 4096
-PROCESSES: Final = 512
 FILE_MB: Final = 1024
 FOLDER_MB: Final = 2048
 OPEN_FILES: Final = 4096

@@ -51,6 +51,11 @@ def rules_of(program: str, environment: Mapping[str, str]) -> tuple[Rule, ...]:
     return _rules(program, seen, tuple(sys.path))
 
 
+def is_too_wide(path: Path) -> bool:
+    """Whether much lies in a folder that nobody means who works in it."""
+    return os.path.realpath(path) in TOO_WIDE
+
+
 @lru_cache(maxsize=256)
 def _rules(
     program: str, seen: tuple[tuple[str, str], ...], of_our_python: tuple[str, ...]
@@ -67,18 +72,18 @@ def _rules(
             *(of_our_python if program == sys.executable else ()),
         ]
     )
-    known = (path for path in paths if os.path.isabs(path))
+    known = (path for path in paths if Path(path).is_absolute())
     readable = [path for path in known if os.path.realpath(path) not in {*TOO_WIDE, home}]
     return (
-        *((os.fsencode(path), landlock.READ) for path in readable if _is_there(path)),
+        *((os.fsencode(path), landlock.READ) for path in readable),
         *((f"/dev/{name}".encode(), landlock.DEVICE) for name in DEVICES),
     )
 
 
 def _tools(program: str, environment: Mapping[str, str], home: str) -> Iterator[str]:
     yield program
-    for each in {program, os.path.realpath(program)}:
-        yield from _around(os.path.dirname(each), home)
+    for each in (program, os.path.realpath(program)):
+        yield from _around(str(Path(each).parent), home)
     for folder in _split(environment.get("PATH", "")):
         yield from _around(folder, home)
 
@@ -91,14 +96,10 @@ def _around(folder: str, home: str) -> Iterable[str]:
             return [f"{home}/{first}"]
         if first == ".local":
             return [f"{home}/.local/{name}" for name in OF_DOT_LOCAL]
-    if os.path.basename(folder) != "bin":
+    if Path(folder).name != "bin":
         return [folder]
-    return [folder, *(f"{os.path.dirname(folder)}/{name}" for name in BESIDE_BIN)]
+    return [folder, *(str(Path(folder).with_name(name)) for name in BESIDE_BIN)]
 
 
 def _split(paths: str) -> list[str]:
     return [path for path in paths.split(os.pathsep) if path]
-
-
-def _is_there(path: str) -> bool:
-    return Path(path).exists()

@@ -88,7 +88,7 @@ def _end_user(user: int) -> None:
 
 def _names(folder: bytes) -> list[bytes]:
     try:
-        return os.listdir(folder)  # noqa: PTH208 (numbers are wanted, not paths)
+        return os.listdir(folder)
     except OSError:
         return []
 

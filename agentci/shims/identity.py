@@ -21,7 +21,7 @@ AMBIENT_RAISE, AMBIENT_CLEAR_ALL = 2, 4
 
 def effective() -> int:
     """The capabilities of this process, a bit each."""
-    with open("/proc/self/status", "rb") as status:  # noqa: PTH123 (pathlib is not imported here)
+    with open("/proc/self/status", "rb") as status:
         for line in status:
             if line.startswith(b"CapEff:"):
                 return int(line.split()[1], 16)

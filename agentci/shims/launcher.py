@@ -1,5 +1,4 @@
-"""Starts programs for a process that has threads, and so must not do between fork and exec what a
-jail takes.
+"""Starts programs for a process that has threads, which no process should fork Python code from.
 
 Has one thread, and imports no more than it needs: a fork of it is quick, and safe to run Python in.
 """

@@ -9,7 +9,7 @@ from typing import Final
 
 FOLDERS: Final = (b"home", b"tmp")
 MAX_SECONDS: Final = 5.0
-SHARED_MEMORY: Final = b"/dev/shm"  # noqa: S108 (only looked through)
+SHARED_MEMORY: Final = b"/dev/shm"
 OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -1,7 +1,7 @@
 """Which system calls a jailed program may not make: a filter for the kernel, per processor.
 
 It is inherited by all that the program starts, and needs no privilege. What is refused is answered
-with an error; only calls by another processor's table end the program, since no compiler makes them.
+with an error; only calls by another processor's table end the program: no compiler makes them.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from typing import Final
 from agentci.shims import kernel
 
 # From the kernel's asm/unistd_64.h and asm-generic/unistd.h.
-X86_64: Final[Mapping[str, int]] = {
+X86_64: Final = {
     "shmget": 29, "socket": 41, "clone": 56, "semget": 64, "msgget": 68, "ptrace": 101,
     "syslog": 103, "pivot_root": 155, "chroot": 161, "acct": 163, "mount": 165, "umount2": 166,
     "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
@@ -23,7 +23,7 @@ X86_64: Final[Mapping[str, int]] = {
     "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
     "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
 }  # fmt: skip
-AARCH64: Final[Mapping[str, int]] = {
+AARCH64: Final = {
     "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "quotactl": 60, "acct": 89,
     "unshare": 97, "kexec_load": 104, "init_module": 105, "delete_module": 106, "syslog": 116,
     "ptrace": 117, "reboot": 142, "sethostname": 161, "setdomainname": 162, "mq_open": 180,
@@ -34,13 +34,16 @@ AARCH64: Final[Mapping[str, int]] = {
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip
 # The same on all processors.
-EVERYWHERE: Final[Mapping[str, int]] = {
+EVERYWHERE: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
     "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
     "open_tree_attr": 467,
 }  # fmt: skip
-CALLS: Final = {"x86_64": X86_64 | EVERYWHERE, "aarch64": AARCH64 | EVERYWHERE}
+CALLS: Final[Mapping[str, Mapping[str, int]]] = {
+    "x86_64": X86_64 | EVERYWHERE,
+    "aarch64": AARCH64 | EVERYWHERE,
+}
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # Not refused as a whole: without a network, without new namespaces, in favour of clone.

@@ -118,7 +118,7 @@ def _launch() -> Launcher:
 
 def _environment() -> dict[str, str]:
     """What a Python may need to start, and nothing that a program of the same user could read."""
-    from os import environ  # noqa: PLC0415, TID251 (of the process that we are, not of a run)
+    from os import environ  # noqa: PLC0415 (of the process that we are, not of a run)
 
     name = "LD_LIBRARY_PATH"
     return {name: environ[name]} if name in environ else {}
