@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agentci.executors.confinement import FOLDER_MB, MEBIBYTE, Confinement, limits_of
+from agentci.executors.confinement import MEBIBYTE, Confinement, limits_of
 from agentci.executors.openness import first_closed
 from agentci.executors.readable import is_too_wide, rules_of
 from agentci.shims import landlock, seccomp
@@ -47,6 +47,7 @@ class Cell:
 
     Attributes:
         scratch: its private folder, to be made and removed; None where it has none.
+        scratch_bytes: how large that may grow.
         alone: whether nobody else runs as its user.
         environment: what it sees.
         shortcomings: what was wanted and cannot be had, a sentence each.
@@ -55,6 +56,7 @@ class Cell:
     jail: Message | None
     environment: Mapping[str, str]
     scratch: str | None = None
+    scratch_bytes: int = 0
     alone: bool = False
     shortcomings: tuple[str, ...] = ()
 
@@ -67,7 +69,7 @@ class Cell:
             "jail": self.jail,
             "alone": self.alone,
             "scratch": None if self.scratch is None else os.fsencode(self.scratch),
-            "disk": 0 if self.scratch is None else FOLDER_MB * MEBIBYTE,
+            "disk": self.scratch_bytes,
         }
 
 
@@ -121,6 +123,7 @@ class Builder:
             jail=jail,
             environment=_at_home(environment, scratch),
             scratch=scratch,
+            scratch_bytes=confinement.folder_mb * MEBIBYTE,
             alone=alone,
             shortcomings=tuple(self._shortcomings(user, closed)),
         )
