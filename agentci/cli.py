@@ -56,7 +56,8 @@ def _schema(options: Options, world: World) -> int:
 
 
 def _lock(options: Options, world: World) -> int:
-    from agentci.commands.lock import check_lock, lock
+    from agentci.commands.lock import lock
+    from agentci.commands.lock_check import check_lock
 
     configs = _texts(options["config"])
     if options["check"]:

@@ -12,7 +12,7 @@ from agentci.workspace import Workspace, is_file, is_folder
 
 CONFIG_NAMES = ("agentci.yaml", "eval_config.yaml")
 CONFIG_FOLDER = ".agentci"
-CONFIG_SUFFIX = ".eval.yaml"
+CONFIG_SUFFIX = ".eval"
 LOOKED_FOR = "agentci.yaml, eval_config.yaml, .agentci/*.yaml, **/*.eval.yaml"
 VENDORED = frozenset(
     {"node_modules", "vendor", "third_party", "venv", "site-packages", "__pycache__"}
@@ -90,6 +90,13 @@ def _folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator
 def _no_config(text: str, workspace: Workspace) -> Problem:
     where = "the working directory" if text == "." else workspace.name_of(workspace.cwd / text)
     if is_folder(workspace.cwd / text):
+        misnamed = next(_configs_in(workspace.cwd / text, extension=".yml"), None)
+        if misnamed is not None:
+            name = workspace.name_of(misnamed)
+            return Problem(
+                message=f"no config was found below {where}",
+                hint=f"rename {name} to {name.removesuffix('.yml')}.yaml, or name it",
+            )
         return Problem(
             message=f"no config was found below {where}",
             hint=f"looked for {LOOKED_FOR}; name a config, or a metric with --metric",
@@ -111,10 +118,11 @@ def _led_out(folder: Path, configs: Sequence[Path], workspace: Workspace) -> tup
     )
 
 
-def _configs_in(folder: Path) -> Iterator[Path]:
+def _configs_in(folder: Path, extension: str = ".yaml") -> Iterator[Path]:
     for name in CONFIG_NAMES:
-        if is_file(folder / name):
-            yield folder / name
-    yield from matches(folder, f"{CONFIG_FOLDER}/*.yaml")
+        path = (folder / name).with_suffix(extension)
+        if is_file(path):
+            yield path
+    yield from matches(folder, f"{CONFIG_FOLDER}/*{extension}")
     for parent in _folders(folder, skipped=VENDORED):
-        yield from matches(parent, f"*{CONFIG_SUFFIX}")
+        yield from matches(parent, f"*{CONFIG_SUFFIX}{extension}")

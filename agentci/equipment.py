@@ -1,6 +1,7 @@
 """Has the programs of a plan ready before anything is judged by them."""
 
 import atexit
+import os
 import shutil
 import tempfile
 from dataclasses import replace
@@ -14,10 +15,12 @@ from agentci.model.program import LocalProgram, Wanted
 from agentci.preflight import Plan
 from agentci.settings import Access, Settings
 from agentci.sinks import say
+from agentci.store.owner import FOLDER_MODE
 from agentci.text.escape import one_line
-from agentci.workspace import is_file, read_file
+from agentci.workspace import is_committed, read_file, real
 
 if TYPE_CHECKING:
+    from agentci.environments.store import Environments
     from agentci.environments.workshop import Workshop
     from agentci.library.stock import Stock
 
@@ -41,7 +44,7 @@ def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
         raise InputError([*plan.problems, *error.problems]) from None
     notices = tuple(each for each in gathered.notices if each not in plan.problems)
     return (
-        replace(plan, problems=(*plan.problems, *notices)),
+        replace(plan, problems=(*plan.problems, *notices), provenance=gathered.provenance),
         replace(world, shelf=gathered.shelf),
     )
 
@@ -65,7 +68,8 @@ def load_lock(world: World) -> Lock | None:
         InputError: it cannot be read.
     """
     path = world.workspace.root / LOCK_NAME
-    if not is_file(path):
+    # What is there and cannot be read is no reason to go without.
+    if not os.path.lexists(path):
         return None
     from agentci.lockfile import read_lock  # noqa: PLC0415 (of no use to most runs)
 
@@ -74,7 +78,7 @@ def load_lock(world: World) -> Lock | None:
 
 def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
     """Where programs are taken from."""
-    from agentci.environments.store import Environments  # noqa: PLC0415 (likewise)
+    from agentci.library.packages import Packages  # noqa: PLC0415 (likewise)
     from agentci.library.stock import Stock  # noqa: PLC0415
     from agentci.store.evaluators import EvaluatorStore  # noqa: PLC0415
 
@@ -83,17 +87,23 @@ def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
         sources=world.sources.offline() if access.offline else world.sources,
         store=EvaluatorStore(folder, owner=world.workspace.root),
         spare=_spare_folder,
-        packages=Environments(
-            folder,
-            workshop=workshop_of(world),
-            tell=lambda text: say(f"{one_line(text)}\n", world.err),
-            offline=access.offline,
-            owner=world.workspace.root,
-        ),
+        packages=Packages(lambda: _environments(folder, world, offline=access.offline)),
         lock=lock,
         locked=access.locked,
         offline=access.offline,
         anew=access.anew,
+    )
+
+
+def _environments(folder: Path, world: World, *, offline: bool) -> "Environments":
+    from agentci.environments.store import Environments  # noqa: PLC0415 (likewise)
+
+    return Environments(
+        folder,
+        workshop=workshop_of(world),
+        tell=lambda text: say(f"{one_line(text)}\n", world.err),
+        offline=offline,
+        owner=world.workspace.root,
     )
 
 
@@ -109,12 +119,31 @@ def workshop_of(world: World) -> "Workshop":
 
 
 def cache_folder(access: Access, world: World) -> Path:
-    """The folder of the cache: what the user names, from the working directory."""
-    named = access.cache_dir
-    return world.workspace.cwd / named if named else world.cache_folder
+    """The folder of the cache: what the user names, from the working directory.
+
+    Raises:
+        InputError: the repository brings it along, or leads it elsewhere.
+    """
+    named, workspace = access.cache_dir, world.workspace
+    folder = workspace.cwd / named if named else world.cache_folder
+    if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
+        if not workspace.holds(folder):
+            return folder
+        folder = real(folder)  # a link leads in, as one to the whole workspace does
+    shown = workspace.name_of(folder)
+    if not workspace.holds(folder):
+        message = f"the cache {shown} leads out of the workspace by a link"
+        raise InputError.of(message, hint="remove the link, or name the folder with --cache-dir")
+    if is_committed(folder, workspace):
+        raise InputError.of(
+            f"the cache {shown} is committed: evaluators would come from it that nobody reviewed",
+            hint=f"git rm -r --cached {shown}",
+        )
+    return folder
 
 
 def _spare_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="agentci-"))
+    folder.chmod(FOLDER_MODE)  # programs may run as another user
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

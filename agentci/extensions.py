@@ -32,8 +32,13 @@ def all_of(group: str) -> Mapping[str, object]:
     Raises:
         InputError: as above, for any of them.
     """
-    found = {name: named(group, name) for name in sorted(entry_points(group=group).names)}
+    found = {name: named(group, name) for name in names_in(group)}
     return {name: each for name, each in found.items() if each is not None}
+
+
+def names_in(group: str) -> tuple[str, ...]:
+    """The names that other packages bring to ``group``, whether or not what they name works."""
+    return tuple(sorted(entry_points(group=group).names))
 
 
 def misfit(group: str, name: str, *, wanted: str) -> InputError:

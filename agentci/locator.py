@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agentci.discovery import matches
 from agentci.errors import InputError, RefusedError
@@ -13,7 +14,9 @@ from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.runtimes.registry import why_unsupported
 from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
 
-LOCAL = "local"
+if TYPE_CHECKING:
+    from agentci.dialects.registry import EvaluatorType
+
 REQUIREMENTS_NAME = "requirements.txt"
 # Where one of these lies, the requirements beside it are those of a project.
 PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
@@ -33,6 +36,30 @@ class Locator:
         self._home = workspace if workspace.holds(folder) else workspace_of(folder)
         self._has_fallen_back = False
         self.notices: list[Problem] = []
+
+    def type_named(self, name: str) -> "EvaluatorType[Any] | None":
+        """The type of evaluators that another package brings under ``name``.
+
+        Raises:
+            InputError: it is broken.
+        """
+        from agentci.dialects.registry import (  # noqa: PLC0415 (loads pydantic)
+            GROUP,
+            foreign_type,
+            is_type,
+        )
+        from agentci.extensions import (  # noqa: PLC0415 (of no use to most runs)
+            misfit,
+            named,
+            package_of,
+        )
+
+        found = named(GROUP, name)
+        if found is None:
+            return None
+        if not is_type(found):
+            raise misfit(GROUP, name, wanted="an EvaluatorType")
+        return foreign_type(found, title=f"the type {name!r} of {package_of(GROUP, name)}")
 
     def find(self, named: str, place: Place) -> LocalProgram:
         """The evaluator's program ``named`` at ``place``.
@@ -65,7 +92,7 @@ class Locator:
         Raises:
             InputError: there is no such source, or no such place in it.
         """
-        if program.source == LOCAL and program.repository:
+        if program.is_own and program.repository:
             folder = self._folder_of(program.repository, place_of("repo"))
             program = replace(program, repository=self._workspace.name_of(folder))
         field = "source"

@@ -1,5 +1,8 @@
 """``agentci.lock`` as text: strict where it is read, stable where it is written."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field, ValidationError
@@ -8,6 +11,7 @@ from agentci.config.yaml_document import read_yaml
 from agentci.dialects.fields import Sha256, Strict, Text, Version
 from agentci.errors import InputError
 from agentci.model.lock import LOCK_NAME, Lock, LockedProgram, LockedRequirements
+from agentci.model.place import Place
 from agentci.model.problem import Problem
 
 HEADER: Final = (
@@ -15,7 +19,7 @@ HEADER: Final = (
     "# Commit it, and review changes of it as you would review code.\n"
 )
 SCHEMA_ID: Final = "lock.schema.json"
-HINT: Final = "write it anew with `agentci lock`"
+HINT: Final = "correct it, or remove it and run `agentci lock`"
 
 Hash: TypeAlias = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 
@@ -31,6 +35,7 @@ class EvaluatorSpec(Strict):
     files: dict[str, Sha256] = Field(
         min_length=1, description="sha256 of every file, by path in the program's folder."
     )
+    executables: list[Text] = Field(default=[], description="Files that can be run.")
 
 
 class RequirementsSpec(Strict):
@@ -59,25 +64,51 @@ def read_lock(data: bytes, *, file: str) -> Lock:
     Raises:
         InputError: it is no lock, with every problem and its line.
     """
-    document = read_yaml(data, file=file)
+    try:
+        document = read_yaml(data, file=file)
+    except InputError as error:
+        raise _unusable(error.problems) from None
     broken = [problem for problem in document.problems if problem.severity == "error"]
     if broken:
-        raise InputError(broken)
+        raise _unusable(broken)
     try:
         spec = LockSpec.model_validate(document.data)
     except ValidationError as error:
-        raise InputError(
-            [
-                Problem(
-                    message=f"{'.'.join(map(str, each['loc'])) or LOCK_NAME}: {each['msg']}",
-                    place=document.place_of(each["loc"]),
-                    hint=HINT,
-                )
-                for each in error.errors(include_url=False)
-            ]
+        raise _unusable(
+            Problem(
+                message=f"{'.'.join(map(str, each['loc'])) or LOCK_NAME}: {each['msg']}",
+                place=document.place_of(each["loc"]),
+            )
+            for each in error.errors(include_url=False)
         ) from None
+    lock = _lock(spec)
+    twice = [
+        Problem(message=f"{each} is locked twice", place=Place(file=file))
+        for each in _repeated(lock)
+    ]
+    if twice:
+        raise _unusable(twice)
+    return lock
+
+
+def _unusable(problems: Iterable[Problem]) -> InputError:
+    """The error of a lock that is none, with a way out that is not a config's."""
+    return InputError([replace(problem, hint=HINT) for problem in problems])
+
+
+def _repeated(lock: Lock) -> Iterator[str]:
+    """What the lock holds more than one entry of: a reader would not know which one counts."""
+    programs = Counter(each.named for each in lock.programs)
+    requirements = Counter(each.sha256 for each in lock.requirements)
+    yield from (named[-1] for named, count in programs.items() if count > 1)
+    for each in lock.requirements:
+        if requirements.pop(each.sha256, 1) > 1:
+            yield each.file
+
+
+def _lock(spec: LockSpec) -> Lock:
     return Lock(
-        programs=tuple(LockedProgram(**each.model_dump()) for each in spec.evaluators),
+        programs=tuple(_program(each) for each in spec.evaluators),
         requirements=tuple(
             LockedRequirements(
                 file=each.file,
@@ -87,6 +118,10 @@ def read_lock(data: bytes, *, file: str) -> Lock:
             for each in spec.requirements
         ),
     )
+
+
+def _program(spec: EvaluatorSpec) -> LockedProgram:
+    return LockedProgram(**{**spec.model_dump(), "executables": tuple(spec.executables)})
 
 
 def render_lock(lock: Lock) -> str:
@@ -105,6 +140,7 @@ def render_lock(lock: Lock) -> str:
                 "ref": each.ref,
                 "commit": each.commit,
                 "files": dict(sorted(each.files.items())),
+                **({"executables": sorted(each.executables)} if each.executables else {}),
             }
             for each in programs
         ],

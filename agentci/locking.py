@@ -75,6 +75,7 @@ def _outcome(
             shown = "" if file is None else workspace.name_of(file)
         else:
             locked, file = _locked(program, stock)
+            locked = None if program.is_own else locked
             shown = "" if file is None else f"{program.ref.rpartition('/')[0]}/{file.name}"
         if file is None:
             return _Locked(program=locked, requirements=None)
@@ -101,6 +102,7 @@ def _outcome(
 def _locked(program: RemoteProgram, stock: Stock) -> tuple[LockedProgram, Path | None]:
     fetched = fetch(program, stock)
     source, repository, revision, ref = named(program)
+    folder = fetched.stored.folder
     locked = LockedProgram(
         source=source,
         repository=repository,
@@ -108,8 +110,13 @@ def _locked(program: RemoteProgram, stock: Stock) -> tuple[LockedProgram, Path |
         ref=ref,
         commit=fetched.commit,
         files=fetched.stored.digests,
+        executables=tuple(path for path in fetched.stored.digests if _can_run(folder / path)),
     )
     return locked, requirements_file(fetched)
+
+
+def _can_run(file: Path) -> bool:
+    return bool(file.stat().st_mode & 0o111)
 
 
 def _packages(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:

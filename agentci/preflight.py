@@ -15,6 +15,7 @@ from agentci.model.case import GoldenSet
 from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.result import Provenance
 from agentci.pipeline import Check
 from agentci.settings import Settings
 from agentci.suites import LoadedSuite, load_suites
@@ -39,11 +40,13 @@ class Plan:
     Attributes:
         problems: what the reports tell beside the results: broken recordings, warnings, notices.
         uncovered: how many golden cases no recording matched.
+        provenance: of the evaluators that are kept elsewhere, once they are there.
     """
 
     suites: tuple[PlannedSuite, ...]
     problems: tuple[Problem, ...]
     uncovered: int
+    provenance: tuple[Provenance, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -63,8 +66,16 @@ def prepare(settings: Settings, world: World) -> Plan:
         known = ", ".join((AUTO, *FORMATS))
         message = f"there is no trace format {settings.trace_format!r}"
         raise InputError.of(message, place=COMMAND_LINE, hint=f"use {known}")
-    sources = _find_sources(load_suites(settings, world), settings, world)
-    return _pair(sources, settings, world)
+    return plan_of(load_suites(settings, world), settings, world)
+
+
+def plan_of(suites: Sequence[LoadedSuite], settings: Settings, world: World) -> Plan:
+    """Read the eval sets and recordings of ``suites``, and pair them; as ``prepare``.
+
+    Raises:
+        InputError: an eval set cannot be used, or there are no recordings.
+    """
+    return _pair(_find_sources(suites, settings, world), settings, world)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import many_traces, one_trace
+from benchmarks import many_traces, one_trace, remote
 
 
 def main() -> int:
@@ -20,7 +20,11 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=7, metavar="N", help="runs of each command")
     options = parser.parse_args()
     agentevals = options.agentevals and options.agentevals.absolute()
-    within = [one_trace.measure(agentevals, options.times), many_traces.measure(3)]
+    within = [
+        one_trace.measure(agentevals, options.times),
+        many_traces.measure(3),
+        remote.measure(options.times),
+    ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from agentci.dialects.registry import EvaluatorType
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -16,6 +18,11 @@ class AnyPrograms:
 
     def __init__(self, folder: Path = Path("/w")) -> None:
         self._folder = folder
+
+    def type_named(self, name: str) -> EvaluatorType[Any] | None:
+        """None: nobody brings any."""
+        del name
+        return None
 
     def find(self, named: str, place: Place) -> LocalProgram:
         """The program, wherever it is."""

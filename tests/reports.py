@@ -10,7 +10,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
-from agentci.model.result import Report, Result, Status
+from agentci.model.result import Provenance, Report, Result, Status
 from agentci.model.trace import Trace, Turn
 
 CONFIG = "evals/eval_config.yaml"
@@ -70,6 +70,7 @@ def make_report(
     problems: Sequence[Problem] = (),
     complete: bool = True,
     fail_on: FailOn = "failed",
+    provenance: Sequence[Provenance] = (),
 ) -> Report:
     """A report with the decision of a real gate, one a config."""
     by_config: dict[str, list[Result]] = {}
@@ -88,6 +89,7 @@ def make_report(
         totals=totals(results),
         results=tuple(results),
         problems=tuple(problems),
+        provenance=tuple(provenance),
     )
 
 
@@ -158,6 +160,18 @@ def mixed_report() -> Report:
                 place=Place(file=CONFIG, line=4, column=3),
                 hint="did you mean 'threshold'?",
                 severity="warning",
+            ),
+        ],
+        provenance=[
+            Provenance(
+                config="evals/eval_config.yaml",
+                evaluator="quality",
+                source="github",
+                repository="org/evaluators",
+                revision="main",
+                ref="evaluators/quality/quality.py",
+                commit="8c1f" * 10,
+                digest="5d41" * 16,
             ),
         ],
     )

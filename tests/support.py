@@ -13,7 +13,7 @@ from agentci.engines.world import World
 from agentci.environments.variables import installer_environment
 from agentci.errors import InputError
 from agentci.executors.environment import child_environment
-from agentci.executors.registry import EXECUTORS
+from agentci.executors.registry import Executors
 from agentci.github.context import github_of
 from agentci.http.client import HttpClient
 from agentci.library.sources import Sources
@@ -75,10 +75,10 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
     http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
     return World(
         workspace=workspace,
-        executors={name: make() for name, make in EXECUTORS.items()},
+        executors=Executors(),
         child_environment=child_environment({"PATH": PATH}),
         installer_environment=installer_environment({"PATH": PATH, **environ}),
-        search_path=PATH,
+        search_path=environ.get("PATH", PATH),
         sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
         cache_folder=cwd / ".agentci" / "cache",
         github=github,

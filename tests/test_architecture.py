@@ -34,7 +34,7 @@ LAYERS = (
     {"eval_sets"},
     {"preflight"},
     {"equipment"},
-    {"locking"},
+    {"locking", "lockables"},
     {"commands"},
     {"process"},
     {"arguments"},

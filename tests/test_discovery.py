@@ -175,3 +175,13 @@ class TestMatches:
     def test_folders_are_no_recordings(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").mkdir()
         assert matches(tmp_path, "*.json") == ()
+
+
+@pytest.mark.parametrize("name", ["agentci.yml", ".agentci/a.yml", "deep/er/x.eval.yml"])
+def test_a_config_of_another_extension_is_told_how_to_be_found(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(InputError) as caught:
+        find_configs([], workspace_of(tmp_path, root=tmp_path))
+    [problem] = caught.value.problems
+    assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or name it"

@@ -87,6 +87,7 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         totals=totals(outcome.results),
         results=outcome.results,
         problems=(*plan.problems, *_shortcomings(world)),
+        provenance=plan.provenance,
     )
 
 

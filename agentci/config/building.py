@@ -1,7 +1,7 @@
 """Evaluators and a gate out of a config that may still have errors."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -43,10 +43,13 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     Args:
         overrides: which evaluators are built, and what is different about them.
         programs: knows those that the config names.
+
+    Raises:
+        InputError: another package brings a type of evaluators that is broken.
     """
-    problems = [*complaints(document), *added_metric_problems(overrides.metrics)]
+    types = types_in(document, programs)
+    problems = [*complaints(document, types), *added_metric_problems(overrides.metrics)]
     config = _config(document)
-    types = types_in(document.data)
     entries = merge(document, types, overrides)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
@@ -56,7 +59,10 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
             try:
                 evaluators.append(_evaluator(entry, types, gate, programs))
             except InputError as error:
-                problems += error.problems
+                # A package that is broken does not know who makes use of it.
+                problems += [
+                    replace(each, place=each.place or entry.place) for each in error.problems
+                ]
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
                 problems += _lost_program(entry, programs)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentci.config.checks import cross_checks
-from agentci.config.entry_types import types_in
 from agentci.config.kind import kind_of
 from agentci.config.rejections import rejections
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
+from agentci.dialects.registry import EVALUATOR_TYPES
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -16,15 +16,19 @@ from agentci.model.problem import Problem
 MAX_LISTED: Final = 1000
 
 
-def complaints(document: YamlDocument) -> tuple[Problem, ...]:
-    """All problems of a config, notices included; without errors the models accept it."""
+def complaints(document: YamlDocument, types: Types = EVALUATOR_TYPES) -> tuple[Problem, ...]:
+    """All problems of a config, notices included; without errors the models accept it.
+
+    Args:
+        types: of evaluators, those that there are.
+    """
     try:
         kind = kind_of(document)
     except InputError as error:
         return (*document.problems, *error.problems)
     if kind == "eval_file":
         return (*document.problems, _eval_file(document))
-    problems = [*document.problems, *_shape(document), *cross_checks(document)]
+    problems = [*document.problems, *_shape(document, types), *cross_checks(document)]
     return in_order(problems)
 
 
@@ -43,9 +47,8 @@ def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return (*listed, more)
 
 
-def _shape(document: YamlDocument) -> list[Problem]:
+def _shape(document: YamlDocument, types: Types) -> list[Problem]:
     """Breaches of the schema, or what the models know beyond it."""
-    types = types_in(document.data)
     rejected = rejections(document, types)
     if not rejected:
         return []

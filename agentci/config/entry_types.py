@@ -1,12 +1,15 @@
 """Entries of ``evaluators:`` whose type is missing, unknown or not run by this version."""
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
+from agentci.config.overrides import Programs
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, foreign_type
+from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, EvaluatorType
+from agentci.errors import InputError
 from agentci.metrics.registry import METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
@@ -14,13 +17,25 @@ from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
-def types_in(data: JsonObject) -> Types:
-    """Our own types of evaluators, and those of other packages that a config makes use of."""
-    evaluators = data.get("evaluators")
-    entries = evaluators if isinstance(evaluators, list) else []
-    named = [entry.get("type") for entry in entries if isinstance(entry, Mapping)]
-    others = {name for name in named if isinstance(name, str)} - {*EVALUATOR_TYPES, *NOT_YET}
-    found = {name: each for name in sorted(others) if (each := foreign_type(name)) is not None}
+def types_in(document: YamlDocument, programs: Programs) -> Types:
+    """Our own types of evaluators, and those of other packages that a config makes use of.
+
+    Raises:
+        InputError: a package brings one of these that is broken.
+    """
+    evaluators = document.data.get("evaluators")
+    found: dict[str, EvaluatorType[Any]] = {}
+    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else []):
+        name = entry.get("type") if isinstance(entry, Mapping) else None
+        if not isinstance(name, str) or name in {*EVALUATOR_TYPES, *NOT_YET, *found}:
+            continue
+        try:
+            theirs = programs.type_named(name)
+        except InputError as error:
+            place = document.place_of(("evaluators", index, "type"))
+            raise InputError([replace(each, place=place) for each in error.problems]) from None
+        if theirs is not None:
+            found[name] = theirs
     return {**EVALUATOR_TYPES, **found}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentci.config.checks import metric_problem
 from agentci.model.choices import MatchType
@@ -12,6 +12,9 @@ from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.text.names import did_you_mean, one_of, quoted
 
+if TYPE_CHECKING:
+    from agentci.dialects.registry import EvaluatorType
+
 
 class Programs(Protocol):
     """What knows which programs there are."""
@@ -19,6 +22,14 @@ class Programs(Protocol):
     @property
     def executors(self) -> Collection[str]:
         """Names of what runs programs."""
+        ...
+
+    def type_named(self, name: str) -> "EvaluatorType[Any] | None":
+        """The type of evaluators that another package brings under ``name``.
+
+        Raises:
+            InputError: it is broken.
+        """
         ...
 
     def find(self, named: str, place: Place) -> LocalProgram:

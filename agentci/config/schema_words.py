@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from agentci.config.scalars import SWITCHES
+from agentci.dialects.fields import NAME_PATTERN, SHA256_PATTERN
 from agentci.model.json import Json
 from agentci.text import clip
 from agentci.text.names import MAX_SHOWN, did_you_mean, one_of, quoted
@@ -19,6 +20,10 @@ _TYPES: Final = {
     "string": "text",
     "object": "a mapping",
     "null": "nothing",
+}
+_PATTERNS: Final = {
+    NAME_PATTERN: "text that is not blank",
+    SHA256_PATTERN: "64 hexadecimal digits",
 }
 
 
@@ -37,7 +42,7 @@ def expected(schema: Schema) -> str:
             few = " with at least one item" if schema.get("minItems") else ""
             return f"a list{' of text' if is_text else ''}{few}"
         case _:
-            return _TYPES[name]
+            return _PATTERNS.get(schema.get("pattern", ""), _TYPES[name])
 
 
 def shown(value: Json, written: str | None) -> str:

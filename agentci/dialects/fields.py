@@ -12,6 +12,8 @@ from agentci.model import choices
 
 MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
+NAME_PATTERN: Final = r"\S"
+SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 
 
 def _integral(value: object) -> object:
@@ -31,7 +33,8 @@ def _in_any_case(word: str) -> str:
 
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
+Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=NAME_PATTERN)]
+Sha256: TypeAlias = Annotated[str, Field(pattern=SHA256_PATTERN)]
 # One variable, by its full name: a pattern would let through what nobody thought of.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -76,7 +79,7 @@ class Strict(BaseModel):
 class Entry(Strict):
     """What the entries of all evaluators share."""
 
-    name: Text = Field(description="Name of the evaluator in reports; unique in its config.")
+    name: Name = Field(description="Name of the evaluator in reports; unique in its config.")
     type: str
     required: bool = Field(
         default=True,

@@ -6,8 +6,7 @@ type, the object an :class:`EvaluatorType`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeGuard, TypeVar
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
@@ -15,6 +14,8 @@ from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry, Program
 from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator, Identity
 from agentci.dialects.fields import Entry
+from agentci.dialects.foreign import ForeignEvaluator
+from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Program, RemoteProgram
 
@@ -57,13 +58,30 @@ class EvaluatorType(Generic[E]):
     build: Callable[[E, Surroundings], Evaluator]
 
 
-def foreign_type(name: str) -> EvaluatorType[Any] | None:
-    """The type that another package brings under ``name``."""
-    for point in entry_points(group=GROUP, name=name):
-        found = point.load()
-        if isinstance(found, EvaluatorType):
-            return found
-    return None
+def is_type(found: object) -> TypeGuard[EvaluatorType[Any]]:
+    """Whether what a package brings can be held to what it should be."""
+    return isinstance(found, EvaluatorType) and _is_entry(found.entry) and callable(found.build)
+
+
+def foreign_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]:
+    """A type that another package brings, whose faults are told as those of ``title``."""
+
+    def build(entry: E, surroundings: Surroundings) -> Evaluator:
+        try:
+            return ForeignEvaluator(found.build(entry, surroundings), title=title)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError.of(
+                f"{title} does not work: {type(error).__name__}: {error}",
+                hint="tell the authors of that package",
+            ) from error
+
+    return replace(found, build=build)
+
+
+def _is_entry(model: object) -> bool:
+    return isinstance(model, type) and issubclass(model, Entry)
 
 
 def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:

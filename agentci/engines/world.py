@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agentci.errors import InterruptionError
-from agentci.executors.base import Executor
+from agentci.executors.registry import Executors
 from agentci.github.context import GitHub
 from agentci.library.shelf import Shelf
 from agentci.library.sources import Sources
@@ -64,7 +64,7 @@ class World:
     """
 
     workspace: Workspace
-    executors: Mapping[str, Executor]
+    executors: Executors
     child_environment: Mapping[str, str]
     installer_environment: Mapping[str, str]
     search_path: str

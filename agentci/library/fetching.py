@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentci.errors import OfflineError, RefusedError, UnreachableError
@@ -38,8 +38,8 @@ def fetch(program: RemoteProgram, stock: Stock) -> Fetched:
     Raises:
         FetchError: it cannot be had by the rules of ``stock``.
     """
-    locked = None if stock.lock is None else stock.lock.find(program)
-    if locked is None and stock.locked:
+    locked = None if stock.lock is None or program.is_own else stock.lock.find(program)
+    if locked is None and stock.locked and not program.is_own:
         raise RefusedError(f"{program.ref} is not in {LOCK_NAME}", hint=LOCK_HINT)
     source = stock.sources.named(program.source)
     commit = _commit(program, stock) if locked is None else locked.commit
@@ -71,16 +71,29 @@ def _stored(
         found = _found(key, program, locked, stock)  # another process may have been faster
         if found is not None:
             return found, ()
-        if stock.offline:
-            raise RefusedError(
-                f"{_shown(program, commit)} is not in the cache",
-                hint="fetch it with `agentci evaluator fetch` while there is a network",
-            )
-        snapshot = stock.sources.named(program.source).fetch(
-            program, commit, paths=() if locked is None else tuple(locked.files)
-        )
+        snapshot = _snapshot(program, commit, locked, stock)
         _check(_digests(snapshot), snapshot.entry, program, locked)
         return _put(key, snapshot, stock)
+
+
+def _snapshot(
+    program: RemoteProgram, commit: str, locked: LockedProgram | None, stock: Stock
+) -> Snapshot:
+    source = stock.sources.named(program.source)
+    try:
+        if locked is None:
+            return source.fetch(program, commit, paths=())
+        snapshot = source.fetch(program, commit, paths=tuple(locked.files))
+    except OfflineError:
+        raise RefusedError(
+            f"{_shown(program, commit)} is not in the cache",
+            hint="fetch it with `agentci evaluator fetch` while there is a network",
+        ) from None
+    files = {
+        path: replace(file, executable=path in locked.executables)
+        for path, file in snapshot.files.items()
+    }
+    return replace(snapshot, files=files)
 
 
 def _found(
@@ -104,8 +117,12 @@ def _put(key: Key, snapshot: Snapshot, stock: Stock) -> tuple[Stored, tuple[str,
     try:
         return stock.store.put(key, snapshot), ()
     except UnreachableError as error:
-        stored = EvaluatorStore(stock.spare()).put(key, snapshot)
-        return stored, (f"{error}; what was fetched is not kept",)
+        try:
+            stored = EvaluatorStore(stock.spare()).put(key, snapshot)
+        except (OSError, UnreachableError):
+            raise error from None  # of the cache: nobody asked for the other folder
+        way_out = f" ({error.hint})" if error.hint else ""
+        return stored, (f"{error}; what was fetched is not kept{way_out}",)
 
 
 def _check(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from agentci.environments.requirements import requirements_of
 from agentci.errors import EvaluatorError, InputError, RefusedError, UnreachableError
 from agentci.library.fetching import LOCK_HINT, Fetched, fetch
 from agentci.library.shelf import Found, Ready, Shelf, Unready
@@ -14,6 +13,7 @@ from agentci.library.stock import Stock
 from agentci.model.lock import LOCK_NAME
 from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, Program, Wanted
+from agentci.model.result import Provenance
 from agentci.sources.crew import side_by_side
 from agentci.workspace import read_file
 
@@ -27,6 +27,7 @@ class Gathered:
 
     shelf: Shelf
     notices: tuple[Problem, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
 
 
 def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
@@ -47,7 +48,15 @@ def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
         if not isinstance(outcome, Problem):
             programs[outcome.program] = outcome.found
             notices.update(dict.fromkeys(outcome.notices))
-    return Gathered(shelf=Shelf(programs=programs), notices=tuple(notices))
+    return Gathered(
+        shelf=Shelf(programs=programs),
+        notices=tuple(notices),
+        provenance=tuple(
+            each.provenance
+            for each in outcomes
+            if not isinstance(each, Problem) and each.provenance is not None
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,7 @@ class _Outcome:
     program: Program
     found: Found
     notices: tuple[Problem, ...] = ()
+    provenance: Provenance | None = None
 
 
 _Ended: TypeAlias = _Outcome | Problem
@@ -64,6 +74,7 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
     """What became of one program; a problem where its config is to blame."""
     program = wanted.program
     notices: tuple[Problem, ...] = ()
+    provenance: Provenance | None = None
     try:
         if isinstance(program, LocalProgram):
             path = Path(program.path)
@@ -71,6 +82,7 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
         else:
             fetched = fetch(program, stock)
             notices = tuple(_notices(fetched, wanted, stock))
+            provenance = _provenance(fetched, wanted)
             path, requirements = fetched.stored.path, requirements_file(fetched)
         python = _python(requirements, wanted, stock)
     except RefusedError as error:
@@ -81,8 +93,10 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
             program=program, found=Unready(reason=f"could not be fetched: {error}{hint}")
         )
     except EvaluatorError as error:
-        return _Outcome(program=program, found=Unready(reason=str(error)), notices=notices)
-    return _Outcome(program=program, found=Ready(path=path, python=python), notices=notices)
+        found: Found = Unready(reason=str(error))
+    else:
+        found = Ready(path=path, python=python)
+    return _Outcome(program=program, found=found, notices=notices, provenance=provenance)
 
 
 def requirements_file(fetched: Fetched) -> Path | None:
@@ -109,8 +123,8 @@ def _python(file: Path | None, wanted: Wanted, stock: Stock) -> str | None:
     if locked is None and stock.locked:
         message = f"the {file.name} of {wanted.name} is not in {LOCK_NAME}"
         raise RefusedError(message, hint=LOCK_HINT)
-    requirements = requirements_of(content, locked=() if locked is None else locked.lines)
-    return stock.packages.python_for(requirements, name=wanted.name)
+    lines = () if locked is None else locked.lines
+    return stock.packages.python_for(content, locked=lines, name=wanted.name)
 
 
 def read_requirements(file: Path) -> bytes:
@@ -123,6 +137,20 @@ def read_requirements(file: Path) -> bytes:
         return read_file(file, name=file.name, limit_bytes=MAX_REQUIREMENTS_BYTES)
     except InputError as error:
         raise EvaluatorError(f"cannot be given its packages: {error.problems[0].message}") from None
+
+
+def _provenance(fetched: Fetched, wanted: Wanted) -> Provenance:
+    program = fetched.program
+    return Provenance(
+        config=wanted.place.file,
+        evaluator=wanted.name,
+        source=program.source,
+        repository=program.repository,
+        revision=program.revision,
+        ref=program.ref,
+        commit=fetched.commit,
+        digest=fetched.stored.folder.name,
+    )
 
 
 def _notices(fetched: Fetched, wanted: Wanted, stock: Stock) -> list[Problem]:

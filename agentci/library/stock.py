@@ -3,24 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from agentci.environments.requirements import Requirements
+from agentci.library.packages import Packages
 from agentci.library.sources import Sources
 from agentci.model.lock import Lock
 from agentci.store.evaluators import EvaluatorStore
-
-
-class Packages(Protocol):
-    """What makes environments with packages."""
-
-    def python_for(self, requirements: Requirements, *, name: str) -> str:
-        """Make an environment and name its interpreter.
-
-        Raises:
-            EvaluatorError: the packages cannot be installed.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What was agreed on: the commits, the contents and the packages of evaluators."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -10,6 +11,8 @@ LOCK_NAME: Final = "agentci.lock"
 
 Named: TypeAlias = tuple[str, str, str, str]
 
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedProgram:
@@ -19,6 +22,7 @@ class LockedProgram:
         source, repository, revision, ref: as a config names it, completed by its source.
         commit: what the revision meant when it was locked.
         files: sha256 in hexadecimal of every file, by path relative to the program's folder.
+        executables: those of the files that can be run.
     """
 
     source: str
@@ -27,6 +31,7 @@ class LockedProgram:
     ref: str
     commit: str
     files: Mapping[str, str]
+    executables: tuple[str, ...] = ()
 
     @property
     def named(self) -> Named:
@@ -65,9 +70,16 @@ class Lock:
     requirements: tuple[LockedRequirements, ...] = ()
 
     def find(self, program: RemoteProgram) -> LockedProgram | None:
-        """What a completed program is locked to."""
-        wanted = named(program)
-        return next((each for each in self.programs if each.named == wanted), None)
+        """What a completed program is locked to; no lock speaks against what its config pins."""
+        wanted, pinned = named(program), _pinned(program)
+        return next(
+            (
+                each
+                for each in self.programs
+                if each.named == wanted and pinned in {"", each.commit}
+            ),
+            None,
+        )
 
     def find_requirements(self, sha256: str) -> LockedRequirements | None:
         """What a requirements file of that content is locked to."""
@@ -77,3 +89,11 @@ class Lock:
 def named(program: RemoteProgram) -> Named:
     """What a completed program is found by in a lock."""
     return (program.source, program.repository, program.revision, program.ref)
+
+
+def _pinned(program: RemoteProgram) -> str:
+    """The commit that the config itself says, as its source names it; empty where it says none."""
+    if program.source == "url":
+        return f"sha256:{program.sha256}"
+    is_commit = program.source == "github" and _COMMIT.fullmatch(program.revision)
+    return program.revision if is_commit else ""

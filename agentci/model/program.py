@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agentci.model.place import Place
+
+# The source of evaluators in a folder of the workspace.
+LOCAL: Final = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,11 @@ class RemoteProgram:
     revision: str = ""
     sha256: str = ""
     installs: bool = True
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it lies in the workspace: versioned with the config, it needs no lock."""
+        return self.source == LOCAL
 
 
 Program: TypeAlias = LocalProgram | RemoteProgram

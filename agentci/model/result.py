@@ -68,6 +68,27 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What an evaluator from elsewhere was when it judged.
+
+    Attributes:
+        config, evaluator: whose program it is.
+        source, repository, revision, ref: as the config names it, completed by its source.
+        commit: what the revision meant.
+        digest: of all its files; two that have the same one are the same evaluator.
+    """
+
+    config: str
+    evaluator: str
+    source: str
+    repository: str
+    revision: str
+    ref: str
+    commit: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Everything that is said about one run.
 
@@ -75,6 +96,7 @@ class Report:
         complete: False where the run was broken off; ``results`` then holds what was judged.
         results: config order, then case, then evaluator.
         problems: broken recordings (errors), and warnings and notices about the input.
+        provenance: of the evaluators that are kept elsewhere.
     """
 
     complete: bool
@@ -82,3 +104,4 @@ class Report:
     totals: Totals
     results: tuple[Result, ...]
     problems: tuple[Problem, ...] = ()
+    provenance: tuple[Provenance, ...] = ()

@@ -33,6 +33,7 @@ class JsonReport:
             "results": _lines([_result(result) for result in report.results]),
             "cases": _lines([_case(case) for case in cases(report.results)]),
             "problems": _lines([problem_fields(problem) for problem in report.problems]),
+            "provenance": _lines([asdict(each) for each in report.provenance]),
         }
         written = ",\n".join(f'  "{name}": {value}' for name, value in members.items())
         return f"{{\n{written}\n}}\n"

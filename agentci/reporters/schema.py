@@ -31,8 +31,14 @@ def results_schema() -> JsonObject:
             results={"type": "array", "items": {"$ref": "#/$defs/result"}},
             cases={"type": "array", "items": {"$ref": "#/$defs/case"}},
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
+            provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
         ),
-        "$defs": {"result": _result(), "case": _case(), "problem": _problem()},
+        "$defs": {
+            "result": _result(),
+            "case": _case(),
+            "problem": _problem(),
+            "provenance": _provenance(),
+        },
     }
 
 
@@ -85,6 +91,19 @@ def _problem() -> JsonObject:
         message=_TEXT,
         hint=_said(_TEXT_OR_NULL, "A way out."),
         place={"anyOf": [place, {"type": "null"}]},
+    )
+
+
+def _provenance() -> JsonObject:
+    return _object(
+        config=_TEXT,
+        evaluator=_said(_TEXT, "An evaluator that is kept elsewhere."),
+        source=_TEXT,
+        repository=_TEXT,
+        revision=_said(_TEXT, "Branch, tag or commit that the config names."),
+        ref=_TEXT,
+        commit=_said(_TEXT, "What the revision meant in this run."),
+        digest=_said(_TEXT, "Of all files; the same digest is the same evaluator."),
     )
 
 

@@ -1,23 +1,38 @@
-"""The runtimes: a new language is a file and a line here."""
+"""The runtimes: a new language is a file and a line here.
+
+Packages of others add theirs as entry points of the group ``agentci.runtimes``, whose objects are
+each a :class:`Runtime`. They are looked for only where none of ours knows a file's extension.
+"""
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, InputError
 from agentci.runtimes import command, node, python
 from agentci.runtimes.base import Runtime
+from agentci.runtimes.foreign import ForeignRuntime
+
+GROUP: Final = "agentci.runtimes"
 
 RUNTIMES: Final[Mapping[str, Runtime]] = {"python": python, "node": node, "command": command}
 
 
 def why_unsupported(path: Path) -> str | None:
-    """Say why the file cannot be an evaluator, None where it can, whatever is installed here."""
+    """Say why the file cannot be an evaluator, None where it can, whatever is installed here.
+
+    Raises:
+        InputError: another package brings a runtime that is broken, and that may be the file's.
+    """
     if _runtime_for(path) is not command or os.access(path, os.X_OK):
         return None
-    extensions = ", ".join(extension for each in RUNTIMES.values() for extension in each.EXTENSIONS)
-    return f"{path.name!r} is none of {extensions}, nor executable (chmod +x, and a #! line)"
+    runtimes = (*RUNTIMES.values(), *_theirs())
+    extensions = dict.fromkeys(extension for each in runtimes for extension in each.EXTENSIONS)
+    known = ", ".join(extensions)
+    return f"{path.name!r} is none of {known}, nor executable (chmod +x, and a #! line)"
 
 
 def command_for(path: Path, *, search_path: str, python: str | None = None) -> tuple[str, ...]:
@@ -32,13 +47,65 @@ def command_for(path: Path, *, search_path: str, python: str | None = None) -> t
     """
     if not path.is_file():
         raise EvaluatorError(f"Evaluator file not found: {path}")
-    command = _runtime_for(path).command_for(path, search_path=search_path)
+    try:
+        runtime = _runtime_for(path)
+    except InputError as error:  # only now is it known what a remote program's file is
+        raise EvaluatorError(str(error)) from None
+    command = runtime.command_for(path, search_path=search_path)
     return command if python is None else (python, *command[1:])
 
 
 def _runtime_for(path: Path) -> Runtime:
     extension = path.suffix.lower()
-    for runtime in RUNTIMES.values():
-        if extension in runtime.EXTENSIONS:
-            return runtime
-    return command
+    ours = _with(extension, RUNTIMES.values())
+    if ours is not None or not extension:
+        return ours or command
+    return _with(extension, _theirs()) or command
+
+
+def _with(extension: str, runtimes: Iterable[Runtime]) -> Runtime | None:
+    return next((each for each in runtimes if extension in each.EXTENSIONS), None)
+
+
+def _theirs() -> tuple[Runtime, ...]:
+    return _brought(tuple(sys.path))
+
+
+@cache
+def _brought(_search_path: tuple[str, ...]) -> tuple[Runtime, ...]:
+    """The runtimes of other packages; finding them takes as long as many an evaluator runs."""
+    from agentci.extensions import all_of  # noqa: PLC0415 (most runs need none of theirs)
+
+    found = {name: each for name, each in all_of(GROUP).items() if name not in RUNTIMES}
+    runtimes = [_checked(name, each) for name, each in found.items()]
+    first: dict[str, ForeignRuntime] = {}
+    for each in runtimes:
+        for extension in each.EXTENSIONS:
+            other = first.setdefault(extension, each)
+            if other is not each and _with(extension, RUNTIMES.values()) is None:
+                message = f"{other.title} and {each.title} both run {extension} files"
+                raise InputError.of(message, hint="uninstall one of them")
+    return tuple(runtimes)
+
+
+def _checked(name: str, found: object) -> ForeignRuntime:
+    from agentci.extensions import misfit, package_of  # noqa: PLC0415 (likewise)
+
+    if isinstance(found, type) or not _is_runtime(found):
+        raise misfit(GROUP, name, wanted='a runtime: `EXTENSIONS = (".go",)` and `command_for`')
+    title = f"the runtime {name!r} of {package_of(GROUP, name)}"
+    return ForeignRuntime(cast(Runtime, found), title=title)
+
+
+def _is_runtime(found: object) -> bool:
+    extensions = getattr(found, "EXTENSIONS", None)
+    return (
+        isinstance(extensions, tuple)
+        and all(isinstance(each, str) and _is_extension(each) for each in extensions)
+        and callable(getattr(found, "command_for", None))
+    )
+
+
+def _is_extension(text: str) -> bool:
+    """Whether a file's name can end in it, as we look at names."""
+    return bool(text) and Path(f"x{text}").suffix.lower() == text

@@ -162,4 +162,5 @@ def _message(response: Response) -> str:
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).netloc
+    """For messages: without a name and a password, which an address may hold."""
+    return urlsplit(url).netloc.rpartition("@")[2]

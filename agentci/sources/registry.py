@@ -9,19 +9,31 @@ from functools import partial
 from typing import Final, cast
 
 from agentci.extensions import all_of, misfit, named, package_of
-from agentci.sources.base import MakeSource
-from agentci.sources.foreign import ForeignSource
-from agentci.sources.github import GitHubSource
-from agentci.sources.local import LocalSource
-from agentci.sources.url import UrlSource
+from agentci.sources.base import MakeSource, Source, Surroundings
 
 GROUP: Final = "agentci.sources"
 
-SOURCES: Final[Mapping[str, MakeSource]] = {
-    "github": GitHubSource,
-    "url": UrlSource,
-    "local": LocalSource,
-}
+
+def _github(surroundings: Surroundings) -> Source:
+    from agentci.sources.github import GitHubSource
+
+    return GitHubSource(surroundings)
+
+
+def _url(surroundings: Surroundings) -> Source:
+    from agentci.sources.url import UrlSource
+
+    return UrlSource(surroundings)
+
+
+def _local(surroundings: Surroundings) -> Source:
+    from agentci.sources.local import LocalSource
+
+    return LocalSource(surroundings)
+
+
+# Each loads its own file: most configs name one of them.
+SOURCES: Final[Mapping[str, MakeSource]] = {"github": _github, "url": _url, "local": _local}
 
 
 def source_named(name: str) -> MakeSource | None:
@@ -50,5 +62,7 @@ def all_sources() -> Mapping[str, MakeSource]:
 def _checked(name: str, found: object) -> MakeSource:
     if not callable(found):
         raise misfit(GROUP, name, wanted="something that makes a source")
+    from agentci.sources.foreign import ForeignSource
+
     title = f"the source {name!r} of {package_of(GROUP, name)}"
     return partial(ForeignSource, cast(MakeSource, found), title=title)

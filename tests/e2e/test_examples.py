@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import ROOT, run_agentci
 
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir())
+EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/eval_config.yaml"))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

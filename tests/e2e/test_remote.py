@@ -77,6 +77,22 @@ class TestRun:
         assert (ran.code, result["status"], result["score"]) == (0, "passed", 0.75)
         assert result["type"] == "remote"
 
+    def test_tells_what_the_evaluator_was(self, folder: Path, github: FakeGitHub) -> None:
+        commit = github.publish(REPOSITORY, files())
+        [told] = agentci(folder, github, "run").results["provenance"]
+        digest = told.pop("digest")
+        assert told == {
+            "config": "agentci.yaml",
+            "evaluator": "fixed",
+            "source": "github",
+            "repository": REPOSITORY,
+            "revision": "main",
+            "ref": REF,
+            "commit": commit,
+        }
+        github.publish(REPOSITORY, files("1.0"))
+        assert agentci(folder, github, "run").results["provenance"][0]["digest"] != digest
+
     def test_fetches_nothing_but_the_commit_the_second_time(
         self, folder: Path, github: FakeGitHub
     ) -> None:

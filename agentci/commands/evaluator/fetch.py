@@ -25,8 +25,7 @@ def fetch_all(programs: Sequence[RemoteProgram], *, access: Access, world: World
     outcomes = side_by_side(lambda each: _fetched(each, stock), programs)
     for outcome in outcomes:
         if not isinstance(outcome, Problem):
-            for line in _told(outcome):
-                say(f"{one_line(line)}\n", world.out)
+            say(_told(outcome), world.out)
     problems = [each for each in outcomes if isinstance(each, Problem)]
     if problems:
         raise InputError(problems)
@@ -35,16 +34,14 @@ def fetch_all(programs: Sequence[RemoteProgram], *, access: Access, world: World
 
 def _fetched(program: RemoteProgram, stock: Stock) -> Fetched | Problem:
     try:
-        return fetch(stock.sources.named(program.source).complete(program), stock)
+        fetched = fetch(stock.sources.named(program.source).complete(program), stock)
     except FetchError as error:
         return Problem(message=str(error), hint=error.hint)
+    # A run does without a cache; here it is all that is asked for.
+    return Problem(message=fetched.notices[0]) if fetched.notices else fetched
 
 
-def _told(fetched: Fetched) -> tuple[str, ...]:
-    pin = () if fetched.pin is None else (f"  pin: {fetched.pin}",)
-    return (
-        fetched.program.ref,
-        f"  commit: {fetched.commit}",
-        *pin,
-        f"  path: {fetched.stored.path}",
-    )
+def _told(fetched: Fetched) -> str:
+    facts = {"commit": fetched.commit, "pin": fetched.pin, "path": fetched.stored.path}
+    lines = [f"  {name}: {one_line(str(fact))}" for name, fact in facts.items() if fact]
+    return "".join(f"{line}\n" for line in (one_line(fetched.program.ref), *lines))

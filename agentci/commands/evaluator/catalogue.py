@@ -1,0 +1,161 @@
+"""``agentci evaluator list``: the evaluators that there are, wherever they are kept."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from importlib.metadata import entry_points
+from typing import Final
+
+from agentci.engines.world import World
+from agentci.errors import AgentciError, FetchError, InputError
+from agentci.metrics.registry import METRICS, NOT_YET
+from agentci.model.program import Listing
+from agentci.sinks import say
+from agentci.sources.crew import side_by_side
+from agentci.sources.registry import GROUP, SOURCES
+from agentci.text import clip
+from agentci.text.escape import one_line
+from agentci.text.names import did_you_mean, one_of, quoted
+from agentci.text.strict_json import dumps
+from agentci.text.words import count
+
+ALL: Final = "all"
+BUILTIN: Final = "builtin"
+GITHUB: Final = "github"
+# Tells programs which metrics are known, and not run by this version.
+NOT_RUN: Final = "not-run"
+
+HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
+# Of a terminal that does not say it.
+USUAL_WIDTH: Final = 80
+
+
+def show_catalogue(source: str, world: World, *, as_json: bool) -> int:
+    """Print what ``source`` offers, or all sources together, by source and name.
+
+    Of all sources, one that cannot be asked keeps none of the others from being shown.
+
+    Raises:
+        InputError: there is no such source, or it cannot be asked.
+    """
+    found = _everything(world) if source == ALL else _of_one(source, world)
+    listings = sorted(found, key=lambda each: (each.source, each.name, each.ref))
+    world.out.write(_json(listings) if as_json else _text(listings, _width(world)))
+    return 0
+
+
+def _everything(world: World) -> list[Listing]:
+    found = list(_metrics())
+    for offered in side_by_side(lambda name: _offered(name, world), _sources()):
+        if isinstance(offered, str):
+            say(f"{one_line(f'warning: {offered}')}\n", world.err)
+        else:
+            found += offered
+    return found
+
+
+def _offered(source: str, world: World) -> Sequence[Listing] | str:
+    """What a source offers, or why that is not known."""
+    try:
+        return _catalogue(source, world)
+    except FetchError as error:
+        return _unknown(source, error) + (f" ({error.hint})" if error.hint else "")
+    except AgentciError as error:
+        return _unknown(source, error)
+
+
+def _of_one(source: str, world: World) -> Sequence[Listing]:
+    if source == BUILTIN:
+        return _metrics()
+    sources = _sources()
+    if source not in sources:
+        known = [ALL, BUILTIN, *sources]
+        raise InputError.of(
+            f"there is no source {quoted(source)} of evaluators",
+            hint=did_you_mean(source, known) or f"there is {one_of(known)}",
+        )
+    try:
+        return _catalogue(source, world)
+    except FetchError as error:
+        raise InputError.of(_unknown(source, error), hint=error.hint) from None
+
+
+def _unknown(source: str, error: AgentciError) -> str:
+    return f"the evaluators of {source} cannot be listed: {error}"
+
+
+def _sources() -> list[str]:
+    """All names of sources, those of packages included that do not work."""
+    theirs = entry_points(group=GROUP).names - {ALL, BUILTIN, *SOURCES}
+    return [*SOURCES, *sorted(theirs)]
+
+
+def _catalogue(source: str, world: World) -> Sequence[Listing]:
+    listings = world.sources.named(source).catalogue()
+    return [replace(each, source=source) for each in listings]
+
+
+def _metrics() -> Sequence[Listing]:
+    # A metric is a module, whose first line says what it measures.
+    ours = {name: (metric.__doc__ or "").partition("\n")[0] for name, metric in METRICS.items()}
+    return [
+        *(
+            Listing(name=name, source=BUILTIN, ref=name, description=text)
+            for name, text in ours.items()
+        ),
+        *(
+            Listing(
+                name=name,
+                source=BUILTIN,
+                ref=name,
+                description=f"Not run: {why}.",
+                tags=(NOT_RUN,),
+            )
+            for name, why in NOT_YET.items()
+        ),
+    ]
+
+
+def _json(listings: Sequence[Listing]) -> str:
+    """A list, one evaluator a line."""
+    lines = ",\n".join(f"  {dumps(asdict(each))}" for each in listings)
+    return f"[\n{lines}\n]\n" if listings else "[]\n"
+
+
+def _text(listings: Sequence[Listing], width: int | None) -> str:
+    table = _table([HEADINGS, *map(_row, listings)], width) if listings else ""
+    return f"{table}{_example(listings)}{count(len(listings), 'evaluator')}\n"
+
+
+def _row(listing: Listing) -> tuple[str, ...]:
+    cells = (*(listing.name, listing.source, listing.language, listing.description), listing.ref)
+    return tuple(one_line(cell) or "-" for cell in cells)
+
+
+def _table(rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """The rows under one another; their ends are cut off where there is a ``width``."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    cut = (line if width is None else clip.short(line, width) for line in lines)
+    return "".join(f"{line}\n" for line in cut)
+
+
+def _example(listings: Sequence[Listing]) -> str:
+    """How the first of the community's evaluators is used, where there is one."""
+    listing = next((each for each in listings if each.source == GITHUB), None)
+    if listing is None:
+        return ""
+    import yaml  # noqa: PLC0415 (slow to load)
+
+    entry = {"name": listing.name, "type": "remote", "ref": listing.ref}
+    text = yaml.safe_dump(
+        entry, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
+    )
+    return f"\nTo use one, add it to the `evaluators:` of a config:\n  - {one_line(text)}\n\n"
+
+
+def _width(world: World) -> int | None:
+    """Characters of a line on the terminal; None where the output is no terminal."""
+    if not world.out.isatty():
+        return None
+    return os.get_terminal_size(world.out.fileno()).columns or USUAL_WIDTH

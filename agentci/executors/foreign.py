@@ -1,0 +1,86 @@
+"""Executors of other packages, held to what every executor is: their faults are told as theirs."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeGuard
+
+from agentci.errors import EvaluatorError
+from agentci.executors.base import INTERRUPTED, Executor
+from agentci.model.exchange import ProgramReply
+
+
+class ForeignExecutor:
+    """An executor that another package makes; it is made when the first program is to run.
+
+    Args:
+        title: how messages call it.
+    """
+
+    def __init__(self, make: Callable[[], Executor], *, title: str) -> None:
+        self._make = make
+        self._title = title
+        self._lock = threading.Lock()
+        self._made: Executor | None = None
+        self._stopped = False
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        """See :class:`Executor`."""
+        try:
+            executor = self._executor()
+            # Whoever stops us from here on stops that one, too.
+            if self._has_stopped():
+                raise EvaluatorError(INTERRUPTED)
+            reply: object = executor.run(
+                command,
+                stdin=stdin,
+                timeout_seconds=timeout_seconds,
+                cwd=cwd,
+                environment=environment,
+            )
+        except EvaluatorError:
+            raise
+        except Exception as error:
+            raise self._fault(f"{type(error).__name__}: {error}") from error
+        if not _is_reply(reply):
+            raise self._fault(f"`run` gave a {type(reply).__name__}, not a whole ProgramReply")
+        return reply
+
+    def stop(self) -> None:
+        """See :class:`Executor`; takes no lock, because a signal handler calls it."""
+        self._stopped = True
+        if self._made is not None:
+            # The other executors are to be stopped whatever becomes of this one.
+            with suppress(Exception):
+                self._made.stop()
+
+    def _executor(self) -> Executor:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def _has_stopped(self) -> bool:
+        return self._stopped
+
+    def _fault(self, what: str) -> EvaluatorError:
+        flaw = f"{self._title} does not work: {what}"
+        return EvaluatorError(f"could not be run: {flaw}; tell the authors of that package")
+
+
+def _is_reply(reply: object) -> TypeGuard[ProgramReply]:
+    return (
+        isinstance(reply, ProgramReply)
+        and type(reply.stdout) is bytes
+        and type(reply.stderr) is str
+        and type(reply.exit_code) is int
+    )

@@ -1,0 +1,50 @@
+"""Runs programs with low priority, so that the machine stays usable for what else it does."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agentci.errors import EvaluatorError
+from agentci.executors.local import LocalExecutor
+from agentci.model.exchange import ProgramReply
+
+PRIORITY = 10
+
+
+class NiceExecutor:
+    """Puts `nice` before the command, and leaves time, output and signals to the local executor.
+
+    `nice` becomes the program that it starts: there is no process more that could be left behind.
+    """
+
+    def __init__(self) -> None:
+        self._local = LocalExecutor()
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        """Run ``command`` to its end; whatever it started ends with it.
+
+        Raises:
+            EvaluatorError: it could not be run, took too long, or was stopped.
+        """
+        nice = shutil.which("nice", path=environment.get("PATH"))
+        if nice is None:
+            raise EvaluatorError("could not be run: `nice` not found on PATH; install coreutils")
+        return self._local.run(
+            (nice, "-n", str(PRIORITY), *command),
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            cwd=cwd,
+            environment=environment,
+        )
+
+    def stop(self) -> None:
+        """End all programs at once, and refuse to run any more."""
+        self._local.stop()

@@ -1,0 +1,33 @@
+"""``agentci evaluator fetch``: the cache is filled while there is a network."""
+
+from pathlib import Path
+
+from tests.e2e.test_remote import REF, REPOSITORY, agentci, configure, files, folder, github, scores
+from tests.sources.fake_github import FakeGitHub
+
+__all__ = ["folder", "github"]  # fixtures
+
+
+def test_a_run_without_a_network_finds_what_was_fetched(folder: Path, github: FakeGitHub) -> None:
+    commit = github.publish(REPOSITORY, files())
+    ran = agentci(folder, github, "evaluator", "fetch", REF)
+    assert (ran.code, ran.problems) == (0, ())
+    assert ran.out.splitlines()[:3] == [REF, f"  commit: {commit}", f"  pin: rev: {commit}"]
+    configure(folder, f"rev: {commit}")
+    assert scores(agentci(folder, github, "run", "--offline")) == [0.75]
+
+
+def test_says_where_the_program_is(folder: Path, github: FakeGitHub) -> None:
+    commit = github.publish("a/b", files())
+    ran = agentci(folder, github, "evaluator", "fetch", REF, "--repo", "a/b", "--rev", commit)
+    path = ran.out.splitlines()[-1].removeprefix("  path: ")
+    assert Path(path).read_text().startswith("import json")
+    assert "pin:" not in ran.out
+
+
+def test_keeps_the_others_where_one_cannot_be_had(folder: Path, github: FakeGitHub) -> None:
+    github.publish(REPOSITORY, files())
+    ran = agentci(folder, github, "evaluator", "fetch", REF, "evaluators/x/x.py", "../y.py")
+    assert ran.code == 2
+    assert REF in ran.out
+    assert len(ran.problems) == 2

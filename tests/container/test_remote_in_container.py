@@ -1,0 +1,87 @@
+"""The image with evaluators that are kept elsewhere: its cache, and the packages it installs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.container.engine import OWNER, RunAction, RunImage
+from tests.environments.package_index import SDK, PackageIndex
+
+pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
+
+PROGRAM = """\
+import sys
+import agentci.sdk, demo_greeting
+sys.stdin.read()
+print('{"score": %s}' % demo_greeting.VERSION)
+"""
+CONFIG = """\
+traces: agentevals/recordings/*
+evaluators:
+  - {name: fixed, type: remote, source: local, ref: fixed}
+"""
+
+
+@pytest.fixture
+def index() -> Iterator[PackageIndex]:
+    index = PackageIndex()
+    index.add(SDK, "0.2.0")
+    index.add("demo-greeting", "1.0")
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def vendored(workspace: Path) -> Path:
+    """A workspace whose one evaluator is listed in an index of its own."""
+    folder = workspace / "evaluators" / "fixed"
+    folder.mkdir(parents=True)
+    (folder / "fixed.py").write_text("print('{\"score\": 1}')\n")
+    (workspace / "index.yaml").write_text(
+        "evaluators: [{name: fixed, path: evaluators/fixed/fixed.py, language: python}]\n"
+    )
+    (workspace / "eval_config.yaml").write_text(CONFIG)
+    return workspace
+
+
+def test_the_cache_lies_in_the_workspace_and_belongs_to_its_owner(
+    run_action: RunAction, vendored: Path
+) -> None:
+    step = run_action(vendored, {"config": "eval_config.yaml"})
+
+    assert step.code == 0, step.log
+    cache = vendored / ".agentci" / "cache"
+    kept = [cache.parent, cache, *cache.rglob("*")]
+    assert any(path.name == "fixed.py" for path in kept)
+    assert {(path.lstat().st_uid, path.lstat().st_gid) for path in kept} == {OWNER}
+
+
+def test_a_cache_is_enough_for_a_run_without_a_network(run_image: RunImage, vendored: Path) -> None:
+    for options in ([], ["--network", "none", "--read-only", "--tmpfs", "/tmp"]):
+        arguments = ["run", "eval_config.yaml", "--cache-dir", "cache", "--offline", "--locked"]
+        done = run_image(vendored, *arguments, options=options)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("user", ["0:0", "{}:{}".format(*OWNER)], ids=["root", "somebody"])
+def test_packages_of_an_evaluator_are_installed_and_kept(
+    run_image: RunImage, vendored: Path, index: PackageIndex, user: str
+) -> None:
+    folder = vendored / "evaluators" / "fixed"
+    (folder / "fixed.py").write_text(PROGRAM)
+    (folder / "requirements.txt").write_text("demo-greeting\n")
+    online = ["--network", "host", "--env", f"PIP_INDEX_URL={index.url}"]
+    arguments = ["run", "eval_config.yaml", "--cache-dir", "cache"]
+
+    done = run_image(vendored, *arguments, options=["--user", user, *online])
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((vendored / "agentci-results/results.json").read_text())
+    assert {result["score"] for result in report["results"]} == {1.0}
+
+    offline = ["--user", user, "--network", "none"]
+    again = run_image(vendored, *arguments, "--offline", options=offline)
+
+    assert again.returncode == 0, again.stdout + again.stderr

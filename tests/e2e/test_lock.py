@@ -1,0 +1,314 @@
+"""``agentci.lock``: what was agreed on holds, whatever becomes of branches and caches."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from tests.e2e.test_remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
+from tests.recordings import otlp
+from tests.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
+from tests.support import ROOT
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "trace.json").write_text(otlp())
+    configure(tmp_path)
+    return tmp_path
+
+
+def locked(folder: Path) -> Any:
+    """The content of the lock, which its schema has to accept."""
+    content = yaml.safe_load((folder / "agentci.lock").read_text())
+    schema = json.loads((ROOT / "schemas" / "lock.schema.json").read_text())
+    Draft202012Validator(schema).validate(content)
+    return content
+
+
+class TestLock:
+    def test_names_the_commit_and_the_digest_of_every_file(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, files())
+        ran = agentci(folder, github, "lock")
+        assert (ran.code, ran.problems) == (0, ())
+        assert locked(folder)["evaluators"] == [
+            {
+                "source": "github",
+                "repository": REPOSITORY,
+                "revision": "main",
+                "ref": REF,
+                "commit": commit,
+                "files": {
+                    "evaluator.yaml": hashlib.sha256(b"name: fixed\n").hexdigest(),
+                    "fixed.py": hashlib.sha256(PROGRAM.encode()).hexdigest(),
+                    "score.txt": hashlib.sha256(b"0.75").hexdigest(),
+                },
+            }
+        ]
+        assert f"added {REF} at {commit[:12]}" in ran.out
+
+    def test_is_the_same_text_for_the_same_content(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        agentci(folder, github, "lock")
+        before = (folder / "agentci.lock").read_bytes()
+        shutil.rmtree(folder / ".agentci")
+        agentci(folder, github, "lock")
+        assert (folder / "agentci.lock").read_bytes() == before
+
+    def test_stays_where_a_branch_moves_on_until_it_is_upgraded(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        first = github.publish(REPOSITORY, files("0.5"))
+        agentci(folder, github, "lock")
+        second = github.publish(REPOSITORY, files("1.0"))
+        agentci(folder, github, "lock")
+        assert locked(folder)["evaluators"][0]["commit"] == first
+        ran = agentci(folder, github, "lock", "--upgrade")
+        assert f"moved {REF} from {first[:12]} to {second[:12]}" in ran.out
+        assert scores(agentci(folder, github, "run", "--locked")) == [1.0]
+
+    def test_upgrades_one_evaluator_alone(self, folder: Path, github: FakeGitHub) -> None:
+        with (folder / "agentci.yaml").open("a") as config:
+            config.write("  - {name: other, type: remote, ref: evaluators/other/other.py}\n")
+        first = github.publish(REPOSITORY, files("0.5"))
+        agentci(folder, github, "lock")
+        second = github.publish(REPOSITORY, files("1.0"))
+        agentci(folder, github, "lock", "--upgrade", "fixed")
+        assert [each["commit"] for each in locked(folder)["evaluators"]] == [second, first]
+
+    def test_upgrades_no_evaluator_that_is_not_there(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, files())
+        ran = agentci(folder, github, "lock", "--upgrade", "fixd")
+        [problem] = ran.problems
+        assert (ran.code, problem.hint) == (2, "did you mean 'fixed'?")
+        assert not (folder / "agentci.lock").exists()
+
+    def test_takes_a_config_after_upgrade_for_a_config(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, files())
+        assert agentci(folder, github, "lock", "--upgrade", "agentci.yaml").code == 0
+
+    def test_of_some_configs_leaves_the_others_as_they_were(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, files())
+        (folder / "more.eval.yaml").write_text(
+            "evaluators: [{name: other, type: remote, ref: evaluators/other/other.py}]\n"
+        )
+        agentci(folder, github, "lock", "agentci.yaml")
+        assert len(locked(folder)["evaluators"]) == 1
+        agentci(folder, github, "lock", "more.eval.yaml")
+        assert len(locked(folder)["evaluators"]) == 2
+        (folder / "more.eval.yaml").unlink()
+        ran = agentci(folder, github, "lock")
+        assert "removed evaluators/other/other.py" in ran.out
+        assert len(locked(folder)["evaluators"]) == 1
+
+    def test_of_nothing_that_comes_from_elsewhere_is_empty(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        (folder / "agentci.yaml").write_text(
+            "evaluators: [{name: tool_trajectory_avg_score, type: builtin}]\n"
+        )
+        assert agentci(folder, github, "lock").code == 0
+        assert locked(folder) == {"version": 1, "evaluators": [], "requirements": []}
+
+    def test_is_not_written_where_something_cannot_be_fetched(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        ran = agentci(folder, github, "lock")
+        assert ran.code == 2
+        assert str(ran.problems[0]).startswith("agentci.yaml:5:10: ")
+        assert not (folder / "agentci.lock").exists()
+
+    def test_of_broken_configs_tells_all_that_is_wrong(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        for name in ("a", "b"):
+            (folder / f"{name}.eval.yaml").write_text("evaluators: []\n")
+        ran = agentci(folder, github, "lock")
+        assert (ran.code, len(ran.problems)) == (2, 2)
+        assert not (folder / "agentci.lock").exists()
+
+    def test_that_cannot_be_written_is_told(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        github.answers["commit"] = lambda _: (folder / "agentci.lock").mkdir()
+        ran = agentci(folder, github, "lock")
+        assert ran.code == 2
+        assert "agentci.lock cannot be written" in str(ran.problems[0])
+
+    def test_leaves_what_is_versioned_with_the_config_alone(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        (folder / "fixed.py").write_text("print('{\"score\": 1}')")
+        (folder / "index.yaml").write_text("evaluators: [{name: fixed, path: fixed.py}]\n")
+        configure(folder, "source: local")
+        config = folder / "agentci.yaml"
+        config.write_text(config.read_text().replace(REF, "fixed"))
+        agentci(folder, github, "lock")
+        assert locked(folder)["evaluators"] == []
+        assert scores(agentci(folder, github, "run", "--locked", "--offline")) == [1.0]
+
+
+class TestCheck:
+    def test_is_content_with_a_lock_that_says_all(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        agentci(folder, github, "lock")
+        before = github.count()
+        ran = agentci(folder, github, "lock", "--check")
+        assert (ran.code, github.count()) == (0, before)
+        assert "agentci.lock is up to date: 1 evaluator," in ran.out
+
+    def test_says_what_is_missing_on_its_line(self, folder: Path, github: FakeGitHub) -> None:
+        ran = agentci(folder, github, "lock", "--check")
+        assert ran.code == 2
+        assert f"agentci.yaml:5:10: error: {REF} is not in agentci.lock" in ran.out
+
+    def test_says_what_nobody_needs(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        agentci(folder, github, "lock")
+        configure(folder, "branch: dev")
+        ran = agentci(folder, github, "lock", "--check")
+        assert ran.code == 2
+        assert "is not in agentci.lock" in ran.out
+        assert "agentci.lock:1: error: no config names" in ran.out
+
+    def test_cannot_be_asked_for_together_with_an_upgrade(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        with pytest.raises(SystemExit) as usage:
+            agentci(folder, github, "lock", "--check", "--upgrade")
+        assert usage.value.code == 2
+
+
+class TestARunWithALock:
+    def test_takes_the_locked_commit_and_says_nothing(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, files("0.5"))
+        agentci(folder, github, "lock")
+        github.publish(REPOSITORY, files("1.0"))
+        ran = agentci(folder, github, "run")
+        assert scores(ran) == [0.5]
+        assert ran.results["problems"] == []
+
+    def test_asks_only_for_the_locked_files(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        agentci(folder, github, "lock")
+        shutil.rmtree(folder / ".agentci")
+        before = github.count()
+        assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
+        assert {each.kind for each in github.asked[before:]} == {"raw"}
+
+    def test_refuses_what_is_not_locked_where_that_is_asked_for(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, files())
+        ran = agentci(folder, github, "run", "--locked")
+        [problem] = ran.results["problems"]
+        assert (ran.code, github.count()) == (2, 0)
+        assert problem["message"] == f"{REF} is not in agentci.lock"
+        assert "agentci lock" in problem["hint"]
+
+    def test_warns_of_what_is_not_locked_otherwise(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files())
+        agentci(folder, github, "lock")
+        configure(folder, "branch: dev")
+        github.publish(REPOSITORY, files(), branch="dev")
+        [problem] = agentci(folder, github, "run").results["problems"]
+        assert problem["severity"] == "warning"
+        assert "run `agentci lock`" in problem["hint"]
+
+    @pytest.mark.parametrize("cached", [True, False], ids=["in the cache", "at the server"])
+    def test_refuses_content_that_is_not_what_was_agreed_on(
+        self, folder: Path, github: FakeGitHub, cached: bool
+    ) -> None:
+        github.publish(REPOSITORY, files())
+        agentci(folder, github, "lock")
+        lock = folder / "agentci.lock"
+        right = hashlib.sha256(b"0.75").hexdigest()
+        lock.write_text(lock.read_text().replace(right, hashlib.sha256(b"1.0").hexdigest()))
+        if not cached:
+            shutil.rmtree(folder / ".agentci")
+        ran = agentci(folder, github, "run", "--locked")
+        [problem] = ran.results["problems"]
+        assert ran.code == 2
+        assert f"score.txt of {REF} is not what agentci.lock says" in problem["message"]
+
+    def test_keeps_what_can_be_run_so(self, folder: Path, github: FakeGitHub) -> None:
+        shell = '#!/bin/sh\ncat > /dev/null\n"$(dirname "$0")/helper"\n'
+        helper = Kept(b"echo '{\"score\": 0.5}'", mode=EXECUTABLE)
+        ref = "evaluators/sh/sh"
+        github.publish(REPOSITORY, {ref: Kept(shell.encode(), mode=EXECUTABLE),
+                                    "evaluators/sh/helper": helper})  # fmt: skip
+        config = folder / "agentci.yaml"
+        config.write_text(config.read_text().replace(REF, ref))
+        agentci(folder, github, "lock")
+        shutil.rmtree(folder / ".agentci")
+        assert scores(agentci(folder, github, "run", "--locked")) == [0.5]
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            pytest.param("evaluators: 7\n", id="of another shape"),
+            pytest.param("version: 2\n", id="of another version"),
+            pytest.param("version: 1\nevaluators:\n- {source: github}\n", id="incomplete"),
+            pytest.param("{", id="no YAML"),
+            pytest.param("version: 1\nzap: 1\n", id="with more in it"),
+            pytest.param("<<<<<<< ours\nversion: 1\n=======\n", id="in conflict"),
+        ],
+    )
+    def test_that_is_broken_does_not_start(
+        self, folder: Path, github: FakeGitHub, content: str
+    ) -> None:
+        (folder / "agentci.lock").write_text(content)
+        for arguments in (["run"], ["lock"], ["lock", "--check"]):
+            ran = agentci(folder, github, *arguments)
+            told = ran.out + "".join(map(str, ran.problems))
+            assert (ran.code, github.count()) == (2, 0)
+            assert "agentci.lock:" in told
+
+
+class TestACacheInTheRepository:
+    def test_is_refused(self, folder: Path, github: FakeGitHub) -> None:
+        (folder / ".git").mkdir()
+        (folder / ".git" / "index").write_bytes(b"DIRC ... .agentci/cache/evaluators/x\0")
+        ran = agentci(folder, github, "run")
+        assert (ran.code, github.count()) == (2, 0)
+        assert "git rm -r --cached .agentci/cache" in ran.results["problems"][0]["hint"]
+
+    def test_is_refused_where_a_link_leads_to_it(
+        self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        (folder / ".git").mkdir()
+        (folder / ".git" / "index").write_bytes(b"DIRC ... cache/evaluators/x\0")
+        link = tmp_path_factory.mktemp("elsewhere") / "workspace"
+        link.symlink_to(folder)
+        ran = agentci(folder, github, "run", "--cache-dir", str(link / "cache"))
+        assert (ran.code, github.count()) == (2, 0)
+        assert "git rm -r --cached cache" in ran.results["problems"][0]["hint"]
+
+    def test_is_refused_where_a_link_leads_it_elsewhere(
+        self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        (folder / ".agentci").symlink_to(tmp_path_factory.mktemp("elsewhere"))
+        ran = agentci(folder, github, "run")
+        assert (ran.code, github.count()) == (2, 0)
+        assert "leads out of the workspace" in ran.results["problems"][0]["message"]

@@ -1,0 +1,25 @@
+"""Packages of others, beside ours on the module search path as if they were installed there."""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+_NUMBERS = itertools.count(1)
+
+
+def install(folder: Path, group: str, points: Mapping[str, str], *, module: str) -> str:
+    """Install a package of one module, whose entry points are objects of it by name.
+
+    Returns:
+        The package's name; another one every time, because modules are imported once.
+    """
+    package = f"of-others-{next(_NUMBERS)}"
+    name = package.replace("-", "_")
+    (folder / f"{name}.py").write_text(module)
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    objects = {point: f"{name}:{each}" if each else name for point, each in points.items()}
+    lines = [f"{point} = {each}\n" for point, each in objects.items()]
+    (info / "entry_points.txt").write_text("".join([f"[{group}]\n", *lines]))
+    return package
