@@ -93,9 +93,8 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
 
 def _shortcomings(world: World) -> Iterable[Problem]:
     """What was wanted of the jails of programs and could not be had, once each."""
-    for executor in world.executors.values():
-        for text in executor.shortcomings():
-            yield Problem(message=text, severity="warning")
+    for text in world.executors.shortcomings():
+        yield Problem(message=text, severity="warning")
 
 
 def _interrupted(decision: Decision, plan: Plan, outcome: Outcome, world: World) -> Decision:

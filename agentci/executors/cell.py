@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agentci.executors.confinement import MEBIBYTE, Confinement, limits_of
 from agentci.executors.openness import first_closed
-from agentci.executors.readable import is_too_wide, rules_of
+from agentci.executors.readable import is_too_wide, programs_in, rules_of
 from agentci.shims import landlock, seccomp
 from agentci.shims.landlock import Rule
 from agentci.shims.messages import Message
@@ -102,7 +102,8 @@ class Builder:
         """
         readable = (cwd, *confinement.readable)
         temporary = _temporary(environment)
-        closed = first_closed((command[0], *readable, temporary))
+        programs = programs_in(command)
+        closed = first_closed((*programs, *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
         alone = user is not None and user != NOBODY
@@ -116,7 +117,7 @@ class Builder:
                 others=0 if alone else SPARE_PROCESSES,
             ),
             "landlock": self.facts["landlock"],
-            "rules": self._rules(confinement, command[0], environment, readable, scratch, alone),
+            "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
             "filter": self._filter(network=confinement.network),
         }
         return Cell(
@@ -142,7 +143,7 @@ class Builder:
     def _rules(
         self,
         confinement: Confinement,
-        program: str,
+        programs: tuple[str, ...],
         environment: Mapping[str, str],
         readable: Iterable[Path],
         scratch: str,
@@ -154,7 +155,7 @@ class Builder:
         everything = landlock.rights(version)
         shared = alone or confinement.shares_memory
         return [
-            *rules_of(program, environment),
+            *rules_of(programs, environment),
             *((os.fsencode(path), landlock.READ) for path in readable if not is_too_wide(path)),
             (os.fsencode(scratch), everything),
             *([(SHARED_MEMORY, everything)] if shared else ()),

@@ -10,6 +10,7 @@ import pytest
 
 from agentci.cli import carry_out
 from agentci.executors.local import LocalExecutor
+from agentci.executors.registry import Executors
 from tests.recordings import otlp
 from tests.support import Ran, run_agentci, world_at
 
@@ -109,7 +110,7 @@ class Weak(LocalExecutor):
 
 def test_what_cannot_be_enforced_is_told_once_and_changes_no_verdict(tmp_path: Path) -> None:
     _run(tmp_path, LOOKS)
-    world = replace(world_at(tmp_path, {}), executors={"local": Weak()})
+    world = replace(world_at(tmp_path, {}), executors=Executors({"local": Weak}))
     assert carry_out(["run"], world) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     told = [(each["severity"], each["message"]) for each in report["problems"]]

@@ -16,6 +16,7 @@ import pytest
 from agentci.cli import carry_out
 from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
+from agentci.executors.registry import Executors
 from agentci.model.exchange import ProgramReply
 from tests.recordings import otlp
 from tests.runner import commands_in, read_output_file
@@ -202,7 +203,7 @@ class Unconfined(LocalExecutor):
 
 
 def _run_unconfined(folder: Path) -> tuple[int, str]:
-    world = replace(world_at(folder, {}), executors={"local": Unconfined()})
+    world = replace(world_at(folder, {}), executors=Executors({"local": Unconfined}))
     code = carry_out(["run"], world)
     assert isinstance(world.out, io.StringIO)
     return code, world.out.getvalue()
