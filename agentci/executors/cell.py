@@ -17,13 +17,15 @@ from agentci.shims.probe import NOBODY
 
 SHARED_MEMORY: Final = b"/dev/shm"
 TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
+PROCESSORS: Final = os.cpu_count() or 1
 # How many programs at a time have a user each.
 USERS: Final = 1024
 RUNS: Final = 1 << 18
 # From this version on, Landlock keeps signals inside.
 SIGNALS_SINCE: Final = 6
-# Of the user's own processes there may be many, and those of other checks come and go.
-SPARE_PROCESSES: Final = 4096
+# For each processor: of other checks, and of what else the user does. The fewer there are, the
+# sooner a fork bomb is ended that we have no privilege against.
+SPARE_PROCESSES: Final = 128
 
 ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
 NO_LANDLOCK: Final = (
@@ -113,8 +115,8 @@ class Builder:
             "limits": limits_of(
                 confinement,
                 timeout_seconds=timeout_seconds,
-                processors=os.cpu_count() or 1,
-                others=0 if alone else SPARE_PROCESSES,
+                processors=PROCESSORS,
+                others=0 if alone else SPARE_PROCESSES * PROCESSORS + self.facts["tasks"],
             ),
             "landlock": self.facts["landlock"],
             "rules": self._rules(confinement, programs, environment, readable, scratch, alone),

@@ -112,7 +112,7 @@ def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterato
 def _attacked(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict[str, Any]:
     """What one attack came to, and what is left of it."""
     before, begun = {*_private_folders(scene)}, time.monotonic()
-    found = _run(executor, name, scene, 3 if name == "never_stops_forking" else 30)
+    found = _run(executor, name, scene, 1.5 if name.startswith("never_stops") else 30)
     seconds = time.monotonic() - begun
     living = [path for path in Path("/proc").glob("[0-9]*") if scene["word"] in _line(path)]
     left = [str(path) for path in {*_private_folders(scene)} - before]
@@ -129,7 +129,7 @@ def _run(
     program = ATTACKS / f"{name}.py"
     try:
         reply = executor.run(
-            (sys.executable, str(program)),
+            (sys.executable, str(program), scene["word"] if name != "sleeps" else ""),
             stdin=json.dumps(scene).encode(),
             timeout_seconds=timeout_seconds,
             cwd=Path(scene["workspace"]),
