@@ -169,6 +169,9 @@ class Builder:
         return seccomp.filter_of(self.facts["machine"], network=network)
 
     def _shortcomings(self, user: int | None, closed: str | None) -> Iterable[str]:
+        if self.facts["system"] != "Linux":
+            yield ELSEWHERE
+            return
         if not self.facts["landlock"]:
             yield NO_LANDLOCK
         if not self.facts["filters"]:

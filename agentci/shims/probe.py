@@ -22,15 +22,16 @@ def facts() -> Message:
     """What holds here.
 
     Returns:
-        ``users``: the first number of users that programs may get (``NOBODY``: only this one),
-        None where we may not choose; ``searches``: whether a program of another user can be let
-        into closed folders; ``landlock``: its version, 0 for none; ``filters``: whether system
-        calls can be refused; ``machine``: the processor; ``tasks``: how many processes and threads
-        programs share their user with, for a limit on their number.
+        ``system``: its name; ``users``: the first number of users that programs may get (``NOBODY``:
+        only this one), None where we may not choose; ``tasks``: how many processes and threads
+        programs share their user with, for a limit on their number; ``searches``: whether a program
+        of another user can be let into closed folders; ``landlock``: its version, 0 for none;
+        ``filters``: whether system calls can be refused; ``machine``: the processor.
     """
     machine = os.uname().machine
     users = _users()
     return {
+        "system": os.uname().sysname,
         "users": users,
         "tasks": _tasks(users),
         "searches": _works(_search),

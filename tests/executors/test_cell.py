@@ -11,6 +11,7 @@ import pytest
 
 from agentci.executors.cell import (
     AS_ROOT,
+    ELSEWHERE,
     NO_FILTER,
     NO_LANDLOCK,
     SHARED_MEMORY,
@@ -22,6 +23,7 @@ from agentci.executors.confinement import Confinement
 from agentci.shims.probe import FIRST_USER, NOBODY
 
 FACTS = {
+    "system": "Linux",
     "users": FIRST_USER,
     "searches": True,
     "landlock": 7,
@@ -116,6 +118,10 @@ class TestShortcomings:
     )
     def test_are_told(self, opened: Path, facts: dict[str, Any], told: str) -> None:
         assert told in _cell(opened, **facts).shortcomings
+
+    def test_are_everything_on_other_systems(self, opened: Path) -> None:
+        cell = _cell(opened, system="Darwin", users=None, landlock=0, filters=False)
+        assert cell.shortcomings == (ELSEWHERE,)
 
     def test_leave_out_what_cannot_be_had(self, opened: Path) -> None:
         jail = _jail(_cell(opened, landlock=0, filters=False))
