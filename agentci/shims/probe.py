@@ -22,11 +22,11 @@ def facts() -> Message:
     """What holds here.
 
     Returns:
-        ``system``: its name; ``users``: the first number of users that programs may get (``NOBODY``:
-        only this one), None where we may not choose; ``tasks``: how many processes and threads
-        programs share their user with, for a limit on their number; ``searches``: whether a program
-        of another user can be let into closed folders; ``landlock``: its version, 0 for none;
-        ``filters``: whether system calls can be refused; ``machine``: the processor.
+        ``system``: its name; ``users``: the first number of users that programs may get
+        (``NOBODY``: only this one), None where we may not choose; ``tasks``: how many processes and
+        threads programs share their user with, for a limit on their number; ``searches``: whether
+        a program of another user can be let into closed folders; ``landlock``: its version, 0 for
+        none; ``filters``: whether system calls can be refused; ``machine``: the processor.
     """
     machine = os.uname().machine
     users = _users()
