@@ -120,7 +120,7 @@ class Builder:
             ),
             "landlock": self.facts["landlock"],
             "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
-            "filter": self._filter(network=confinement.network),
+            "filter": self._filter(confinement, as_root=user is None and os.geteuid() == 0),
         }
         return Cell(
             jail=jail,
@@ -163,10 +163,12 @@ class Builder:
             *([(SHARED_MEMORY, everything)] if shared else ()),
         ]
 
-    def _filter(self, *, network: bool) -> bytes | None:
+    def _filter(self, confinement: Confinement, *, as_root: bool) -> bytes | None:
         if not self.facts["filters"]:
             return None
-        return seccomp.filter_of(self.facts["machine"], network=network)
+        # Root may use every socket of this machine, the engine's among them.
+        machine, network = self.facts["machine"], confinement.network
+        return seccomp.filter_of(machine, network=network, local=not as_root)
 
     def _shortcomings(self, user: int | None, closed: str | None) -> Iterable[str]:
         if self.facts["system"] != "Linux":

@@ -50,6 +50,7 @@ ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 JUDGED_APART: Final = frozenset({"socket", "clone", "clone3"})
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 NEW_NAMESPACES: Final = 0x7E020000
+AF_UNIX: Final = 1
 X32_BIT: Final = 0x40000000
 
 # Of struct seccomp_data.
@@ -64,18 +65,19 @@ INSTRUCTION: Final = struct.Struct("=HBBI")
 SECCOMP_MODE_FILTER: Final = 2
 
 
-def filter_of(machine: str, *, network: bool) -> bytes:
+def filter_of(machine: str, *, network: bool, local: bool = True) -> bytes:
     """The filter for a processor, as the kernel reads it.
 
     Args:
         machine: ``x86_64`` or ``aarch64``, as ``uname -m`` says.
         network: whether sockets may be made; pairs of them always may.
+        local: whether that goes for sockets of this machine, too.
 
     Raises:
         KeyError: of this processor we do not know the numbers.
     """
     calls = CALLS[machine]
-    return b"".join(_instructions(machine, calls, network=network))
+    return b"".join(_instructions(machine, calls, network=network, local=local))
 
 
 def install(program: bytes) -> None:
@@ -90,7 +92,9 @@ def install(program: bytes) -> None:
     kernel.prctl(kernel.PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(head))
 
 
-def _instructions(machine: str, calls: Mapping[str, int], *, network: bool) -> Iterator[bytes]:
+def _instructions(
+    machine: str, calls: Mapping[str, int], *, network: bool, local: bool
+) -> Iterator[bytes]:
     yield _step(LOAD, ARCHITECTURE)
     yield _step(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
     yield _step(RETURN, KILL)
@@ -105,6 +109,11 @@ def _instructions(machine: str, calls: Mapping[str, int], *, network: bool) -> I
     yield from _refused(calls["clone3"], errno.ENOSYS)
     if not network:
         yield from _refused(calls["socket"], errno.EPERM)
+    elif not local:
+        yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=4)
+        yield _step(LOAD, FIRST_ARGUMENT)
+        yield from _refused(AF_UNIX, errno.EPERM)
+        yield _step(RETURN, ALLOW)
     yield _step(JUMP_IF_EQUAL, calls["clone"], skip_if_not=3)
     yield _step(LOAD, FIRST_ARGUMENT)
     yield _step(JUMP_IF_SET, NEW_NAMESPACES, skip_if_not=1)

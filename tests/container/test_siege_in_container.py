@@ -19,8 +19,10 @@ SOMEBODY = ("--user", "{}:{}".format(*OWNER))
 AS_GITHUB_RUNS_IT = ("--volume", "/var/run/docker.sock:/var/run/docker.sock")
 
 
-def _besieged(image: str, tree: Path, folder: Path, *options: str, names: Sequence[str]) -> Any:
-    folder.chmod(0o777)
+def _besieged(
+    image: str, tree: Path, folder: Path, *options: str, names: Sequence[str], mode: int = 0o777
+) -> Any:
+    folder.chmod(mode)
     done = subprocess.run(
         [
             *("docker", "run", "--rm", "--entrypoint", "python", *options),
@@ -78,3 +80,19 @@ def test_a_root_that_may_not_change_users_says_so(image: str, tree: Path, tmp_pa
     assert ["run as root" in each for each in said["shortcomings"]] == [True]
     assert said["found"]["reads_the_environment"]["reached"] == []
     assert said["found"]["outlives"]["living"] == 0
+
+
+def test_a_workspace_that_only_root_can_read_is_read_by_root_in_the_rest_of_the_jail(
+    image: str, tree: Path, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    names = [name for name in NAMES if name not in ENDED and name != "bombs_with_forks"]
+
+    said = _besieged(image, tree, closed, *AS_GITHUB_RUNS_IT, names=names, mode=0o700)
+
+    assert [each.partition(":")[0] for each in said["shortcomings"]] == [
+        "evaluators' programs run as root"
+    ]
+    reached = {name: found["reached"] for name, found in said["found"].items() if found["reached"]}
+    assert reached == {"reads_the_runners_files": ["chmod"]}

@@ -50,6 +50,19 @@ class TestAFilter:
         assert _verdict(machine, number, network=False) == REFUSED
         assert _verdict(machine, number, network=True) == seccomp.ALLOW
 
+    def test_refuses_those_of_this_machine_alone_where_they_are_root_s(self, machine: str) -> None:
+        program = seccomp.filter_of(machine, network=True, local=False)
+        told = {
+            family: verdict(
+                program,
+                architecture=seccomp.ARCHITECTURES[machine],
+                number=seccomp.CALLS[machine]["socket"],
+                argument=family,
+            )
+            for family in (1, 2, 10)
+        }
+        assert told == {1: REFUSED, 2: seccomp.ALLOW, 10: seccomp.ALLOW}
+
     def test_lets_fork_but_not_into_namespaces(self, machine: str) -> None:
         number = seccomp.CALLS[machine]["clone"]
         thread, new_user, new_network = 0x3D0F00, 0x10000000 | 17, 0x40000000 | 17
