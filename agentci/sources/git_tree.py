@@ -123,6 +123,6 @@ def _entries(data: Any) -> Iterator[Entry]:
         )
         if not all(isinstance(text, str) for text in (entry.path, entry.mode, entry.sha)):
             raise TypeError("a path, mode or sha is no text")
-        if not isinstance(entry.size, int):
-            raise TypeError("a size is no number")
+        if not isinstance(entry.size, int) or entry.size < 0:
+            raise TypeError("a size is no number of bytes")
         yield entry

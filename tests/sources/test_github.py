@@ -403,6 +403,7 @@ class TestWhatCame:
             *(b"<html>", b"[]", b"7", b"{}", b'{"tree": 7}', b'{"tree": [7]}', b'{"tree": [{}]}'),
             *(b'{"tree": [{"path": 1, "mode": "1", "sha": ""}]}', b"[" * 100_000, b"\xff"),
             b'{"tree": [{"path": "a", "mode": "1", "sha": "", "size": "9"}]}',
+            b'{"tree": [{"path": "a", "mode": "1", "sha": "", "size": -9}]}',
         ],
     )
     def test_is_a_listing_or_nothing(
