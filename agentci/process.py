@@ -116,6 +116,7 @@ def _world(environ: Mapping[str, str]) -> World:
         executors=Executors(),
         child_environment=child_environment(environ),
         installer_environment=installer_environment(environ),
+        variables=dict(environ),
         search_path=environ.get("PATH", os.defpath),
         sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
         cache_folder=default_folder(environ, github),

@@ -86,4 +86,5 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
         err=err,
         clock=time.monotonic,
         processors=2,
+        variables=environ,
     )

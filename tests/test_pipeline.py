@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentci.commands.run import run
+from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
 from agentci.model.exchange import ProgramReply
@@ -35,6 +36,7 @@ class ExecutorWithABug(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         if command[-1].endswith("unlucky.py"):
             raise KeyError("a bug")
@@ -44,6 +46,7 @@ class ExecutorWithABug(LocalExecutor):
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
+            confinement=confinement,
         )
 
 

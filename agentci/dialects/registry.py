@@ -103,7 +103,8 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
     program = surroundings.locate(entry.path)
     if entry.requirements == "none":
         program = replace(program, requirements=None)
-    return _program(entry, program, "path", surroundings)
+    evaluator = _program(entry, program, "path", surroundings)
+    return replace(evaluator, network=entry.network)
 
 
 def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
@@ -116,12 +117,13 @@ def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
         installs=entry.requirements == "auto",
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
-    return _program(entry, surroundings.complete(program), named, surroundings)
+    evaluator = _program(entry, surroundings.complete(program), named, surroundings)
+    return replace(evaluator, network=entry.network)
 
 
 def _program(
     entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
-) -> Evaluator:
+) -> CodeEvaluator:
     return CodeEvaluator(
         identity=Identity(
             name=entry.name,
@@ -136,6 +138,9 @@ def _program(
         timeout_seconds=entry.timeout,
         config=entry.config,
         executor=entry.executor,
+        variables=tuple(entry.env),
+        memory_mb=entry.memory_mb,
+        processes=entry.processes,
     )
 
 

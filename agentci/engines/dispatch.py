@@ -5,10 +5,11 @@ from typing import Final, assert_never
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
+from agentci.executors.confinement import Confinement
 from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
-from agentci.model.program import Program
+from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.registry import command_for
 
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
@@ -44,7 +45,17 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
             stdin=request.stdin.encode("utf-8", "backslashreplace"),
             timeout_seconds=request.timeout_seconds,
             cwd=world.workspace.cwd,
-            environment=_environment(ready, world),
+            environment={
+                **_environment(ready, world),
+                **{k: v for k, v in world.variables.items() if k in request.variables},
+            },
+            confinement=Confinement(
+                network=request.network,
+                readable=(ready.path.parent, world.workspace.root),
+                shares_memory=isinstance(request.program, LocalProgram),
+                memory_mb=request.memory_mb,
+                processes=request.processes,
+            ),
         )
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None

@@ -1,13 +1,15 @@
 """Executors of other packages, held to what every executor is: their faults are told as theirs."""
 
+import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED, Executor
+from agentci.executors.confinement import Confinement
 from agentci.model.exchange import ProgramReply
 
 
@@ -24,6 +26,7 @@ class ForeignExecutor:
         self._lock = threading.Lock()
         self._made: Executor | None = None
         self._stopped = False
+        self._confines = True
 
     def run(
         self,
@@ -33,8 +36,9 @@ class ForeignExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
-        """See :class:`Executor`."""
+        """See :class:`Executor`; one that knows no confinement is asked without."""
         try:
             executor = self._executor()
             # Whoever stops us from here on stops that one, too.
@@ -46,6 +50,7 @@ class ForeignExecutor:
                 timeout_seconds=timeout_seconds,
                 cwd=cwd,
                 environment=environment,
+                **self._confined(executor, confinement),
             )
         except EvaluatorError:
             raise
@@ -54,6 +59,16 @@ class ForeignExecutor:
         if not _is_reply(reply):
             raise self._fault(f"`run` gave a {type(reply).__name__}, not a whole ProgramReply")
         return reply
+
+    def shortcomings(self) -> Collection[str]:
+        """See :class:`Executor`; it may have nothing to say."""
+        if not self._confines:
+            return (f"{self._title} does not confine evaluators' programs as agentci does",)
+        try:
+            told: Collection[object] = getattr(self._made, "shortcomings", tuple)()
+            return [str(each) for each in told]
+        except Exception as error:  # noqa: BLE001 (theirs, and no check depends on it)
+            return (f"{self._title} does not say what it cannot: {error}",)
 
     def stop(self) -> None:
         """See :class:`Executor`; takes no lock, because a signal handler calls it."""
@@ -68,6 +83,15 @@ class ForeignExecutor:
             if self._made is None:
                 self._made = self._make()
             return self._made
+
+    def _confined(self, executor: Executor, confinement: Confinement | None) -> dict[str, Any]:
+        if confinement is None:
+            return {}
+        known = inspect.signature(executor.run).parameters.values()
+        if any(each.name == "confinement" or each.kind is each.VAR_KEYWORD for each in known):
+            return {"confinement": confinement}
+        self._confines = False
+        return {}
 
     def _has_stopped(self) -> bool:
         return self._stopped

@@ -50,6 +50,11 @@ class Executors(Mapping[str, Executor]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def shortcomings(self) -> Iterator[str]:
+        """What those that were made could not do as they were asked, a sentence each."""
+        for executor in tuple(self._made.values()):
+            yield from executor.shortcomings()
+
     def stop(self) -> None:
         """End all that they run; takes no lock, because a signal handler calls it."""
         self._stopped = True

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
+from agentci.executors.confinement import Confinement
 from agentci.executors.foreign import ForeignExecutor
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import GROUP, Executors
@@ -226,3 +227,70 @@ class TestAForeignExecutor:
         may_go_on.set()
         thread.join(5)
         assert said == ["was interrupted"]
+
+
+class Old:
+    """An executor from before there were confinements."""
+
+    def run(
+        self,
+        _command: object,
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        del stdin, timeout_seconds, cwd, environment
+        return REPLY
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class TestConfinements:
+    def test_reach_an_executor_that_knows_them(self) -> None:
+        asked: list[object] = []
+
+        class New(Old):
+            def run(self, _command: object, **given: Any) -> ProgramReply:
+                asked.append(given["confinement"])
+                return REPLY
+
+            def shortcomings(self) -> list[str]:
+                return ["it has no walls"]
+
+        made: Any = New
+        executor = ForeignExecutor(made, title="the executor 'new' of p")
+        assert _run_confined(executor) == REPLY
+        assert asked == [Confinement(network=False)]
+        assert list(executor.shortcomings()) == ["it has no walls"]
+
+    def test_are_kept_from_one_that_does_not_and_it_is_told(self) -> None:
+        made: Any = Old
+        executor = ForeignExecutor(made, title="the executor 'old' of p")
+        assert list(executor.shortcomings()) == []
+        assert _run_confined(executor) == REPLY
+        assert list(executor.shortcomings()) == [
+            "the executor 'old' of p does not confine evaluators' programs as agentci does"
+        ]
+
+    def test_that_it_cannot_tell_of_are_told_as_that(self) -> None:
+        class Broken(Scripted):
+            def shortcomings(self) -> object:
+                return 7
+
+        executor = ForeignExecutor(Broken(), title="the executor 'broken' of p")
+        assert _run_confined(executor) == REPLY
+        assert "does not say what it cannot" in "".join(executor.shortcomings())
+
+
+def _run_confined(executor: ForeignExecutor) -> ProgramReply:
+    return executor.run(
+        ("true",),
+        stdin=b"",
+        timeout_seconds=5,
+        cwd=Path.cwd(),
+        environment={},
+        confinement=Confinement(network=False),
+    )

@@ -5,8 +5,18 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD
-from agentci.dialects.fields import Entry, MatchType, Seconds, Sha256, Share, Text
+from agentci.dialects.fields import (
+    Count,
+    Entry,
+    MatchType,
+    Seconds,
+    Sha256,
+    Share,
+    Text,
+    VariableName,
+)
 from agentci.model.choices import OnTurnMismatch, Requirements
+from agentci.model.exchange import MEMORY_MB, PROCESSES
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 
@@ -39,6 +49,18 @@ class ProgramEntry(Entry):
         description="Whether a `requirements.txt` in the folder of a Python program is installed "
         "for it, into an environment of its own.",
     )
+    env: list[VariableName] = Field(
+        default=[],
+        description="Names of environment variables that the program may see, beside the harmless "
+        "ones; each in full, secrets too.",
+        examples=[["JUDGE_API_KEY"]],
+    )
+    memory_mb: Count = Field(
+        default=MEMORY_MB, description="MiB of memory that each process of it may use."
+    )
+    processes: Count = Field(
+        default=PROCESSES, description="Processes that it may have at a time, threads included."
+    )
 
 
 class CodeEntry(ProgramEntry):
@@ -49,6 +71,7 @@ class CodeEntry(ProgramEntry):
         description="File of the program: .py, .js, .ts, or anything executable; "
         "relative to this config."
     )
+    network: bool = Field(default=True, description="Whether it may use the network.")
 
 
 class RemoteEntry(ProgramEntry):
@@ -76,6 +99,7 @@ class RemoteEntry(ProgramEntry):
     rev: Text | None = Field(
         default=None, description="Commit (or tag) to stay at, in place of a branch."
     )
+    network: bool = Field(default=False, description="Whether it may use the network.")
     sha256: Sha256 | None = Field(
         default=None, description="Digest of the file that `ref` names; `url` needs it."
     )
