@@ -390,11 +390,13 @@ def start(
 ) -> Started:
     """Start ``agentci ARGUMENTS``, or a ``program`` in Python that does with them as it likes."""
     python = ("-m", "agentci") if program is None else ("-c", program)
+    # A program that takes the disk away would take it from what measures it, too.
+    unmeasured = () if program is None else ("COVERAGE_PROCESS_CONFIG",)
     process = subprocess.Popen(
         [sys.executable, *python, *arguments],
         cwd=bench.folder,
         env={
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in unmeasured},
             **bench.environ(raw),
             "PYTHONPATH": str(ROOT),
             "XDG_CACHE_HOME": str(bench.folder / "caches"),
