@@ -113,9 +113,10 @@ def _world(environ: Mapping[str, str]) -> World:
     )
     return World(
         workspace=workspace,
-        executors=Executors(),
+        executors=Executors(variables=environ),
         child_environment=child_environment(environ),
         installer_environment=installer_environment(environ),
+        variables=dict(environ),
         search_path=environ.get("PATH", os.defpath),
         sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
         cache_folder=default_folder(environ, github),

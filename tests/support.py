@@ -75,7 +75,7 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
     http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
     return World(
         workspace=workspace,
-        executors=Executors(),
+        executors=Executors(variables={"PATH": PATH, **environ}),
         child_environment=child_environment({"PATH": PATH}),
         installer_environment=installer_environment({"PATH": PATH, **environ}),
         search_path=environ.get("PATH", PATH),
@@ -86,4 +86,5 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
         err=err,
         clock=time.monotonic,
         processors=2,
+        variables=environ,
     )

@@ -16,7 +16,7 @@ MAX_LINES = 250
 
 # From the ground up: a module imports from its own layer and from those before it.
 LAYERS = (
-    {"model", "sdk", "version"},
+    {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
     {"github", "telemetry", "metrics", "reasons"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentci.commands.run import run
+from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
 from agentci.model.exchange import ProgramReply
@@ -35,6 +36,7 @@ class ExecutorWithABug(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         if command[-1].endswith("unlucky.py"):
             raise KeyError("a bug")
@@ -44,6 +46,7 @@ class ExecutorWithABug(LocalExecutor):
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
+            confinement=confinement,
         )
 
 
@@ -52,7 +55,10 @@ def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) ->
     (tmp_path / "trace.json").write_text(otlp())
     for name in ("good.py", "unlucky.py"):
         (tmp_path / name).write_text("print('{\"score\": 1}')")
-    world = replace(world_at(tmp_path, {}), executors=Executors({"local": ExecutorWithABug}))
+    world = replace(
+        world_at(tmp_path, {}),
+        executors=Executors({"local": lambda _: ExecutorWithABug()}),
+    )
     with pytest.raises(KeyError, match="a bug"):
         run(settings_of([], {}), world)
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())

@@ -1,6 +1,7 @@
 """``agentci run``: judge recordings, write reports, decide."""
 
 import signal
+from collections.abc import Iterable
 from dataclasses import replace
 
 from agentci.commands.plan import show_plan
@@ -8,6 +9,7 @@ from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, totals
+from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report, Result
 from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
@@ -84,9 +86,15 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         decision=_interrupted(decision, plan, outcome, world),
         totals=totals(outcome.results),
         results=outcome.results,
-        problems=plan.problems,
+        problems=(*plan.problems, *_shortcomings(world)),
         provenance=plan.provenance,
     )
+
+
+def _shortcomings(world: World) -> Iterable[Problem]:
+    """What was wanted of the jails of programs and could not be had, once each."""
+    for text in world.executors.shortcomings():
+        yield Problem(message=text, severity="warning")
 
 
 def _interrupted(decision: Decision, plan: Plan, outcome: Outcome, world: World) -> Decision:

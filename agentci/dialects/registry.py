@@ -16,6 +16,7 @@ from agentci.dialects.base import Evaluator, Identity
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.errors import InputError
+from agentci.model.exchange import DOCKER
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Program, RemoteProgram
 
@@ -101,9 +102,10 @@ def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator
 
 def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
     program = surroundings.locate(entry.path)
-    if entry.requirements == "none":
+    if not _installs(entry):
         program = replace(program, requirements=None)
-    return _program(entry, program, "path", surroundings)
+    evaluator = _program(entry, program, "path", surroundings)
+    return replace(evaluator, network=entry.network)
 
 
 def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
@@ -113,15 +115,16 @@ def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
         revision=entry.rev or entry.branch or "",
         ref=entry.ref,
         sha256=(entry.sha256 or "").lower(),
-        installs=entry.requirements == "auto",
+        installs=_installs(entry),
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
-    return _program(entry, surroundings.complete(program), named, surroundings)
+    evaluator = _program(entry, surroundings.complete(program), named, surroundings)
+    return replace(evaluator, network=entry.network)
 
 
 def _program(
     entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
-) -> Evaluator:
+) -> CodeEvaluator:
     return CodeEvaluator(
         identity=Identity(
             name=entry.name,
@@ -136,7 +139,20 @@ def _program(
         timeout_seconds=entry.timeout,
         config=entry.config,
         executor=entry.executor,
+        variables=tuple(entry.env),
+        memory_mb=entry.memory_mb,
+        processes=entry.processes,
+        image=_image(entry) or "",
     )
+
+
+def _installs(entry: ProgramEntry) -> bool:
+    """Whether packages are installed for it: not where an image has them."""
+    return entry.requirements == "auto" and _image(entry) is None
+
+
+def _image(entry: ProgramEntry) -> str | None:
+    return entry.image if entry.executor == DOCKER else None
 
 
 EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {

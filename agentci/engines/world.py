@@ -52,6 +52,7 @@ class World:
     Attributes:
         executors: by the names that configs use.
         child_environment: all that evaluators' programs see of the environment.
+        variables: the whole environment, for what a config lets a program see by name.
         installer_environment: all that installers of packages see of it.
         search_path: folders in which runtimes look for interpreters, as in ``PATH``.
         sources: where remote evaluators come from.
@@ -74,5 +75,6 @@ class World:
     err: TextIO
     clock: Callable[[], float]
     processors: int
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     shelf: Shelf = field(default_factory=Shelf)
     interruption: Interruption = field(default_factory=Interruption)

@@ -1,9 +1,10 @@
 """What every executor is: a place where evaluators' programs run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from agentci.executors.confinement import Confinement
 from agentci.model.exchange import ProgramReply
 
 INTERRUPTED = "was interrupted"
@@ -20,17 +21,23 @@ class Executor(Protocol):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it.
 
         Args:
             timeout_seconds: wall time, start of the process included.
             environment: all that the program sees of ours.
+            confinement: what it may reach; None for a program that we trust as ourselves.
 
         Raises:
             EvaluatorError: it could not be started, took too long, printed too much, or ``stop``
                 was called; as the end of a sentence about the program.
         """
+        ...
+
+    def shortcomings(self) -> Collection[str]:
+        """What confinements asked for and this machine could not give, a sentence each."""
         ...
 
     def stop(self) -> None:

@@ -1,13 +1,14 @@
 """Executors of other packages, held to what every executor is: their faults are told as theirs."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED, Executor
+from agentci.executors.confinement import Confinement
 from agentci.model.exchange import ProgramReply
 
 
@@ -24,6 +25,7 @@ class ForeignExecutor:
         self._lock = threading.Lock()
         self._made: Executor | None = None
         self._stopped = False
+        self._has_no_walls = False
 
     def run(
         self,
@@ -33,6 +35,7 @@ class ForeignExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         """See :class:`Executor`."""
         try:
@@ -46,6 +49,7 @@ class ForeignExecutor:
                 timeout_seconds=timeout_seconds,
                 cwd=cwd,
                 environment=environment,
+                **self._walls(executor, confinement),
             )
         except EvaluatorError:
             raise
@@ -55,6 +59,15 @@ class ForeignExecutor:
             raise self._fault(f"`run` gave a {type(reply).__name__}, not a whole ProgramReply")
         return reply
 
+    def shortcomings(self) -> Collection[str]:
+        """See :class:`Executor`; those that know of no walls put up none."""
+        found: object = ()
+        with suppress(Exception):
+            found = self._made.shortcomings() if self._made is not None else ()
+        theirs = found if isinstance(found, Collection) and not isinstance(found, str) else ()
+        own = (f"{self._title} runs programs without a jail",) if self._has_no_walls else ()
+        return (*own, *(each for each in theirs if isinstance(each, str)))
+
     def stop(self) -> None:
         """See :class:`Executor`; takes no lock, because a signal handler calls it."""
         self._stopped = True
@@ -62,6 +75,18 @@ class ForeignExecutor:
             # The other executors are to be stopped whatever becomes of this one.
             with suppress(Exception):
                 self._made.stop()
+
+    def _walls(self, executor: Executor, confinement: Confinement | None) -> dict[str, Any]:
+        """The argument for it, where the executor takes one."""
+        from inspect import Parameter, signature  # noqa: PLC0415 (of no use to most runs)
+
+        taken = signature(executor.run).parameters
+        if "confinement" in taken or any(
+            each.kind is Parameter.VAR_KEYWORD for each in taken.values()
+        ):
+            return {"confinement": confinement}
+        self._has_no_walls = self._has_no_walls or confinement is not None
+        return {}
 
     def _executor(self) -> Executor:
         with self._lock:

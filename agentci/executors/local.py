@@ -1,21 +1,26 @@
-"""Runs programs as children of this process."""
+"""Runs programs on this machine, jailed where that is wanted."""
 
 import itertools
 import os
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED
-from agentci.executors.child.group import ProcessGroup, start
+from agentci.executors.cell import Builder, Cell
+from agentci.executors.child.launcher import OFFICE, Launcher
 from agentci.executors.child.orphans import adopt, end_children
 from agentci.executors.child.pipes import Pipes, Sink
 from agentci.executors.child.stragglers import MARK, end_marked
+from agentci.executors.child.ward import Ward, start
+from agentci.executors.confinement import Confinement
 from agentci.model.exchange import ProgramReply
+from agentci.shims import kernel
 
 # How long what was printed may take to arrive once the program itself has ended, where a process
 # in its background keeps the pipe open.
@@ -29,11 +34,11 @@ MAX_LAST_WORDS: Final = 300
 
 
 class LocalExecutor:
-    """An executor that gives each program a process group of its own, and no more than that.
+    """An executor that gives each program a ward, which ends all that it started.
 
-    The group is killed as soon as the program has ended, run out of time or printed too much.
-    A process that left the group is found by its environment when it holds a pipe, when time ran
-    out, and on ``stop``; one that cleared its environment as well only on ``stop``.
+    The ward does so as soon as the program has ended, run out of time or printed too much, on
+    ``stop``, and when this process is gone. Should a ward itself be killed, what it left is found
+    by its environment or, on ``stop``, as what has become a child of ours.
     """
 
     def __init__(self) -> None:
@@ -41,7 +46,9 @@ class LocalExecutor:
         self._numbers = itertools.count(1)
         # Taken again by the signal handler that calls stop() in the middle of a run.
         self._lock = threading.RLock()
-        self._running: set[ProcessGroup] = set()
+        self._running: dict[int, Ward | None] = {}
+        self._builder: Builder | None = None
+        self._shortcomings: dict[str, None] = {}
         self._adopts = False
         # No event: setting one takes a lock that cannot be taken again.
         self._stopped = False
@@ -54,65 +61,118 @@ class LocalExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
-        with self._lock:
-            self._adopts = self._adopts or adopt()
+        launcher = self._launcher()
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
-        group = start(command, cwd=cwd, environment={**environment, MARK: mark})
-        pipes = Pipes(group.process, stdin)
+        seen = {**environment, MARK: mark}
+        number = self._take_number()
         try:
-            self._enlist(group)
-            _attend(group, pipes, begun=begun, timeout_seconds=timeout_seconds)
+            if confinement is None:
+                cell = Cell(jail=None, environment=seen)
+            else:
+                cell = self._builder_for(launcher).build(
+                    confinement,
+                    command=command,
+                    cwd=cwd,
+                    environment=seen,
+                    timeout_seconds=timeout_seconds,
+                    number=number,
+                )
+            self._note(cell.shortcomings)
+            ward = start(cell.order(command, cwd), launcher)
+            pipes = Pipes(ward, stdin)
+            try:
+                self._enlist(number, ward)
+                _attend(ward, pipes, begun=begun, timeout_seconds=timeout_seconds)
+            finally:
+                exit_code = self._dismiss(ward, mark)
         finally:
-            exit_code = self._dismiss(group, pipes, mark)
+            self._return_number(number)
         if self._has_stopped() and exit_code == -signal.SIGKILL:
             raise EvaluatorError(INTERRUPTED)
+        if ward.excess:
+            raise EvaluatorError(ward.excess)
         return ProgramReply(
             stdout=bytes(pipes.output),
             stderr=_text(pipes.log),
             exit_code=exit_code,
         )
 
+    def shortcomings(self) -> Collection[str]:
+        """What confinements asked for and this machine could not give."""
+        return tuple(self._shortcomings)
+
     def stop(self) -> None:
         """End all programs at once, and refuse to run any more."""
         with self._lock:
             self._stopped = True
-            for group in self._running:
-                group.kill()
+            for ward in tuple(self._running.values()):
+                if ward is not None:
+                    ward.kill()
         end_marked(self._brand)
         if self._adopts:
-            end_children()
+            end_children(spared=OFFICE.number())
 
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _enlist(self, group: ProcessGroup) -> None:
+    def _launcher(self) -> Launcher:
         with self._lock:
-            self._running.add(group)
+            self._adopts = self._adopts or adopt()
+            if self._builder is None:
+                with suppress(OSError):  # what we hold is not for programs of the same user
+                    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+            return OFFICE.launcher()
+
+    def _builder_for(self, launcher: Launcher) -> Builder:
+        with self._lock:
+            if self._builder is None:
+                self._builder = Builder(facts=launcher.facts or {})
+            return self._builder
+
+    def _note(self, shortcomings: Sequence[str]) -> None:
+        with self._lock:
+            self._shortcomings.update(dict.fromkeys(shortcomings))
+
+    def _take_number(self) -> int:
+        """The lowest one that no running program has."""
+        with self._lock:
+            number = next(each for each in itertools.count() if each not in self._running)
+            self._running[number] = None
+            return number
+
+    def _return_number(self, number: int) -> None:
+        with self._lock:
+            del self._running[number]
+
+    def _enlist(self, number: int, ward: Ward) -> None:
+        with self._lock:
+            self._running[number] = ward
             if self._has_stopped():
-                group.kill()
+                ward.kill()
 
-    def _dismiss(self, group: ProcessGroup, pipes: Pipes, mark: str) -> int:
-        group.kill()
-        if pipes.open:
-            end_marked(mark)
-        with self._lock:
-            self._running.discard(group)
-        return group.release()
+    def _dismiss(self, ward: Ward, mark: str) -> int:
+        ward.kill()
+        try:
+            return ward.release()
+        finally:
+            if ward.left:
+                end_marked(mark)
 
 
-def _attend(group: ProcessGroup, pipes: Pipes, *, begun: float, timeout_seconds: float) -> None:
+def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -> None:
     """Feed the program and listen to it until it has ended.
 
     Raises:
         EvaluatorError: why it has to be ended.
     """
     pause = SHORTEST_PAUSE_SECONDS
-    while not group.has_ended():
+    while not ward.has_ended():
         left = begun + timeout_seconds - time.monotonic()
         if left <= 0:
             raise EvaluatorError(_overdue(timeout_seconds, _text(pipes.log)))

@@ -5,7 +5,8 @@ Packages of others add theirs as entry points of the group ``agentci.executors``
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
 from agentci.executors.base import Executor
@@ -16,7 +17,18 @@ GROUP: Final = "agentci.executors"
 
 MakeExecutor: TypeAlias = Callable[[], Executor]
 
-EXECUTORS: Final[Mapping[str, MakeExecutor]] = {"local": LocalExecutor}
+MakeOurs: TypeAlias = Callable[[Mapping[str, str]], Executor]
+
+
+def _docker(variables: Mapping[str, str]) -> Executor:
+    from agentci.executors.docker.executor import (  # noqa: PLC0415 (most runs need no engine)
+        DockerExecutor,
+    )
+
+    return DockerExecutor(variables)
+
+
+EXECUTORS: Final[Mapping[str, MakeOurs]] = {"local": lambda _: LocalExecutor(), "docker": _docker}
 
 
 class Executors(Mapping[str, Executor]):
@@ -26,10 +38,17 @@ class Executors(Mapping[str, Executor]):
 
     Args:
         ours: what makes them, by name.
+        variables: the environment of the user, for those that reach another machine.
     """
 
-    def __init__(self, ours: Mapping[str, MakeExecutor] = EXECUTORS) -> None:
+    def __init__(
+        self,
+        ours: Mapping[str, MakeOurs] = EXECUTORS,
+        *,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._ours = ours
+        self._variables = variables
         self._lock = threading.RLock()
         self._made: dict[str, Executor] = {}
         self._stopped = False
@@ -56,9 +75,14 @@ class Executors(Mapping[str, Executor]):
         for executor in tuple(self._made.values()):
             executor.stop()
 
+    def shortcomings(self) -> Collection[str]:
+        """What was wanted of those that were made, and could not be had; each once."""
+        made = tuple(self._made.values())
+        return tuple(dict.fromkeys(text for each in made for text in each.shortcomings()))
+
     def _make(self, name: str) -> Executor:
         make = self._ours.get(name)
-        return make() if make is not None else _foreign(name)
+        return make(self._variables) if make is not None else _foreign(name)
 
     def _has_stopped(self) -> bool:
         return self._stopped

@@ -1,11 +1,18 @@
 """What an evaluator asks to be done, and what comes back: values, to be compared and cached."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agentci.model.json import JsonObject
 from agentci.model.program import Program
 from agentci.model.trace import Turn
+
+# Generous: no honest evaluator comes near them, and none beyond them takes the machine along.
+MEMORY_MB: Final = 4096
+PROCESSES: Final = 512
+
+# The executor that runs programs in images.
+DOCKER: Final = "docker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +24,21 @@ class RunProgram:
         stdin: what it reads, all of it, before the end of file.
         timeout_seconds: wall time, start of the process included.
         executor: name in the table of executors.
+        network: whether it may use the network.
+        variables: names of variables of ours that it may see beside the harmless ones.
+        memory_mb, processes: how much it may use: MiB a process, threads included.
+        image: what it runs in, with the interpreters and packages of that; empty for this machine.
     """
 
     program: Program
     stdin: str
     timeout_seconds: float
     executor: str = "local"
+    network: bool = True
+    variables: tuple[str, ...] = ()
+    memory_mb: int = MEMORY_MB
+    processes: int = PROCESSES
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,8 @@ evaluators:
 traces: trace.json
 """
 SLOW = """\
-import pathlib, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-pathlib.Path("pids").write_text(f"{__import__('os').getpid()} {child.pid}")
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", __file__])
 time.sleep(60)
 """
 
@@ -50,7 +49,7 @@ def test_children_are_ended_and_what_was_judged_is_written(
         stderr=subprocess.STDOUT,
         text=True,
     )
-    pids = _pids(tmp_path / "pids")
+    pids = _pids(str(tmp_path / "slow.py"))
     process.send_signal(number)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == code, out
@@ -107,13 +106,22 @@ sys.exit(run_guarded(command, os.environ))
     assert (ran.returncode, ran.stderr) == (143, "")
 
 
-def _pids(file: Path) -> list[int]:
+def _pids(word: str) -> list[int]:
+    """The two processes with ``word`` in their command lines."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        if file.exists() and len(file.read_text().split()) == 2:
-            return [int(pid) for pid in file.read_text().split()]
+        found = [entry for entry in Path("/proc").glob("[0-9]*") if word in _command_line(entry)]
+        if len(found) == 2:
+            return [int(entry.name) for entry in found]
         time.sleep(0.02)
     pytest.fail("the evaluator did not start")
+
+
+def _command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _lives(pid: int) -> bool:
@@ -164,12 +172,13 @@ def test_a_second_signal_may_come_at_any_moment_of_the_first() -> None:
 
 
 DAEMON = """\
-import pathlib, subprocess, sys, time
-program = "import os, time; open('pid', 'w').write(f'{os.getpid()} '); time.sleep(60)"
-subprocess.Popen(["setsid", "-f", "env", "-i", sys.executable, "-c", program])
-while not pathlib.Path("pid").exists() or not pathlib.Path("pid").read_text():
+import os, pathlib, subprocess, sys, time
+program = "import os, sys, time; open(sys.argv[1], 'w').write(f'{os.getpid()} '); time.sleep(60)"
+file = pathlib.Path(os.environ["TMPDIR"], "pid")
+subprocess.Popen(["setsid", "-f", "env", "-i", sys.executable, "-c", program, file])
+while not file.exists() or not file.read_text():
     time.sleep(0.01)
-print('{"score": 1}')
+print('{"score": 1, "details": {"pid": %s}}' % file.read_text())
 """
 
 
@@ -185,4 +194,5 @@ def test_not_even_a_daemon_without_an_environment_outlives_a_run(tmp_path: Path)
         check=False,
     )
     assert ran.returncode == 0
-    assert not _lives(int((tmp_path / "pid").read_text()))
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert not _lives(report["results"][0]["details"]["pid"])

@@ -1,19 +1,26 @@
 """A machine that refuses: closed streams, full disks, files in the way; the verdict stands."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentci.cli import carry_out
+from agentci.executors.confinement import Confinement
+from agentci.executors.local import LocalExecutor
+from agentci.executors.registry import Executors
+from agentci.model.exchange import ProgramReply
 from tests.recordings import otlp
 from tests.runner import commands_in, read_output_file
-from tests.support import ROOT, run_agentci
+from tests.support import ROOT, run_agentci, world_at
 
 CONFIG = "evaluators:\n- {name: ev, type: code, path: ev.py}\ntraces: trace.json\n"
 
@@ -172,14 +179,43 @@ def test_a_hostile_name_on_standard_error_is_no_command(folder: Path) -> None:
     assert commands_in(ran.stderr) == []
 
 
+class Unconfined(LocalExecutor):
+    """Runs programs as a machine does that has nothing to confine them with."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+        confinement: Confinement | None = None,
+    ) -> ProgramReply:
+        del confinement
+        return super().run(
+            command,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            cwd=cwd,
+            environment=environment,
+        )
+
+
+def _run_unconfined(folder: Path) -> tuple[int, str]:
+    world = replace(world_at(folder, {}), executors=Executors({"local": lambda _: Unconfined()}))
+    code = carry_out(["run"], world)
+    assert isinstance(world.out, io.StringIO)
+    return code, world.out.getvalue()
+
+
 @pytest.mark.parametrize("does", ["rmtree('agentci-results')", "rmtree(os.getcwd())"])
 def test_a_folder_that_an_evaluator_removes_is_made_again(folder: Path, does: str) -> None:
     (folder / "ev.py").write_text(
         f"import os\nfrom shutil import rmtree\n{does}\nprint('{{\"score\": 1}}')"
     )
-    ran = run_agentci(["run"], cwd=folder)
-    assert ran.code == 0
-    assert ran.results["totals"]["passed"] == 1
+    assert _run_unconfined(folder)[0] == 0
+    assert _results(folder)["totals"]["passed"] == 1
 
 
 def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path) -> None:
@@ -189,9 +225,9 @@ def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path
         "import os\nos.rmdir('agentci-results')\nos.symlink('../outside', 'agentci-results')\n"
         "print('{\"score\": 1}')"
     )
-    ran = run_agentci(["run"], cwd=folder)
-    assert ran.code == 2
-    assert "--output-dir agentci-results leads out of the workspace" in ran.out
+    code, out = _run_unconfined(folder)
+    assert code == 2
+    assert "--output-dir agentci-results leads out of the workspace" in out
     assert list(outside.iterdir()) == []
 
 

@@ -10,10 +10,11 @@ from agentci.dialects.agentevals.output import EXAMPLE, parse_output
 from agentci.dialects.agentevals.protocol import eval_input
 from agentci.dialects.agentevals.result import EvalResult, eval_result
 from agentci.dialects.agentevals.threshold import threshold_of
+from agentci.dialects.agentevals.walls import hint_at_walls
 from agentci.dialects.base import Identity
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.exchange import ProgramReply, Reply, RunProgram
+from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunProgram
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -39,6 +40,7 @@ class CodeEvaluator:
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
         program_place: where the config names the program.
+        network, variables, memory_mb, processes, image: see ``RunProgram``.
     """
 
     identity: Identity
@@ -47,6 +49,11 @@ class CodeEvaluator:
     config: JsonObject
     executor: str
     program_place: Place
+    network: bool = True
+    variables: tuple[str, ...] = ()
+    memory_mb: int = MEMORY_MB
+    processes: int = PROCESSES
+    image: str = ""
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -66,6 +73,11 @@ class CodeEvaluator:
             ),
             timeout_seconds=self.timeout_seconds,
             executor=self.executor,
+            network=self.network,
+            variables=self.variables,
+            memory_mb=self.memory_mb,
+            processes=self.processes,
+            image=self.image,
         )
 
     def read(self, reply: Reply) -> Judgement:
@@ -77,7 +89,7 @@ class CodeEvaluator:
         if not isinstance(reply, ProgramReply):
             raise TypeError(f"a program was asked for, not {type(reply).__name__}")
         try:
-            return self._judge(_result(reply))
+            return self._judge(_result(reply, network=self.network))
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 
@@ -96,9 +108,9 @@ class CodeEvaluator:
         )
 
 
-def _result(reply: ProgramReply) -> EvalResult:
+def _result(reply: ProgramReply, *, network: bool) -> EvalResult:
     if reply.exit_code != 0:
-        raise EvaluatorError(_ending(reply))
+        raise EvaluatorError(f"{_ending(reply)}{hint_at_walls(reply.stderr, network=network)}")
     if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
         raise EvaluatorError(_silence(reply))
     try:

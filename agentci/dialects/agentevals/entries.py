@@ -5,8 +5,19 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD
-from agentci.dialects.fields import Entry, MatchType, Seconds, Sha256, Share, Text
+from agentci.dialects.fields import (
+    Count,
+    Entry,
+    Image,
+    MatchType,
+    Seconds,
+    Sha256,
+    Share,
+    Text,
+    VariableName,
+)
 from agentci.model.choices import OnTurnMismatch, Requirements
+from agentci.model.exchange import MEMORY_MB, PROCESSES
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 
@@ -32,12 +43,32 @@ class ProgramEntry(Entry):
         default={}, description="Settings of your own, handed to the program as they are."
     )
     executor: Text = Field(
-        default="local", description="Where the program runs.", examples=["local"]
+        default="local",
+        description="Where the program runs: `local`, `docker`, or what a package brings.",
+        examples=["local", "docker"],
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Image that the program runs in, with the interpreter and the packages in it; "
+        "for `executor: docker`, which needs it.",
+        examples=["python:3.12-slim"],
     )
     requirements: Requirements = Field(
         default="auto",
         description="Whether a `requirements.txt` in the folder of a Python program is installed "
         "for it, into an environment of its own.",
+    )
+    env: list[VariableName] = Field(
+        default=[],
+        description="Names of environment variables that the program may see, beside the harmless "
+        "ones; each in full, secrets too.",
+        examples=[["JUDGE_API_KEY"]],
+    )
+    memory_mb: Count = Field(
+        default=MEMORY_MB, description="MiB of memory that each process of it may use."
+    )
+    processes: Count = Field(
+        default=PROCESSES, description="Processes that it may have at a time, threads included."
     )
 
 
@@ -49,6 +80,7 @@ class CodeEntry(ProgramEntry):
         description="File of the program: .py, .js, .ts, or anything executable; "
         "relative to this config."
     )
+    network: bool = Field(default=True, description="Whether it may use the network.")
 
 
 class RemoteEntry(ProgramEntry):
@@ -76,6 +108,7 @@ class RemoteEntry(ProgramEntry):
     rev: Text | None = Field(
         default=None, description="Commit (or tag) to stay at, in place of a branch."
     )
+    network: bool = Field(default=False, description="Whether it may use the network.")
     sha256: Sha256 | None = Field(
         default=None, description="Digest of the file that `ref` names; `url` needs it."
     )

@@ -1,8 +1,7 @@
-"""What a program started and left behind: made ours, so that it neither lives on nor stays dead.
+"""What is left where not even a ward could end it, because the ward itself was killed: made ours.
 
 Whoever starts a process and ends first leaves an orphan, which the system hands to the nearest
-ancestor that asked for it. In a container that is us anyway, and each one that nobody waits for
-takes up one of the numbers that there are. Only Linux can be asked; elsewhere nothing is adopted.
+ancestor that asked for it. Only Linux can be asked; elsewhere nothing is adopted.
 """
 
 import os
@@ -35,21 +34,16 @@ def adopt() -> bool:
         return False
 
 
-def bury(group: int) -> None:
-    """Wait for those of a killed process group that we adopted; its leader has been waited for."""
-    with suppress(ChildProcessError):
-        for _ in range(MAX_PAUSES):
-            if os.waitpid(-group, os.WNOHANG) == (0, 0):
-                time.sleep(PAUSE_SECONDS)
-
-
-def end_children() -> None:
+def end_children(*, spared: int | None) -> None:
     """Kill every child of this process, and theirs; after ``adopt``, so that none is a stranger.
+
+    Args:
+        spared: the one child that stays, with all below it.
 
     None is waited for: whoever started it does that.
     """
     for _ in range(MAX_PAUSES):
-        living = list(_living_children()) if _has_children() else []
+        living = [child for child in _living_children() if child != spared]
         if not living:
             return
         for child in living:

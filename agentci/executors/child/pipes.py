@@ -2,10 +2,9 @@
 
 import os
 import selectors
-import subprocess
 import time
 from functools import partial
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 from agentci.errors import EvaluatorError
 
@@ -51,6 +50,14 @@ class Sink:
             del self._bytes[: -self._kept]
 
 
+class Child(Protocol):
+    """Whoever has three pipes, ours the other ends of them."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+
 class Pipes:
     """The pipes of a child, moved on step by step until whoever holds them closes them.
 
@@ -58,15 +65,15 @@ class Pipes:
         output, log: what came on stdout and on stderr.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
+    def __init__(self, child: Child, stdin: bytes) -> None:
         self.output = Sink("stdout", limit=MAX_OUTPUT_BYTES, kept=MAX_OUTPUT_BYTES)
         self.log = Sink("stderr", limit=MAX_LOG_BYTES, kept=KEPT_LOG_BYTES)
         self._unsent = memoryview(stdin)
         self._selector = selectors.PollSelector()
         self._listening = 0
-        self._listen(process.stdout, self.output)
-        self._listen(process.stderr, self.log)
-        self._feed(process.stdin)
+        self._listen(child.stdout, self.output)
+        self._listen(child.stderr, self.log)
+        self._feed(child.stdin)
 
     @property
     def open(self) -> bool:
@@ -87,15 +94,13 @@ class Pipes:
             key.data()
         return bool(ready)
 
-    def _listen(self, stream: IO[bytes] | None, sink: Sink) -> None:
-        if stream is not None:
-            self._selector.register(stream, selectors.EVENT_READ, partial(self._read, stream, sink))
-            self._listening += 1
+    def _listen(self, stream: IO[bytes], sink: Sink) -> None:
+        self._selector.register(stream, selectors.EVENT_READ, partial(self._read, stream, sink))
+        self._listening += 1
 
-    def _feed(self, stream: IO[bytes] | None) -> None:
-        if stream is not None:
-            os.set_blocking(stream.fileno(), False)
-            self._selector.register(stream, selectors.EVENT_WRITE, partial(self._write, stream))
+    def _feed(self, stream: IO[bytes]) -> None:
+        os.set_blocking(stream.fileno(), False)
+        self._selector.register(stream, selectors.EVENT_WRITE, partial(self._write, stream))
 
     def _read(self, stream: IO[bytes], sink: Sink) -> None:
         chunk = os.read(stream.fileno(), CHUNK_BYTES)

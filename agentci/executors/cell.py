@@ -1,0 +1,192 @@
+"""The jail for one run of one program: what a confinement comes to on this machine."""
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agentci.executors.confinement import FOLDER_MB, MEBIBYTE, Confinement, limits_of
+from agentci.executors.openness import first_closed
+from agentci.executors.readable import is_too_wide, rules_of
+from agentci.shims import landlock, seccomp
+from agentci.shims.landlock import Rule
+from agentci.shims.messages import Message
+from agentci.shims.probe import NOBODY
+
+SHARED_MEMORY: Final = b"/dev/shm"
+TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
+# How many programs at a time have a user each.
+USERS: Final = 1024
+RUNS: Final = 1 << 18
+# From this version on, Landlock keeps signals inside.
+SIGNALS_SINCE: Final = 6
+# Of the user's own processes there may be many, and those of other checks come and go.
+SPARE_PROCESSES: Final = 4096
+
+ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
+NO_LANDLOCK: Final = (
+    "evaluators' programs can read and write whatever their user can:"
+    " this kernel has no Landlock, or forbids it"
+)
+NO_FILTER: Final = (
+    "evaluators' programs can use the network, whatever `network` says:"
+    " this kernel has no seccomp filters for its processor, or forbids them"
+)
+AS_ROOT: Final = "evaluators' programs run as root: agentci may not start them as another user here"
+SIGNALS: Final = (
+    "evaluators' programs can send signals to agentci and to each other:"
+    " they share a user, and this kernel's Landlock does not keep signals in"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """How a program is jailed.
+
+    Attributes:
+        scratch: its private folder, to be made and removed; None where it has none.
+        alone: whether nobody else runs as its user.
+        environment: what it sees.
+        shortcomings: what was wanted and cannot be had, a sentence each.
+    """
+
+    jail: Message | None
+    environment: Mapping[str, str]
+    scratch: str | None = None
+    alone: bool = False
+    shortcomings: tuple[str, ...] = ()
+
+    def order(self, command: Sequence[str], cwd: Path) -> Message:
+        """What a ward has to do to run ``command`` in it."""
+        return {
+            "command": [os.fsencode(part) for part in command],
+            "cwd": os.fsencode(cwd),
+            "environment": {os.fsencode(k): os.fsencode(v) for k, v in self.environment.items()},
+            "jail": self.jail,
+            "alone": self.alone,
+            "scratch": None if self.scratch is None else os.fsencode(self.scratch),
+            "disk": 0 if self.scratch is None else FOLDER_MB * MEBIBYTE,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """Builds cells for the programs of one executor.
+
+    Attributes:
+        facts: what a jail can do here, see ``agentci.shims.probe``.
+        run: a number that other runs on this machine hardly have.
+    """
+
+    facts: Mapping[str, Any]
+    run: int = field(default_factory=lambda: secrets.randbelow(RUNS))
+
+    def build(
+        self,
+        confinement: Confinement,
+        *,
+        command: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        timeout_seconds: float,
+        number: int,
+    ) -> Cell:
+        """Build a cell as close to what is wanted as this machine allows.
+
+        Args:
+            number: none that runs now has the same.
+        """
+        readable = (cwd, *confinement.readable)
+        temporary = _temporary(environment)
+        closed = first_closed((command[0], *readable, temporary))
+        user = self._user(number, closed)
+        scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
+        alone = user is not None and user != NOBODY
+        jail = {
+            "user": user,
+            "searches": user is not None and closed is not None,
+            "limits": limits_of(
+                confinement,
+                timeout_seconds=timeout_seconds,
+                processors=os.cpu_count() or 1,
+                others=0 if alone else SPARE_PROCESSES,
+            ),
+            "landlock": self.facts["landlock"],
+            "rules": self._rules(confinement, command[0], environment, readable, scratch, alone),
+            "filter": self._filter(network=confinement.network),
+        }
+        return Cell(
+            jail=jail,
+            environment=_at_home(environment, scratch),
+            scratch=scratch,
+            alone=alone,
+            shortcomings=tuple(self._shortcomings(user, closed)),
+        )
+
+    def _user(self, number: int, closed: str | None) -> int | None:
+        first: int | None = self.facts["users"]
+        if first is None or first == NOBODY or (closed is not None and not self._searches):
+            return first if closed is None or self._searches else None
+        return first + self.run * USERS + number % USERS
+
+    @property
+    def _searches(self) -> bool:
+        """Whether closed folders can be opened to another user, by Landlock's leave alone."""
+        return bool(self.facts["searches"] and self.facts["landlock"])
+
+    def _rules(
+        self,
+        confinement: Confinement,
+        program: str,
+        environment: Mapping[str, str],
+        readable: Iterable[Path],
+        scratch: str,
+        alone: bool,  # noqa: FBT001 (one of what was found out above)
+    ) -> list[Rule] | None:
+        version: int = self.facts["landlock"]
+        if not version:
+            return None
+        everything = landlock.rights(version)
+        shared = alone or confinement.shares_memory
+        return [
+            *rules_of(program, environment),
+            *((os.fsencode(path), landlock.READ) for path in readable if not is_too_wide(path)),
+            (os.fsencode(scratch), everything),
+            *([(SHARED_MEMORY, everything)] if shared else ()),
+        ]
+
+    def _filter(self, *, network: bool) -> bytes | None:
+        if not self.facts["filters"]:
+            return None
+        return seccomp.filter_of(self.facts["machine"], network=network)
+
+    def _shortcomings(self, user: int | None, closed: str | None) -> Iterable[str]:
+        if not self.facts["landlock"]:
+            yield NO_LANDLOCK
+        if not self.facts["filters"]:
+            yield NO_FILTER
+        if user is None and os.geteuid() == 0:
+            yield AS_ROOT if self.facts["users"] is None else _as_root(closed)
+        elif (user is None or user == NOBODY) and self.facts["landlock"] < SIGNALS_SINCE:
+            yield SIGNALS
+
+
+def _as_root(closed: str | None) -> str:
+    return f"evaluators' programs run as root: no other user can read {closed} (chmod o+rX)"
+
+
+def _temporary(environment: Mapping[str, str]) -> str:
+    """The folder for private folders; none is written to in order to find out."""
+    named = [environment[name] for name in ("TMPDIR", "TEMP", "TMP") if environment.get(name)]
+    usable = (each for each in (*named, *TEMPORARY) if os.access(each, os.W_OK | os.X_OK))
+    return str(Path(next(usable, TEMPORARY[0])).absolute())
+
+
+def _at_home(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
+    """The environment of a program that lives in ``scratch``."""
+    own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
+    home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
+    moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
+    return {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"} | own | moved

@@ -1,0 +1,139 @@
+"""Our end of a ward: a running program, and all that it starts."""
+
+import errno
+import os
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import IO, Final
+
+from agentci.errors import EvaluatorError
+from agentci.executors.child.launcher import GONE, OFFICE, Launcher
+from agentci.shims.messages import Message, receive, send
+
+# A killed process is gone in about a millisecond; one that hangs in the kernel must not hold us.
+MAX_DYING_SECONDS: Final = 10.0
+
+HINTS: Final = {
+    errno.ENOEXEC: "begin the file with a line such as #!/usr/bin/env bash",
+    errno.EACCES: "run chmod +x on it, and commit that",
+    errno.ENOENT: "is the interpreter of its first line installed, and its folder there?",
+    errno.EMFILE: "run fewer at a time with --jobs",
+    errno.EAGAIN: "run fewer at a time with --jobs",
+    errno.ENOMEM: "run fewer at a time with --jobs",
+}
+
+
+class Ward:
+    """A program that was asked for.
+
+    Attributes:
+        stdin, stdout, stderr: our ends of its pipes.
+        excess: what it used too much of, as the end of a sentence about it.
+        left: whether something of it may still be there.
+    """
+
+    def __init__(self, channel: socket.socket, streams: tuple[int, int, int]) -> None:
+        self._channel = channel
+        self.stdin: IO[bytes] = os.fdopen(streams[0], "wb", buffering=0)
+        self.stdout: IO[bytes] = os.fdopen(streams[1], "rb", buffering=0)
+        self.stderr: IO[bytes] = os.fdopen(streams[2], "rb", buffering=0)
+        self.excess = ""
+        self.left = False
+        self._code: int | None = None
+        self._refusal: str | None = None
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+
+    def has_ended(self) -> bool:
+        """Whether the program has exited, or never began; what it started may still be there."""
+        return bool(self._poll.poll(0)) and (self._take(receive(self._channel)) or True)
+
+    def kill(self) -> None:
+        """End the program and all that it started, soon; may be called by a signal handler."""
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)
+
+    def release(self) -> int:
+        """Wait until nothing is left of it: its exit code, or the negative number of a signal.
+
+        Raises:
+            EvaluatorError: it was never started.
+        """
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+        self._channel.settimeout(MAX_DYING_SECONDS)
+        try:
+            while self._take(receive(self._channel)):
+                pass
+        except TimeoutError:
+            self.left = True
+        self._channel.close()
+        if self._refusal is not None:
+            raise EvaluatorError(self._refusal)
+        return -signal.SIGKILL if self._code is None else self._code
+
+    def _take(self, message: Message | None) -> bool:
+        """Keep what the ward tells; False when it was the last."""
+        if message is None:
+            self.left = True
+            if self._code is None and self._refusal is None:
+                self._refusal = GONE
+            return False
+        if "refusal" in message:
+            self._refusal = _refusal(message["refusal"])
+            return False
+        self._code = message["code"]
+        if "gone" in message:
+            self.excess = message["excess"]
+            self.left = message["left"]
+        return "gone" not in message
+
+
+def start(order: Message, launcher: Launcher) -> Ward:
+    """Have a program started with three pipes.
+
+    Raises:
+        EvaluatorError: the system refused.
+    """
+    try:
+        return _start(order, launcher)
+    except ConnectionError:
+        return _start(order, OFFICE.launcher(after=launcher))
+    except OSError as error:
+        raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
+
+
+def _start(order: Message, launcher: Launcher) -> Ward:
+    ours, its = socket.socketpair()
+    ends: list[int] = []
+    try:
+        for _ in range(3):
+            ends += os.pipe()
+        stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = ends
+        launcher.hand_over((its.fileno(), stdin, stdout, stderr))
+    except OSError:
+        ours.close()
+        for end in ends:
+            os.close(end)
+        raise
+    finally:
+        its.close()
+    for end in (stdin, stdout, stderr):
+        os.close(end)
+    ward = Ward(ours, (our_stdin, our_stdout, our_stderr))
+    with suppress(OSError):  # who ended it, or that it is gone, is found out when it is released
+        send(ours, order)
+    return ward
+
+
+def _refusal(refusal: Message) -> str:
+    number, stage = refusal["errno"], refusal.get("stage", "start")
+    if stage in {"jail", "scratch"}:
+        return f"could not be confined: {refusal['reason']}"
+    hint = HINTS.get(number or 0)
+    way_out = f" ({hint})" if hint else ""
+    what = f": {os.fsdecode(refusal['of'])!r}" if refusal.get("of") else ""
+    code = f"[Errno {number}] " if number else ""
+    return f"could not be started: {code}{refusal['reason']}{what}{way_out}"

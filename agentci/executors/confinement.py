@@ -1,0 +1,54 @@
+"""What a program may reach and use up, whoever wrote it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentci.model.exchange import MEMORY_MB, PROCESSES
+
+MEBIBYTE: Final = 1024**2
+
+FILE_MB: Final = 1024
+FOLDER_MB: Final = 2048
+OPEN_FILES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """The walls around a program, as far as this machine can put them up.
+
+    Attributes:
+        network: whether it may make sockets.
+        readable: files and folders that it may read, beside the system, its interpreter and its
+            working directory.
+        shares_memory: whether it may use shared memory where that cannot be cleared behind it.
+        memory_mb: of a process, in MiB; what is mapped from files does not count.
+        processes: how many it may have at a time, threads included.
+        image: what it runs in, where its executor runs programs in images.
+    """
+
+    network: bool = True
+    readable: tuple[Path, ...] = ()
+    shares_memory: bool = False
+    memory_mb: int = MEMORY_MB
+    processes: int = PROCESSES
+    image: str = ""
+
+
+def limits_of(
+    confinement: Confinement, *, timeout_seconds: float, processors: int, others: int
+) -> dict[str, int]:
+    """The limits of the system, by their names in the module ``resource``.
+
+    Args:
+        others: how many processes count as the program's although they are not.
+    """
+    return {
+        "RLIMIT_DATA": confinement.memory_mb * MEBIBYTE,
+        "RLIMIT_NPROC": confinement.processes + others,
+        # Wall time ends it earlier, unless we are gone.
+        "RLIMIT_CPU": int(timeout_seconds * processors) + 1,
+        "RLIMIT_FSIZE": FILE_MB * MEBIBYTE,
+        "RLIMIT_NOFILE": OPEN_FILES,
+        "RLIMIT_CORE": 0,
+    }

@@ -1,0 +1,105 @@
+"""What every jailed program may read: the system, its interpreter, and the tools on its path."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from agentci.shims import landlock
+from agentci.shims.landlock import Rule
+
+SYSTEM: Final = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/snap",
+    "/home/linuxbrew", "/proc", "/sys", "/run/systemd/resolve", "/run/current-system",
+)  # fmt: skip
+# One by one, because root reads all of the folder: shadow, keys of the host.
+SETTINGS: Final = (
+    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "fonts",
+    "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "machine-id", "mime.types",
+    "networks", "nsswitch.conf", "openssl", "os-release", "passwd", "pki", "profile", "protocols",
+    "resolv.conf", "services", "shells", "ssl", "terminfo", "timezone",
+)  # fmt: skip
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+
+# Where version managers keep interpreters below a home.
+MANAGERS: Final = frozenset(
+    {".asdf", ".bun", ".deno", ".fnm", ".nodenv", ".nvm", ".pyenv", ".rye", ".volta"}
+)
+OF_DOT_LOCAL: Final = ("bin", "lib", "share/mise", "share/pnpm", "share/uv")
+BESIDE_BIN: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
+
+SEARCHED: Final = ("PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+CERTIFICATES: Final = (
+    "SSL_CERT_DIR", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+)  # fmt: skip
+
+# No one means the whole of these when he names them.
+TOO_WIDE: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (likewise)
+
+
+def rules_of(program: str, environment: Mapping[str, str]) -> tuple[Rule, ...]:
+    """The rules for a program that is started as ``program`` and sees ``environment``.
+
+    Args:
+        program: absolute path.
+    """
+    known = (*SEARCHED, *CERTIFICATES, "PATH", "HOME")
+    seen = tuple((name, environment[name]) for name in known if name in environment)
+    return _rules(program, seen, tuple(sys.path))
+
+
+def is_too_wide(path: Path) -> bool:
+    """Whether much lies in a folder that nobody means who works in it."""
+    return os.path.realpath(path) in TOO_WIDE
+
+
+@lru_cache(maxsize=256)
+def _rules(
+    program: str, seen: tuple[tuple[str, str], ...], of_our_python: tuple[str, ...]
+) -> tuple[Rule, ...]:
+    environment = dict(seen)
+    home = environment.get("HOME", "")
+    paths = dict.fromkeys(
+        [
+            *SYSTEM,
+            *(f"/etc/{name}" for name in SETTINGS),
+            *_tools(program, environment, home),
+            *(path for name in SEARCHED for path in _split(environment.get(name, ""))),
+            *(environment[name] for name in CERTIFICATES if name in environment),
+            *(of_our_python if program == sys.executable else ()),
+        ]
+    )
+    known = (path for path in paths if Path(path).is_absolute())
+    readable = [path for path in known if os.path.realpath(path) not in {*TOO_WIDE, home}]
+    return (
+        *((os.fsencode(path), landlock.READ) for path in readable),
+        *((f"/dev/{name}".encode(), landlock.DEVICE) for name in DEVICES),
+    )
+
+
+def _tools(program: str, environment: Mapping[str, str], home: str) -> Iterator[str]:
+    yield program
+    for each in (program, os.path.realpath(program)):
+        yield from _around(str(Path(each).parent), home)
+    for folder in _split(environment.get("PATH", "")):
+        yield from _around(folder, home)
+
+
+def _around(folder: str, home: str) -> Iterable[str]:
+    """What the programs of ``folder`` are likely to need."""
+    if len(home) > 1 and folder.startswith(f"{home}/"):
+        first = folder.removeprefix(f"{home}/").partition("/")[0]
+        if first in MANAGERS:
+            return [f"{home}/{first}"]
+        if first == ".local":
+            return [f"{home}/.local/{name}" for name in OF_DOT_LOCAL]
+    if Path(folder).name != "bin":
+        return [folder]
+    return [folder, *(str(Path(folder).with_name(name)) for name in BESIDE_BIN)]
+
+
+def _split(paths: str) -> list[str]:
+    return [path for path in paths.split(os.pathsep) if path]

@@ -1,0 +1,101 @@
+"""Ends all that this process has started, directly or not; it must be a subreaper."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+from agentci.shims import identity
+
+# A killed process is gone in about a millisecond; one that hangs in the kernel must not hold us.
+MAX_DYING_SECONDS: Final = 3.0
+PAUSE_SECONDS: Final = 0.0005
+LONGEST_PAUSE_SECONDS: Final = 0.02
+
+
+def end_all(bury: Callable[[int, int], None], *, user: int | None) -> bool:
+    """Kill every descendant and wait for it; say whether none is left.
+
+    Args:
+        bury: is told the number and the status of each child that has ended.
+        user: whom they all run as, and nobody else on this machine; None where it is no such one.
+    """
+    if reap(bury) and user is not None:
+        _end_user(user)
+    deadline, pause = time.monotonic() + MAX_DYING_SECONDS, PAUSE_SECONDS
+    while reap(bury):
+        if time.monotonic() > deadline:
+            return False
+        for number in tuple(descendants()):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+    return True
+
+
+def reap(bury: Callable[[int, int], None]) -> bool:
+    """Wait for the children that have ended; say whether there are others."""
+    try:
+        while True:
+            number, status = os.waitpid(-1, os.WNOHANG)
+            if number == 0:
+                return True
+            bury(number, status)
+    except ChildProcessError:
+        return False
+
+
+def descendants(*, spared: Collection[int] = ()) -> Iterator[int]:
+    """The living descendants of this process, without the children in ``spared`` and theirs."""
+    children = _children()
+    unseen = [number for number in children.get(os.getpid(), ()) if number not in spared]
+    while unseen:
+        number = unseen.pop()
+        unseen += children.get(number, ())
+        yield number
+
+
+def _children() -> Mapping[int, list[int]]:
+    """All living processes, by the number of their parent."""
+    found: dict[int, list[int]] = {}
+    for name in _names(b"/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError):
+                stat = _content(b"/proc/%s/stat" % name)
+                state, parent, *_ = stat.rpartition(b")")[2].split()
+                if state != b"Z":
+                    found.setdefault(int(parent), []).append(int(name))
+    return found
+
+
+def _end_user(user: int) -> None:
+    """Kill all processes of ``user`` at one stroke, which not even a fork bomb escapes."""
+    number = os.fork()
+    if number == 0:
+        try:
+            identity.become(user)
+            # Whom this reaches depends on who we are: better nobody than the wrong ones.
+            if os.getresuid() == (user, user, user) and identity.effective() == 0:
+                os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    with suppress(ChildProcessError):
+        os.waitpid(number, 0)
+
+
+def _names(folder: bytes) -> list[bytes]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _content(path: bytes) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,79 @@
+"""Which files a jailed program can reach: the kernel's Landlock, which needs no privilege.
+
+It also keeps a program from looking into processes outside of its jail, and, in newer kernels,
+from signalling them and from their abstract sockets.
+"""
+
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+from agentci.shims import kernel
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+VERSION_FLAG: Final = 1
+PATH_BENEATH: Final = 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+TRUNCATE: Final = 1 << 14
+IOCTL_DEV: Final = 1 << 15
+READ: Final = EXECUTE | READ_FILE | READ_DIR
+# What a rule for a single file may say.
+OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+DEVICE: Final = WRITE_FILE | READ_FILE | IOCTL_DEV
+
+# Rights by the version that brought them: of files, and of what is done to those outside.
+FIRST: Final = (1 << 13) - 1
+ADDED: Final = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
+SCOPES_SINCE: Final = 6
+SCOPES: Final = 0b11
+
+Rule: TypeAlias = tuple[bytes, int]
+
+
+def version() -> int:
+    """How much of Landlock the kernel has; 0 where it has none."""
+    try:
+        return kernel.syscall(CREATE_RULESET, None, 0, VERSION_FLAG)
+    except OSError:
+        return 0
+
+
+def rights(of_version: int) -> int:
+    """Everything that can be done to files, as far as a version knows."""
+    return FIRST | sum(right for since, right in ADDED.items() if since <= of_version)
+
+
+def restrict(rules: Iterable[Rule], of_version: int) -> None:
+    """Leave this process, and all that it starts, what ``rules`` allow; after NO_NEW_PRIVS.
+
+    A path that is not there, or that this process cannot reach, is left out.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    known = rights(of_version)
+    scopes = SCOPES if of_version >= SCOPES_SINCE else 0
+    attributes = struct.pack("=QQQ", known, 0, scopes)
+    # Older kernels know a shorter structure, and take a longer one that ends in zeros.
+    ruleset = kernel.syscall(CREATE_RULESET, ctypes.c_char_p(attributes), len(attributes), 0)
+    for path, allowed in rules:
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            _allow(ruleset, path, allowed & known)
+    kernel.syscall(RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: bytes, allowed: int) -> None:
+    folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISDIR(os.fstat(folder).st_mode):
+            allowed &= OF_FILES
+        rule = struct.pack("=Qi", allowed, folder)
+        kernel.syscall(ADD_RULE, ruleset, PATH_BENEATH, ctypes.c_char_p(rule), 0)
+    finally:
+        os.close(folder)

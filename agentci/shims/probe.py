@@ -1,0 +1,69 @@
+"""What the jail can do on this machine, found out by doing it."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from agentci.shims import identity, kernel, landlock, seccomp
+from agentci.shims.messages import Message
+
+# Numbers of users that nobody else gives away: systemd's list calls them unused. In a container
+# that has few numbers there is only the one that is nobody.
+FIRST_USER: Final = 0x70000000
+NOBODY: Final = 65534
+
+
+def facts() -> Message:
+    """What holds here.
+
+    Returns:
+        ``users``: the first number of users that programs may get (``NOBODY``: only this one),
+        None where we may not choose; ``searches``: whether a program of another user can be let
+        into closed folders; ``landlock``: its version, 0 for none; ``filters``: whether system
+        calls can be refused; ``machine``: the processor.
+    """
+    machine = os.uname().machine
+    return {
+        "users": _users(),
+        "searches": _works(_search),
+        "landlock": landlock.version() if _works(_landlock) else 0,
+        "filters": machine in seccomp.CALLS and _works(_filter),
+        "machine": machine,
+    }
+
+
+def _users() -> int | None:
+    if identity.may_change():
+        for user in (FIRST_USER, NOBODY):
+            if _works(lambda user=user: identity.limit(user, searches=False)):  # type: ignore[misc]
+                return user
+    return None
+
+
+def _search() -> None:
+    identity.limit(NOBODY, searches=True)
+
+
+def _landlock() -> None:
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    landlock.restrict((), landlock.version())
+
+
+def _filter() -> None:
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    seccomp.install(seccomp.filter_of(os.uname().machine, network=False))
+
+
+def _works(attempt: Callable[[], None]) -> bool:
+    """Whether a fork of this process gets through it."""
+    try:
+        number = os.fork()
+    except OSError:
+        return False
+    if number == 0:
+        with suppress(BaseException):
+            attempt()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(number, 0)[1] == 0

@@ -1,0 +1,118 @@
+"""The private folder of a program: made for it, and removed whatever it put there."""
+
+import errno
+import os
+import stat
+import time
+from contextlib import suppress
+from typing import Final
+
+FOLDERS: Final = (b"home", b"tmp")
+MAX_SECONDS: Final = 5.0
+SHARED_MEMORY: Final = b"/dev/shm"
+OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make(path: bytes, user: int | None) -> None:
+    """Make the folder, with a home and a place for temporary files that only ``user`` may enter.
+
+    Raises:
+        OSError: it is there already, or the disk refuses.
+    """
+    os.mkdir(path, 0o700)
+    for name in FOLDERS:
+        os.mkdir(os.path.join(path, name), 0o700)
+    if user is not None:
+        for folder in (path, *(os.path.join(path, name) for name in FOLDERS)):
+            os.chown(folder, user, user)
+
+
+def size(path: bytes, enough: int) -> int:
+    """How many bytes of disk it takes up; no further than ``enough``."""
+    taken, unseen = 0, [path]
+    while unseen and taken < enough:
+        with suppress(OSError), os.scandir(unseen.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    taken += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        unseen.append(entry.path)
+    return taken
+
+
+def remove(path: bytes) -> bool:
+    """Remove the folder once all who could write to it are gone; say whether it is.
+
+    However deep it is: what lies below is moved up before it is looked at, so that no path grows
+    long. Not for longer than some seconds.
+    """
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            os.chmod(path, 0o700)
+        top = os.open(path, OPEN)
+    except OSError:
+        return False
+    deadline, number = time.monotonic() + MAX_SECONDS, 0
+    try:
+        while names := os.listdir(top):
+            for name in names:
+                if time.monotonic() > deadline:
+                    return False
+                number = _remove_entry(top, os.fsencode(name), number)
+        os.rmdir(path)
+    except OSError:
+        return False
+    finally:
+        os.close(top)
+    return True
+
+
+def clear_shared_memory(user: int) -> None:
+    """Remove what ``user``, whom nobody else is, has left in shared memory."""
+    with suppress(OSError), os.scandir(SHARED_MEMORY) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_uid == user:
+                    if entry.is_dir(follow_symlinks=False):
+                        remove(entry.path)
+                    else:
+                        os.unlink(entry.path)
+
+
+def _remove_entry(top: int, name: bytes, number: int) -> int:
+    """Remove one entry of ``top``, the folders in it put beside it under unused numbers."""
+    if _unlinked(top, name):
+        return number
+    os.chmod(name, 0o700, dir_fd=top)
+    folder = os.open(name, OPEN, dir_fd=top)
+    try:
+        for below in map(os.fsencode, os.listdir(folder)):
+            if not _unlinked(folder, below):
+                os.chmod(below, 0o700, dir_fd=folder)
+                number = _move_up(folder, below, top, number)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
+    return number
+
+
+def _move_up(folder: int, name: bytes, top: int, number: int) -> int:
+    while True:
+        number += 1
+        try:
+            os.rename(name, b"%d" % number, src_dir_fd=folder, dst_dir_fd=top)
+        except OSError as error:
+            if error.errno not in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
+                raise
+        else:
+            return number
+
+
+def _unlinked(folder: int, name: bytes) -> bool:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:  # an empty folder, in whose place another one was put
+        return True
+    except (IsADirectoryError, PermissionError):
+        return False
+    return True

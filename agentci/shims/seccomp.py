@@ -1,0 +1,121 @@
+"""Which system calls a jailed program may not make: a filter for the kernel, per processor.
+
+It is inherited by all that the program starts, and needs no privilege. What is refused is answered
+with an error; only calls by another processor's table end the program: no compiler makes them.
+"""
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from agentci.shims import kernel
+
+# From the kernel's asm/unistd_64.h and asm-generic/unistd.h.
+X86_64: Final = {
+    "shmget": 29, "socket": 41, "clone": 56, "semget": 64, "msgget": 68, "ptrace": 101,
+    "syslog": 103, "pivot_root": 155, "chroot": 161, "acct": 163, "mount": 165, "umount2": 166,
+    "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
+    "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179,
+    "mq_open": 240, "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250,
+    "unshare": 272, "perf_event_open": 298, "name_to_handle_at": 303, "open_by_handle_at": 304,
+    "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
+    "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+}  # fmt: skip
+AARCH64: Final = {
+    "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "quotactl": 60, "acct": 89,
+    "unshare": 97, "kexec_load": 104, "init_module": 105, "delete_module": 106, "syslog": 116,
+    "ptrace": 117, "reboot": 142, "sethostname": 161, "setdomainname": 162, "mq_open": 180,
+    "msgget": 186, "semget": 190, "shmget": 194, "socket": 198, "add_key": 217,
+    "request_key": 218, "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225,
+    "perf_event_open": 241, "name_to_handle_at": 264, "open_by_handle_at": 265, "setns": 268,
+    "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
+    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+}  # fmt: skip
+# The same on all processors.
+EVERYWHERE: Final = {
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
+    "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
+    "open_tree_attr": 467,
+}  # fmt: skip
+CALLS: Final[Mapping[str, Mapping[str, int]]] = {
+    "x86_64": X86_64 | EVERYWHERE,
+    "aarch64": AARCH64 | EVERYWHERE,
+}
+ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# Not refused as a whole: without a network, without new namespaces, in favour of clone.
+JUDGED_APART: Final = frozenset({"socket", "clone", "clone3"})
+# CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+NEW_NAMESPACES: Final = 0x7E020000
+X32_BIT: Final = 0x40000000
+
+# Of struct seccomp_data.
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+
+LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+ALLOW: Final = 0x7FFF0000
+KILL: Final = 0x80000000
+REFUSE: Final = 0x00050000
+
+INSTRUCTION: Final = struct.Struct("=HBBI")
+SECCOMP_MODE_FILTER: Final = 2
+
+
+def filter_of(machine: str, *, network: bool) -> bytes:
+    """The filter for a processor, as the kernel reads it.
+
+    Args:
+        machine: ``x86_64`` or ``aarch64``, as ``uname -m`` says.
+        network: whether sockets may be made; pairs of them always may.
+
+    Raises:
+        KeyError: of this processor we do not know the numbers.
+    """
+    calls = CALLS[machine]
+    return b"".join(_instructions(machine, calls, network=network))
+
+
+def install(program: bytes) -> None:
+    """Put this process, and all that it starts, under a filter; after NO_NEW_PRIVS.
+
+    Raises:
+        OSError: the kernel has no filters, or whoever runs us forbids them.
+    """
+    content = ctypes.create_string_buffer(program, len(program))
+    count = len(program) // INSTRUCTION.size
+    head = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(content)))
+    kernel.prctl(kernel.PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(head))
+
+
+def _instructions(machine: str, calls: Mapping[str, int], *, network: bool) -> Iterator[bytes]:
+    yield _step(LOAD, ARCHITECTURE)
+    yield _step(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
+    yield _step(RETURN, KILL)
+    yield _step(LOAD, NUMBER)
+    if machine == "x86_64":
+        yield _step(JUMP_IF_AT_LEAST, X32_BIT, skip_if_not=1)
+        yield _step(RETURN, REFUSE | errno.ENOSYS)
+    for name, number in calls.items():
+        if name not in JUDGED_APART:
+            yield from _refused(number, errno.EPERM)
+    # Its flags lie in memory, where no filter can look: libraries then take clone.
+    yield from _refused(calls["clone3"], errno.ENOSYS)
+    if not network:
+        yield from _refused(calls["socket"], errno.EPERM)
+    yield _step(JUMP_IF_EQUAL, calls["clone"], skip_if_not=3)
+    yield _step(LOAD, FIRST_ARGUMENT)
+    yield _step(JUMP_IF_SET, NEW_NAMESPACES, skip_if_not=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
+
+
+def _refused(number: int, code: int) -> Iterator[bytes]:
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=1)
+    yield _step(RETURN, REFUSE | code)
+
+
+def _step(code: int, value: int, *, skip_if_so: int = 0, skip_if_not: int = 0) -> bytes:
+    return INSTRUCTION.pack(code, skip_if_so, skip_if_not, value)

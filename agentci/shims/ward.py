@@ -1,0 +1,166 @@
+"""Watches over one program: starts it jailed, ends all that it started, and clears up behind it.
+
+A process of its own a program, between the launcher and the program. It is the parent of every
+orphan below it, so that nothing gets away, and it ends all as soon as its channel is closed: by
+whoever asked for the program, or by the system when that process is gone.
+"""
+
+import contextlib
+import marshal
+import os
+import select
+import signal
+import socket
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from agentci.shims import descendants, jail, kernel, scratch
+from agentci.shims.messages import Message, receive, send
+
+# How often a private folder is looked at for its size.
+WATCH_MILLISECONDS: Final = 200
+EXIT_NOT_STARTED: Final = 127
+# Python ignores them; programs do not expect that.
+IGNORED: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+MOST_DESCRIPTORS: Final = 1 << 20
+
+
+def watch(channel: socket.socket, streams: Sequence[int]) -> None:
+    """Run the program that is asked for on ``channel``, and answer how it went.
+
+    The answers: ``refusal``; or ``code`` as soon as it has ended; then ``gone`` with ``code``.
+
+    Args:
+        streams: what it has for stdin, stdout and stderr.
+    """
+    order = receive(channel)
+    if order is not None:
+        with contextlib.suppress(OSError):
+            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        _Ward(channel, order).keep(streams)
+
+
+class _Ward:
+    def __init__(self, channel: socket.socket, order: Message) -> None:
+        self._channel = channel
+        self._order = order
+        self._user: int | None = order["jail"]["user"] if order["jail"] else None
+        # Where it shares its user with others, what belongs to the user is not its own.
+        self._own: int | None = self._user if order["alone"] else None
+        self._leader = 0
+        self._code: int | None = None
+        self._excess = ""
+
+    def keep(self, streams: Sequence[int]) -> None:
+        """Have the program run, and then leave nothing of it."""
+        refusal = self._prepare(streams) or self._start(streams)
+        if refusal is None:
+            self._attend()
+        left = not descendants.end_all(self._bury, user=self._own)
+        self._clear()
+        ending = {"gone": True, "code": self._code, "left": left, "excess": self._excess}
+        self._tell(ending if refusal is None else {"refusal": refusal})
+
+    def _prepare(self, streams: Sequence[int]) -> Message | None:
+        try:
+            if self._order["scratch"] is not None:
+                scratch.make(self._order["scratch"], self._user)
+            if self._user is not None:
+                for stream in streams:  # so that it can open /dev/stdin
+                    os.fchown(stream, self._user, self._user)
+        except OSError as error:
+            return _told(error, "scratch")
+        return None
+
+    def _start(self, streams: Sequence[int]) -> Message | None:
+        """Start the program; None once it runs, else what kept it from that."""
+        reader, writer = os.pipe()
+        self._wakeup, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        try:
+            self._leader = os.fork()
+        except OSError as error:
+            return _told(error, "fork")
+        if self._leader == 0:
+            _become(self._order, streams, writer)
+        for descriptor in (writer, *streams):
+            os.close(descriptor)
+        with os.fdopen(reader, "rb") as report:
+            said = report.read()
+        refusal: Message | None = marshal.loads(said) if said else None  # noqa: S302 (our fork's)
+        return refusal
+
+    def _attend(self) -> None:
+        """Wait until the channel is closed; tell as soon as the program has ended."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
+        untold = True
+        while not self._is_over():
+            ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
+            if self._wakeup in ready:
+                os.read(self._wakeup, 4096)
+            descendants.reap(self._bury)
+            if untold and self._code is not None:
+                untold = False
+                self._tell({"code": self._code})
+            if self._channel.fileno() in ready:
+                return
+
+    def _patience(self) -> int | None:
+        return WATCH_MILLISECONDS if self._order["disk"] and self._code is None else None
+
+    def _is_over(self) -> bool:
+        """Whether its private folder has grown too large."""
+        limit, folder = self._order["disk"], self._order["scratch"]
+        if limit and folder is not None and scratch.size(folder, limit) >= limit:
+            self._excess = f"wrote more than {limit // 1024**2} MiB of files and was ended"
+        return bool(self._excess)
+
+    def _bury(self, number: int, status: int) -> None:
+        if number == self._leader:
+            self._code = os.waitstatus_to_exitcode(status)
+
+    def _clear(self) -> None:
+        if self._order["scratch"] is not None:
+            scratch.remove(self._order["scratch"])
+        if self._own is not None:
+            scratch.clear_shared_memory(self._own)
+
+    def _tell(self, message: Message) -> None:
+        with contextlib.suppress(OSError):  # nobody listens any more
+            send(self._channel, message)
+
+
+def _become(order: Message, streams: Sequence[int], report: int) -> NoReturn:
+    """Be the program from now on; whatever keeps us from it is reported."""
+    stage = "start"
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (*IGNORED, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        for target, stream in enumerate(streams):
+            os.dup2(stream, target)
+        os.closerange(len(streams), report)
+        os.closerange(report + 1, MOST_DESCRIPTORS)
+        stage = "cwd"
+        os.chdir(order["cwd"])
+        if order["jail"] is not None:
+            stage = "jail"
+            jail.enter(order["jail"])
+        stage = "start"
+        os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (its work)
+    except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
+        named = {"cwd": order["cwd"], "start": order["command"][0]}.get(stage)
+        os.write(report, marshal.dumps(_told(error, stage) | {"of": named}))
+    finally:
+        os._exit(EXIT_NOT_STARTED)
+
+
+def _told(error: BaseException, stage: str) -> Message:
+    number = getattr(error, "errno", None)
+    reason = getattr(error, "strerror", None) or str(error)
+    return {"stage": stage, "errno": number, "reason": reason}
