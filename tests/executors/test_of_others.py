@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
+from agentci.executors.confinement import Confinement
 from agentci.executors.docker.executor import DockerExecutor
 from agentci.executors.foreign import ForeignExecutor
 from agentci.executors.local import LocalExecutor
@@ -66,13 +67,14 @@ def bring(site: Path, points: Mapping[str, str]) -> str:
     return install(site, GROUP, points, module=PACKAGE)
 
 
-def run(executor: Any) -> ProgramReply:
+def run(executor: Any, *, confinement: Confinement | None = None) -> ProgramReply:
     reply = executor.run(
         ("printenv", "WORD"),
         stdin=b"",
         timeout_seconds=5,
         cwd=Path.cwd(),
         environment={"WORD": "yes", "PATH": os.environ["PATH"]},
+        confinement=confinement,
     )
     assert isinstance(reply, ProgramReply)
     return reply
@@ -186,6 +188,47 @@ class TestAForeignExecutor:
             run(ForeignExecutor(Scripted(reply), title="the executor 'x'"))
         assert str(error.value).startswith("could not be run: the executor 'x' does not work: ")
         assert complaint in str(error.value)
+
+    def test_is_given_a_confinement_where_it_takes_one(self) -> None:
+        narrow = Confinement(network=False)
+        given: list[object] = []
+
+        class Jailer(Scripted):
+            def run(self, *_given: object, **named: object) -> object:
+                given.append(named["confinement"])
+                return REPLY
+
+            def shortcomings(self) -> object:
+                return ["no locks", 7]
+
+        executor = ForeignExecutor(Jailer(), title="it")
+        assert executor.shortcomings() == ()
+        run(executor, confinement=narrow)
+        assert given == [narrow]
+        assert executor.shortcomings() == ("no locks",)
+
+    def test_is_told_to_be_no_jail_where_it_takes_none(self) -> None:
+        class Open(Scripted):
+            def run(  # type: ignore[override]  # (as it was before there were jails)
+                self,
+                command: object,
+                *,
+                stdin: bytes,
+                timeout_seconds: float,
+                cwd: Path,
+                environment: Mapping[str, str],
+            ) -> object:
+                del command, stdin, timeout_seconds, cwd, environment
+                return REPLY
+
+            def shortcomings(self) -> object:
+                return "a text"
+
+        executor = ForeignExecutor(Open(), title="it")
+        run(executor)
+        assert executor.shortcomings() == ()
+        run(executor, confinement=Confinement())
+        assert executor.shortcomings() == ("it runs programs without a jail",)
 
     def test_is_stopped_whatever_it_says_to_that(self) -> None:
         scripted = Scripted()
