@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,11 +20,12 @@ from agentci.executors.confinement import Confinement
 from agentci.executors.docker.executor import DockerExecutor
 from agentci.executors.docker.owner import LABEL, own_label
 from agentci.model.exchange import ProgramReply
-from tests.container.engine import BASE_IMAGE, ROOT, output_of
+from tests.container.engine import BASE_IMAGE, ROOT, RunImage, output_of
 from tests.recordings import otlp
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(180)]
 
+SOCKET = "/var/run/docker.sock"
 NARROW = Confinement(network=False, memory_mb=64, processes=32, image=BASE_IMAGE)
 
 
@@ -447,6 +449,35 @@ class TestTheCommandLine:
         process = self.started(workspace)
         wait_for(lambda: bool(running_for(process.pid)))
         return process
+
+
+def test_works_from_inside_of_a_container_that_has_no_more_than_the_socket(
+    run_image: RunImage, workspace: Path
+) -> None:
+    folder = workspace / "evaluators"
+    folder.mkdir()
+    (folder / "slow.py").write_text("print('{\"score\": 1}')")
+    (workspace / "eval_config.yaml").write_text(
+        CONFIG.format(image=BASE_IMAGE).replace("trace.json", "agentevals/recordings/*")
+    )
+    program = shutil.which("docker")
+    assert program is not None
+    mounts = [f"{program}:/usr/local/bin/docker:ro", f"{SOCKET}:{SOCKET}"]
+    options = [word for mount in mounts for word in ("--volume", mount)]
+    done = run_image(workspace, "run", options=options)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_is_told_that_the_image_of_the_action_has_no_docker(
+    run_image: RunImage, workspace: Path
+) -> None:
+    (workspace / "ev.py").touch()
+    config = CONFIG.format(image=BASE_IMAGE).replace("evaluators/slow.py", "ev.py")
+    config = config.replace("trace.json", "agentevals/recordings/*")
+    (workspace / "eval_config.yaml").write_text(config)
+    done = run_image(workspace, "run")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "there is no `docker` on PATH; install Docker's command line" in done.stdout
 
 
 def running_for(process: int) -> list[str]:
