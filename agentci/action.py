@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from agentci.commands.run import run
 from agentci.engines.world import World
 from agentci.errors import InputError
-from agentci.options import OPTIONS
+from agentci.model.problem import Problem
+from agentci.options import OPTIONS, REPORTING
 from agentci.process import run_guarded
 from agentci.publishing import refuse
 from agentci.settings import settings_of
 
 CONFIG_INPUT = "config"
+MERGE_INPUT = "merge"
 
 
 def main() -> int:
@@ -29,13 +31,38 @@ def run_action(inputs: Mapping[str, str], world: World) -> int:
     Outputs are written on every way out, also when the inputs themselves are wrong.
     """
     repeated = {option.name for option in OPTIONS if option.repeats}
-    values = {
-        name: tuple(text.split("\n")) if name in repeated else (text,)
-        for name, text in inputs.items()
-    }
-    configs = tuple(line.strip() for line in inputs[CONFIG_INPUT].split("\n") if line.strip())
+    values = {name: _lines(text) if name in repeated else (text,) for name, text in inputs.items()}
     try:
-        settings = settings_of(configs, values)
+        settings = settings_of(_lines(inputs[CONFIG_INPUT]), values)
+        if reports := values[MERGE_INPUT]:
+            _refuse_others(inputs)
     except InputError as error:
         return refuse(error.problems, world)
+    if reports:
+        from agentci.commands.merge import merge  # noqa: PLC0415 (of no use to most steps)
+
+        return merge(reports, settings, world)
     return run(settings, world)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.split("\n") if line.strip())
+
+
+def _refuse_others(inputs: Mapping[str, str]) -> None:
+    """Let nobody think that something is judged beside the merging.
+
+    Raises:
+        InputError: inputs are given that say what to judge, and how.
+    """
+    judging = [option.name for option in OPTIONS if not option.input_only]
+    problems = [
+        Problem(
+            message=f"{name} has no effect beside {MERGE_INPUT}, which judges nothing",
+            hint="give it to the steps whose reports are merged",
+        )
+        for name in (CONFIG_INPUT, *judging)
+        if name not in REPORTING and inputs.get(name, "").strip() not in ("", "false")
+    ]
+    if problems:
+        raise InputError(problems)

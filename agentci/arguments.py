@@ -1,10 +1,11 @@
 """What the command line may say: one parser for all commands."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from agentci.model.choices import PROBLEM_FORMATS
-from agentci.options import OPTIONS, Option
+from agentci.options import OPTIONS, REPORTING, Option
 from agentci.version import __version__
 
 # Options of a run that other commands have, too.
@@ -27,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"agentci {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_merge(commands)
     _add_validate(commands)
     _add_schema(commands)
     _add_lock(commands)
@@ -47,7 +49,19 @@ def _add_run(commands: _Commands) -> None:
         command = _command(commands, name, purpose)
         _add_configs(command)
         for option in OPTIONS:
-            _add(command, option)
+            if not option.input_only:
+                _add(command, option)
+
+
+def _add_merge(commands: _Commands) -> None:
+    merge = _command(commands, "merge", "make one report and one decision of all shards")
+    merge.add_argument(
+        "report",
+        nargs="+",
+        metavar="REPORT",
+        help="results.json of a shard, a folder of them or a glob",
+    )
+    _add_some(merge, REPORTING)
 
 
 def _add_validate(commands: _Commands) -> None:
@@ -76,7 +90,7 @@ def _add_lock(commands: _Commands) -> None:
         metavar="NAME",
         help="take the newest commit and packages, of one evaluator or of all",
     )
-    _add_access(lock)
+    _add_some(lock, ACCESS)
 
 
 def _add_evaluator(commands: _Commands) -> None:
@@ -108,7 +122,7 @@ def _add_evaluator(commands: _Commands) -> None:
     either.add_argument("--branch", default="", metavar="NAME")
     either.add_argument("--rev", default="", metavar="COMMIT")
     fetch.add_argument("--sha256", default="", metavar="DIGEST")
-    _add_access(fetch)
+    _add_some(fetch, ACCESS)
 
 
 def _add_cache(commands: _Commands) -> None:
@@ -123,7 +137,7 @@ def _add_cache(commands: _Commands) -> None:
         ("clean", "empty it"),
     ):
         action = _command(actions, name, purpose)
-        _add_access(action, "cache-dir")
+        _add_some(action, ("cache-dir",))
         if name == "list":
             action.add_argument("--json", action="store_true", help="for programs")
 
@@ -142,9 +156,9 @@ def _add_configs(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_access(command: argparse.ArgumentParser, *names: str) -> None:
+def _add_some(command: argparse.ArgumentParser, names: Sequence[str]) -> None:
     for option in OPTIONS:
-        if option.name in (names or ACCESS):
+        if option.name in names:
             _add(command, option)
 
 

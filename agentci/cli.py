@@ -42,6 +42,12 @@ def _plan(options: Options, world: World) -> int:
     return show_plan(_settings(options), world)
 
 
+def _merge(options: Options, world: World) -> int:
+    from agentci.commands.merge import merge
+
+    return merge(_texts(options["report"]), settings_of((), _given(options)), world)
+
+
 def _validate(options: Options, world: World) -> int:
     from agentci.commands.validate import validate
 
@@ -132,6 +138,7 @@ def _evaluator_fetch(options: Options, world: World) -> int:
 COMMANDS: Final[Mapping[str, Callable[[Options, World], int]]] = {
     "run": _run,
     "plan": _plan,
+    "merge": _merge,
     "validate": _validate,
     "schema": _schema,
     "lock": _lock,
@@ -147,14 +154,18 @@ _EVALUATOR_ACTIONS: Final[Mapping[str, Callable[[Options, World], int]]] = {
 
 
 def _settings(options: Options) -> Settings:
-    values = {option.name: _texts(options[option.name]) for option in OPTIONS}
-    return settings_of(_texts(options["config"]), values)
+    return settings_of(_texts(options["config"]), _given(options))
 
 
 def _access(options: Options) -> Access:
     """The rules for what is kept elsewhere, as far as the command has options for them."""
+    return access_of(_given(options))
+
+
+def _given(options: Options) -> Mapping[str, Sequence[str]]:
+    """The options of a run, as far as the command has them."""
     names = [option.name for option in OPTIONS if option.name in options]
-    return access_of({name: _texts(options[name]) for name in names})
+    return {name: _texts(options[name]) for name in names}
 
 
 def _text(options: Options, name: str) -> str:

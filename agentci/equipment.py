@@ -17,7 +17,7 @@ from agentci.settings import Access, Settings
 from agentci.sinks import say
 from agentci.store.owner import FOLDER_MODE
 from agentci.text.escape import one_line
-from agentci.workspace import is_committed, read_file
+from agentci.workspace import is_committed, read_file, real
 
 if TYPE_CHECKING:
     from agentci.environments.store import Environments
@@ -127,7 +127,9 @@ def cache_folder(access: Access, world: World) -> Path:
     named, workspace = access.cache_dir, world.workspace
     folder = workspace.cwd / named if named else world.cache_folder
     if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
-        return folder
+        if not workspace.holds(folder):
+            return folder
+        folder = real(folder)  # a link leads in, as one to the whole workspace does
     shown = workspace.name_of(folder)
     if not workspace.holds(folder):
         message = f"the cache {shown} leads out of the workspace by a link"

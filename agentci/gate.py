@@ -1,8 +1,10 @@
 """Decides whether the gate opens, and says why."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentci.model.choices import FailOn
+from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import (
     EXIT_INVALID,
@@ -12,7 +14,8 @@ from agentci.model.result import (
     Result,
     Totals,
 )
-from agentci.reasons import Judged, Kind, mean_score, praise, reasons
+from agentci.model.shard import Shard
+from agentci.reasons import JUDGED, Judged, Kind, Reason, mean_score, praise, reasons
 
 
 def totals(results: Sequence[Result]) -> Totals:
@@ -29,6 +32,14 @@ def totals(results: Sequence[Result]) -> Totals:
         skipped=statuses.count("skipped"),
         score=mean_score(results),
     )
+
+
+def judged_by(gates: Sequence[Gate], results: Sequence[Result]) -> Judged:
+    """The policy of every config with its results; all results are of these configs."""
+    by_config: dict[str, list[Result]] = {gate.config: [] for gate in gates}
+    for result in results:
+        by_config[result.config].append(result)
+    return [(gate.policy, by_config[gate.config]) for gate in gates]
 
 
 def decide(
@@ -50,6 +61,39 @@ def decide(
             but broken input and a run that was broken off.
     """
     told = reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
+    return _decision(told, praise(judged), fail_on)
+
+
+def decide_shard(
+    judged: Judged,
+    *,
+    shard: Shard,
+    problems: Sequence[Problem],
+    complete: bool,
+    fail_on: FailOn,
+) -> Decision:
+    """Hold the results of one shard against the policies, as far as that makes sense alone.
+
+    It shuts the gate by what was judged in it; what was not may have been judged in another. It
+    never opens the gate.
+    """
+    told = reasons(judged, problems=problems, uncovered=0, complete=complete)
+    own = [reason for reason in told if reason.kind != "nothing"]
+    decision = _decision(own, _praise_of_part(judged), fail_on)
+    over_all = f"this is {shard}: `agentci merge` decides over all of them"
+    return replace(decision, open=False, why=(*decision.why, over_all))
+
+
+def _praise_of_part(judged: Judged) -> str:
+    results = [result for _, group in judged for result in group]
+    if not results:
+        return "no check falls into it"
+    if not any(result.required and result.status in JUDGED for result in results):
+        return "no required check was judged"
+    return praise(judged)
+
+
+def _decision(told: Sequence[Reason], otherwise: str, fail_on: FailOn) -> Decision:
     shutting = [reason for reason in told if reason.kind in _SHUTS[fail_on]]
     shutting.sort(key=lambda reason: _WEIGHT.index(reason.kind))
     spared = [reason for reason in told if reason.kind not in (*_SHUTS[fail_on], "remark")]
@@ -59,7 +103,7 @@ def decide(
         why=(
             *(reason.text for reason in shutting),
             *(f"{reason.text}; reported only (fail-on: {fail_on})" for reason in spared),
-            *(() if shutting or spared else (praise(judged),)),
+            *(() if shutting or spared else (otherwise,)),
             *(reason.text for reason in told if reason.kind == "remark"),
         ),
     )

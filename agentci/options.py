@@ -1,6 +1,7 @@
 """The options of a run: one table, from which flags, inputs and documents are made."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from agentci.model.choices import FAIL_ON, GROUPINGS, JUNIT_DIALECTS, MATCH_TYPES, SHOWINGS
 
@@ -15,6 +16,7 @@ class Option:
         default: the value as a user would write it; "" leaves the choice to the config.
         repeats: may be given several times; as an input one value a line.
         cli_only: makes no sense as an input of the action.
+        input_only: makes no sense on the command line.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Option:
     default: str = ""
     repeats: bool = False
     cli_only: bool = False
+    input_only: bool = False
 
     @property
     def is_switch(self) -> bool:
@@ -85,6 +88,27 @@ OPTIONS: tuple[Option, ...] = (
         help="Checks judged at the same time; by default as many as there are processors.",
     ),
     Option(
+        name="shard",
+        metavar="I/N",
+        help="Part of the checks to judge, `2/5` the second of five; `auto`, in a workflow, takes "
+        "the job's place in its matrix. See `merge`.",
+    ),
+    Option(
+        name="matrix-job",
+        metavar="I/N",
+        default="${{ strategy.job-index }}/${{ strategy.job-total }}",
+        input_only=True,
+        help="The job's place in its matrix, which `shard: auto` reads; not to be set.",
+    ),
+    Option(
+        name="merge",
+        metavar="REPORT",
+        repeats=True,
+        input_only=True,
+        help="Reports of all shards to merge, instead of judging: `results.json`, folders or "
+        "globs.",
+    ),
+    Option(
         name="locked",
         help="Take remote evaluators and packages from `agentci.lock` alone.",
     ),
@@ -129,4 +153,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="plan", cli_only=True, help="Say what would be judged, and judge nothing."),
     Option(name="quiet", cli_only=True, help="Print the verdict alone."),
     Option(name="verbose", cli_only=True, help="Print every check."),
+)
+
+# Those that are about what a report is made into: `agentci merge` has them, too.
+REPORTING: Final = (
+    *("output-dir", "fail-on", "annotations", "summary", "junit-dialect", "quiet", "verbose"),
 )

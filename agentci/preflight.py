@@ -13,9 +13,10 @@ from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.case import GoldenSet
 from agentci.model.place import COMMAND_LINE
-from agentci.model.policy import GatePolicy
+from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
+from agentci.model.shard import Portion
 from agentci.pipeline import Check
 from agentci.settings import Settings
 from agentci.suites import LoadedSuite, load_suites
@@ -28,8 +29,7 @@ from agentci.workspace import Workspace, read_file
 class PlannedSuite:
     """The checks of one config, and the gate over them."""
 
-    file: str
-    gate: GatePolicy
+    gate: Gate
     checks: tuple[Check, ...]
 
 
@@ -39,14 +39,19 @@ class Plan:
 
     Attributes:
         problems: what the reports tell beside the results: broken recordings, warnings, notices.
-        uncovered: how many golden cases no recording matched.
         provenance: of the evaluators that are kept elsewhere, once they are there.
+        portion: what of a whole it is; None where it is the whole.
     """
 
     suites: tuple[PlannedSuite, ...]
     problems: tuple[Problem, ...]
-    uncovered: int
     provenance: tuple[Provenance, ...] = ()
+    portion: Portion | None = None
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates of all configs, in their order."""
+        return tuple(suite.gate for suite in self.suites)
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -136,7 +141,6 @@ def _find_recordings(
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
-    uncovered = 0
     for source in sources:
         suite = source.loaded.suite
         trees, broken = _read(source, settings, world)
@@ -146,7 +150,6 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
             multi_turn_goldens=multi_turn(source.goldens),
         )
         choice = choose(traces, source.goldens)
-        uncovered += len(choice.uncovered)
         problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
         problems.update(dict.fromkeys(gaps(suite, source.goldens, choice.uncovered)))
         checks = tuple(
@@ -154,8 +157,14 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
             for case in choice.cases
             for evaluator in suite.evaluators
         )
-        planned.append(PlannedSuite(file=suite.file, gate=suite.gate, checks=checks))
-    return Plan(suites=tuple(planned), problems=tuple(problems), uncovered=uncovered)
+        gate = Gate(
+            config=suite.file,
+            policy=suite.gate,
+            evaluators=tuple(each.identity.name for each in suite.evaluators),
+            uncovered=len(choice.uncovered),
+        )
+        planned.append(PlannedSuite(gate=gate, checks=checks))
+    return Plan(suites=tuple(planned), problems=tuple(problems))
 
 
 def _read(

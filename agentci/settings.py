@@ -17,6 +17,7 @@ from agentci.model.choices import (
     MatchType,
 )
 from agentci.model.problem import Problem
+from agentci.model.shard import AUTO, MAX_SHARDS, Shard, read_shard
 from agentci.options import OPTIONS
 
 MAX_JOBS = 256
@@ -54,6 +55,7 @@ class Settings:
     only: tuple[str, ...]
     output_dir: str
     jobs: int | None
+    shard: Shard | None
     access: Access
     fail_on: FailOn
     annotations: bool
@@ -87,6 +89,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         only=given.texts("only"),
         output_dir=given.text("output-dir"),
         jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
+        shard=given.shard(),
         access=given.access(),
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",
@@ -169,6 +172,20 @@ class _Given:
                 )
             )
         return access
+
+    def shard(self) -> Shard | None:
+        """The part of the checks to judge; None for all."""
+        text = self.text("shard")
+        try:
+            return read_shard(text, matrix_job=self.text("matrix-job")) if text else None
+        except ValueError:
+            message = f"--shard must be I/N, with I from 1 to N and N to {MAX_SHARDS}, not {text!r}"
+            hint = None
+            if text.casefold() == AUTO:
+                message = f"--shard {AUTO} finds no matrix of a workflow to take a shard from"
+                hint = "it is for the action, in a job with `strategy: matrix`; else say which"
+            self.problems.append(Problem(message=message, hint=hint))
+            return None
 
     def number(self, name: str, read: Callable[[str], N], wanted: str) -> N | None:
         """A number as ``read`` takes it; ValueError says that it does not."""

@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import many_traces, one_trace, remote
+from benchmarks import jail, many_traces, one_trace, remote
 
 
 def main() -> int:
@@ -24,6 +24,7 @@ def main() -> int:
         one_trace.measure(agentevals, options.times),
         many_traces.measure(3),
         remote.measure(options.times),
+        jail.measure(100),
     ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1

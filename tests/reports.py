@@ -1,9 +1,10 @@
 """Results and reports to try gates and reporters on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from agentci.gate import decide, totals
+from agentci.gate import decide, decide_shard, totals
 from agentci.model.case import Case, Golden
 from agentci.model.choices import FailOn
 from agentci.model.judgement import Judgement
@@ -11,6 +12,7 @@ from agentci.model.place import Place
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance, Report, Result, Status
+from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
 
 CONFIG = "evals/eval_config.yaml"
@@ -91,6 +93,21 @@ def make_report(
         problems=tuple(problems),
         provenance=tuple(provenance),
     )
+
+
+def shard_report(results: Sequence[Result], **others: Any) -> Report:
+    """The report of shard 2 of 3, with the decision of a real gate."""
+    report = make_report(results, **others)
+    shard = Shard(index=2, total=3)
+    decision = decide_shard(
+        [(GatePolicy(), results)],
+        shard=shard,
+        problems=report.problems,
+        complete=report.complete,
+        fail_on="failed",
+    )
+    portion = Portion(shard=shard, of="0" * 64, checks=("0" * 16,))
+    return replace(report, decision=decision, portion=portion)
 
 
 def mixed_report() -> Report:

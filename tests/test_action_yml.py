@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from agentci.cli import main
-from agentci.options import OPTIONS, Option
+from agentci.options import OPTIONS, REPORTING, Option
 from agentci.reporters.outputs import outputs_without_report
 from tests.support import ROOT
 
@@ -33,10 +33,27 @@ class TestEveryInput:
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_is_a_flag_of_run(option: Option, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_option_but_the_actions_own_is_a_flag_of_run(
+    option: Option, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
-    assert f"--{option.name}" in capsys.readouterr().out.split()
+    flags = capsys.readouterr().out.split()
+    assert (f"--{option.name}" in flags) is not option.input_only
+
+
+@pytest.mark.parametrize("name", REPORTING)
+def test_merge_has_the_flags_that_are_about_reports(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["merge", "--help"])
+    assert f"--{name}" in capsys.readouterr().out.split()
+
+
+def test_the_matrix_is_read_from_githubs_context() -> None:
+    default = ACTION["inputs"]["matrix-job"]["default"]
+    assert default == "${{ strategy.job-index }}/${{ strategy.job-total }}"
 
 
 def test_declares_the_outputs_that_the_code_sets() -> None:

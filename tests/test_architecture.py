@@ -23,7 +23,7 @@ LAYERS = (
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
-    {"lockfile", "options", "workspace"},
+    {"lockfile", "merging", "options", "workspace"},
     {"settings"},
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
@@ -33,7 +33,7 @@ LAYERS = (
     {"suites", "pipeline", "progress", "publishing"},
     {"eval_sets"},
     {"preflight"},
-    {"equipment"},
+    {"equipment", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -43,7 +43,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "reasons", "gate"),
-    *("formats", "dialects", "reporters", "config"),
+    *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIONS = {"formats", "metrics", "dialects", "reporters", "runtimes", "executors", "sources"}

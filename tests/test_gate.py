@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate import decide, totals
+from agentci.gate import decide, decide_shard, judged_by, totals
 from agentci.model.choices import FailOn
 from agentci.model.place import Place
-from agentci.model.policy import Bar, GatePolicy
+from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Result, Status, Totals
+from agentci.model.shard import Shard
 from tests.reports import make_result
 
 BROKEN = Problem(message="is no JSON", place=Place(file="traces/a.json", line=4))
@@ -440,3 +441,65 @@ def test_a_score_beside_a_refusal_to_judge_says_nothing() -> None:
 
 def test_a_score_that_is_no_number_is_none() -> None:
     assert totals([make_result("passed", float("nan")), make_result("passed", 0.5)]).score == 0.5
+
+
+def _decide_shard(results: Sequence[Result], bar: Bar | None = None, **others: Any) -> Decision:
+    policy = GatePolicy(overall=bar or Bar(), evaluators=others.pop("evaluators", {}))
+    others = {"problems": (), "complete": True, "fail_on": "failed", **others}
+    return decide_shard([(policy, results)], shard=Shard(index=2, total=3), **others)
+
+
+class TestAShard:
+    @pytest.mark.parametrize(
+        ("results", "bar", "exit_code"),
+        [
+            pytest.param([], Bar(), 0, id="no checks"),
+            pytest.param(_results(passed=2), Bar(), 0, id="all passed"),
+            pytest.param(_results(skipped=2), Bar(), 0, id="nothing judged"),
+            pytest.param(_results(passed=2, required=False), Bar(), 0, id="advice alone"),
+            pytest.param(_results(passed=1, failed=1), Bar(), 1, id="one failed"),
+            pytest.param(_results(passed=1, failed=1), Bar(min_pass_rate=0.5), 0, id="enough"),
+            pytest.param(_results(passed=1, errored=1), Bar(), 3, id="one errored"),
+            pytest.param(_results(errored=1), Bar(on_error="warn"), 0, id="errors only warn"),
+            pytest.param(_results(skipped=1), Bar(on_skip="fail"), 1, id="no skips are allowed"),
+        ],
+    )
+    def test_is_shut_by_what_was_judged_in_it_and_never_open(
+        self, results: list[Result], bar: Bar, exit_code: int
+    ) -> None:
+        decision = _decide_shard(results, bar)
+        assert (decision.exit_code, decision.open) == (exit_code, False)
+        assert decision.shuts is (exit_code != 0)
+        assert decision.why[-1] == "this is shard 2 of 3: `agentci merge` decides over all of them"
+
+    @pytest.mark.parametrize(
+        ("results", "why"),
+        [
+            ([], "no check falls into it"),
+            (_results(skipped=1), "no required check was judged"),
+            (_results(passed=1, required=False), "no required check was judged"),
+            (_results(passed=2), "all 2 checks passed"),
+        ],
+    )
+    def test_says_why_it_is_not_shut(self, results: list[Result], why: str) -> None:
+        assert _decide_shard(results).why[0] == why
+
+    def test_does_not_mind_an_evaluator_that_judged_in_another(self) -> None:
+        results = [*_results(passed=1), *_results(skipped=1, evaluator="tone")]
+        own = {"tone": Bar(min_pass_rate=0.5)}
+        assert _decide(results, evaluators=own).exit_code == 1
+        assert _decide_shard(results, evaluators=own).exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("others", "exit_code"), [({"problems": [BROKEN]}, 2), ({"complete": False}, 1)]
+    )
+    def test_minds_broken_input_and_an_end_before_its_time(
+        self, others: dict[str, Any], exit_code: int
+    ) -> None:
+        assert _decide_shard([], fail_on="never", **others).exit_code == exit_code
+
+
+def test_every_gate_has_the_results_of_its_config_also_where_there_are_none() -> None:
+    gates = [Gate(config=config, policy=GatePolicy(), evaluators=()) for config in ("a", "b", "c")]
+    results = [make_result("passed", config=config) for config in ("c", "a", "c")]
+    assert [len(own) for _, own in judged_by(gates, results)] == [1, 0, 2]

@@ -55,10 +55,7 @@ def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) ->
     (tmp_path / "trace.json").write_text(otlp())
     for name in ("good.py", "unlucky.py"):
         (tmp_path / name).write_text("print('{\"score\": 1}')")
-    world = replace(
-        world_at(tmp_path, {}),
-        executors=Executors({"local": lambda _: ExecutorWithABug()}),
-    )
+    world = replace(world_at(tmp_path, {}), executors=Executors({"local": ExecutorWithABug}))
     with pytest.raises(KeyError, match="a bug"):
         run(settings_of([], {}), world)
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())

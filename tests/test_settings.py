@@ -3,6 +3,7 @@
 import pytest
 
 from agentci.errors import InputError
+from agentci.model.shard import Shard
 from agentci.options import OPTIONS
 from agentci.settings import settings_of
 
@@ -44,6 +45,8 @@ def test_choices_are_found_in_any_spelling(text: str) -> None:
         ("jobs", "0"),
         ("jobs", "two"),
         ("jobs", "100000"),
+        ("shard", "3/2"),
+        ("shard", "auto"),
         ("fail-on", "warning"),
         ("group-by", "session"),
         ("trajectory-match-type", "SOME"),
@@ -67,3 +70,13 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_every_option_says_what_it_is_for() -> None:
     assert all(option.help.endswith(".") for option in OPTIONS)
+
+
+def test_the_shard_of_a_matrix_is_read_only_where_it_is_asked_for() -> None:
+    assert settings_of([], {"matrix-job": ["1/4"]}).shard is None
+    assert settings_of([], {"matrix-job": ["1/4"], "shard": ["2/2"]}).shard == Shard(
+        index=2, total=2
+    )
+    assert settings_of([], {"matrix-job": ["1/4"], "shard": ["auto"]}).shard == Shard(
+        index=2, total=4
+    )

@@ -6,9 +6,10 @@ from agentci.model.exchange import Measure, RunProgram, Skip
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
 from agentci.pipeline import NO_TURNS, Check
-from agentci.preflight import prepare
+from agentci.preflight import Plan, prepare
 from agentci.reporters.problems import render_problems
 from agentci.settings import Settings
+from agentci.sharding import take
 from agentci.text.escape import one_line
 from agentci.text.words import count
 
@@ -19,15 +20,22 @@ def show_plan(settings: Settings, world: World) -> int:
     Raises:
         InputError: as a run would.
     """
-    plan = prepare(settings, world)
+    plan = take(prepare(settings, world), settings.shard)
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
         line = f"{place}: {check.case.id}, {name}: {_intent(check)}"
         world.out.write(f"{one_line(line)}\n")
-    world.out.write(f"{count(len(plan.checks), 'check')}\n")
+    world.out.write(f"{_amount(plan)}\n")
     world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
     return EXIT_INVALID if any(each.severity == "error" for each in plan.problems) else 0
+
+
+def _amount(plan: Plan) -> str:
+    amount = count(len(plan.checks), "check")
+    if plan.portion is None:
+        return amount
+    return f"{amount} of {len(plan.portion.checks):,} in {plan.portion.shard}"
 
 
 def _intent(check: Check) -> str:

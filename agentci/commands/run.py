@@ -8,14 +8,15 @@ from agentci.commands.plan import show_plan
 from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
-from agentci.gate import decide, totals
+from agentci.gate import decide, decide_shard, judged_by, totals
 from agentci.model.problem import Problem
-from agentci.model.result import Decision, Report, Result
+from agentci.model.result import Decision, Report
 from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
 from agentci.settings import Settings
+from agentci.sharding import take
 from agentci.sinks import open_folder
 
 
@@ -45,6 +46,8 @@ def run(settings: Settings, world: World) -> int:
 
 def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     plan, world = _planned(settings, world)
+    # The shard is taken last, so that all shards of a run tell the same of its input.
+    plan = take(plan, settings.shard)
     progress = Progress(len(plan.checks), world, quiet=settings.quiet)
     jobs = settings.jobs or world.processors
     outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
@@ -64,23 +67,14 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
         finally:
             world.interruption.at_once = False
     except InputError as error:
-        return Plan(suites=(), problems=error.problems, uncovered=0), world
+        return Plan(suites=(), problems=error.problems), world
     except InterruptionError:
-        return Plan(suites=(), problems=(), uncovered=0), world
+        return Plan(suites=(), problems=()), world
 
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:
     complete = outcome.complete and not world.interruption.asked()
-    by_config: dict[str, list[Result]] = {suite.file: [] for suite in plan.suites}
-    for result in outcome.results:
-        by_config[result.config].append(result)
-    decision = decide(
-        [(suite.gate, by_config[suite.file]) for suite in plan.suites],
-        problems=plan.problems,
-        uncovered=plan.uncovered,
-        complete=complete,
-        fail_on=settings.fail_on,
-    )
+    decision = _decision(plan, outcome, settings, complete=complete)
     return Report(
         complete=complete,
         decision=_interrupted(decision, plan, outcome, world),
@@ -88,6 +82,27 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         results=outcome.results,
         problems=(*plan.problems, *_shortcomings(world)),
         provenance=plan.provenance,
+        gates=plan.gates,
+        portion=plan.portion,
+    )
+
+
+def _decision(plan: Plan, outcome: Outcome, settings: Settings, *, complete: bool) -> Decision:
+    judged = judged_by(plan.gates, outcome.results)
+    if plan.portion is not None:
+        return decide_shard(
+            judged,
+            shard=plan.portion.shard,
+            problems=plan.problems,
+            complete=complete,
+            fail_on=settings.fail_on,
+        )
+    return decide(
+        judged,
+        problems=plan.problems,
+        uncovered=sum(gate.uncovered for gate in plan.gates),
+        complete=complete,
+        fail_on=settings.fail_on,
     )
 
 

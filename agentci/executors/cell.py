@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agentci.executors.confinement import FOLDER_MB, MEBIBYTE, Confinement, limits_of
+from agentci.executors.confinement import MEBIBYTE, Confinement, limits_of
 from agentci.executors.openness import first_closed
-from agentci.executors.readable import is_too_wide, rules_of
+from agentci.executors.readable import is_too_wide, programs_in, rules_of
 from agentci.shims import landlock, seccomp
 from agentci.shims.landlock import Rule
 from agentci.shims.messages import Message
@@ -17,13 +17,15 @@ from agentci.shims.probe import NOBODY
 
 SHARED_MEMORY: Final = b"/dev/shm"
 TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
+PROCESSORS: Final = os.cpu_count() or 1
 # How many programs at a time have a user each.
 USERS: Final = 1024
 RUNS: Final = 1 << 18
 # From this version on, Landlock keeps signals inside.
 SIGNALS_SINCE: Final = 6
-# Of the user's own processes there may be many, and those of other checks come and go.
-SPARE_PROCESSES: Final = 4096
+# For each processor: of other checks, and of what else the user does. The fewer there are, the
+# sooner a fork bomb is ended that we have no privilege against.
+SPARE_PROCESSES: Final = 128
 
 ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
 NO_LANDLOCK: Final = (
@@ -47,6 +49,7 @@ class Cell:
 
     Attributes:
         scratch: its private folder, to be made and removed; None where it has none.
+        scratch_bytes: how large that may grow.
         alone: whether nobody else runs as its user.
         environment: what it sees.
         shortcomings: what was wanted and cannot be had, a sentence each.
@@ -55,6 +58,7 @@ class Cell:
     jail: Message | None
     environment: Mapping[str, str]
     scratch: str | None = None
+    scratch_bytes: int = 0
     alone: bool = False
     shortcomings: tuple[str, ...] = ()
 
@@ -67,7 +71,7 @@ class Cell:
             "jail": self.jail,
             "alone": self.alone,
             "scratch": None if self.scratch is None else os.fsencode(self.scratch),
-            "disk": 0 if self.scratch is None else FOLDER_MB * MEBIBYTE,
+            "disk": self.scratch_bytes,
         }
 
 
@@ -100,7 +104,8 @@ class Builder:
         """
         readable = (cwd, *confinement.readable)
         temporary = _temporary(environment)
-        closed = first_closed((command[0], *readable, temporary))
+        programs = programs_in(command)
+        closed = first_closed((*programs, *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
         alone = user is not None and user != NOBODY
@@ -110,17 +115,18 @@ class Builder:
             "limits": limits_of(
                 confinement,
                 timeout_seconds=timeout_seconds,
-                processors=os.cpu_count() or 1,
-                others=0 if alone else SPARE_PROCESSES,
+                processors=PROCESSORS,
+                others=0 if alone else SPARE_PROCESSES * PROCESSORS + self.facts["tasks"],
             ),
             "landlock": self.facts["landlock"],
-            "rules": self._rules(confinement, command[0], environment, readable, scratch, alone),
+            "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
             "filter": self._filter(network=confinement.network),
         }
         return Cell(
             jail=jail,
             environment=_at_home(environment, scratch),
             scratch=scratch,
+            scratch_bytes=confinement.folder_mb * MEBIBYTE,
             alone=alone,
             shortcomings=tuple(self._shortcomings(user, closed)),
         )
@@ -139,7 +145,7 @@ class Builder:
     def _rules(
         self,
         confinement: Confinement,
-        program: str,
+        programs: tuple[str, ...],
         environment: Mapping[str, str],
         readable: Iterable[Path],
         scratch: str,
@@ -151,7 +157,7 @@ class Builder:
         everything = landlock.rights(version)
         shared = alone or confinement.shares_memory
         return [
-            *rules_of(program, environment),
+            *rules_of(programs, environment),
             *((os.fsencode(path), landlock.READ) for path in readable if not is_too_wide(path)),
             (os.fsencode(scratch), everything),
             *([(SHARED_MEMORY, everything)] if shared else ()),
@@ -163,6 +169,9 @@ class Builder:
         return seccomp.filter_of(self.facts["machine"], network=network)
 
     def _shortcomings(self, user: int | None, closed: str | None) -> Iterable[str]:
+        if self.facts["system"] != "Linux":
+            yield ELSEWHERE
+            return
         if not self.facts["landlock"]:
             yield NO_LANDLOCK
         if not self.facts["filters"]:

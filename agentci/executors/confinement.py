@@ -24,6 +24,7 @@ class Confinement:
         shares_memory: whether it may use shared memory where that cannot be cleared behind it.
         memory_mb: of a process, in MiB; what is mapped from files does not count.
         processes: how many it may have at a time, threads included.
+        file_mb, folder_mb: of a file, and of all that it keeps in its private folder.
         image: what it runs in, where its executor runs programs in images.
     """
 
@@ -32,6 +33,8 @@ class Confinement:
     shares_memory: bool = False
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    file_mb: int = FILE_MB
+    folder_mb: int = FOLDER_MB
     image: str = ""
 
 
@@ -48,7 +51,7 @@ def limits_of(
         "RLIMIT_NPROC": confinement.processes + others,
         # Wall time ends it earlier, unless we are gone.
         "RLIMIT_CPU": int(timeout_seconds * processors) + 1,
-        "RLIMIT_FSIZE": FILE_MB * MEBIBYTE,
+        "RLIMIT_FSIZE": confinement.file_mb * MEBIBYTE,
         "RLIMIT_NOFILE": OPEN_FILES,
         "RLIMIT_CORE": 0,
     }

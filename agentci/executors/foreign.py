@@ -1,5 +1,6 @@
 """Executors of other packages, held to what every executor is: their faults are told as theirs."""
 
+import inspect
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +26,7 @@ class ForeignExecutor:
         self._lock = threading.Lock()
         self._made: Executor | None = None
         self._stopped = False
-        self._has_no_walls = False
+        self._confines = True
 
     def run(
         self,
@@ -37,7 +38,7 @@ class ForeignExecutor:
         environment: Mapping[str, str],
         confinement: Confinement | None = None,
     ) -> ProgramReply:
-        """See :class:`Executor`."""
+        """See :class:`Executor`; one that knows no confinement is asked without."""
         try:
             executor = self._executor()
             # Whoever stops us from here on stops that one, too.
@@ -49,7 +50,7 @@ class ForeignExecutor:
                 timeout_seconds=timeout_seconds,
                 cwd=cwd,
                 environment=environment,
-                **self._walls(executor, confinement),
+                **self._confined(executor, confinement),
             )
         except EvaluatorError:
             raise
@@ -60,13 +61,14 @@ class ForeignExecutor:
         return reply
 
     def shortcomings(self) -> Collection[str]:
-        """See :class:`Executor`; those that know of no walls put up none."""
-        found: object = ()
-        with suppress(Exception):
-            found = self._made.shortcomings() if self._made is not None else ()
-        theirs = found if isinstance(found, Collection) and not isinstance(found, str) else ()
-        own = (f"{self._title} runs programs without a jail",) if self._has_no_walls else ()
-        return (*own, *(each for each in theirs if isinstance(each, str)))
+        """See :class:`Executor`; it may have nothing to say."""
+        if not self._confines:
+            return (f"{self._title} does not confine evaluators' programs as agentci does",)
+        try:
+            told: Collection[object] = getattr(self._made, "shortcomings", tuple)()
+            return [str(each) for each in told]
+        except Exception as error:  # noqa: BLE001 (theirs, and no check depends on it)
+            return (f"{self._title} does not say what it cannot: {error}",)
 
     def stop(self) -> None:
         """See :class:`Executor`; takes no lock, because a signal handler calls it."""
@@ -76,23 +78,20 @@ class ForeignExecutor:
             with suppress(Exception):
                 self._made.stop()
 
-    def _walls(self, executor: Executor, confinement: Confinement | None) -> dict[str, Any]:
-        """The argument for it, where the executor takes one."""
-        from inspect import Parameter, signature  # noqa: PLC0415 (of no use to most runs)
-
-        taken = signature(executor.run).parameters
-        if "confinement" in taken or any(
-            each.kind is Parameter.VAR_KEYWORD for each in taken.values()
-        ):
-            return {"confinement": confinement}
-        self._has_no_walls = self._has_no_walls or confinement is not None
-        return {}
-
     def _executor(self) -> Executor:
         with self._lock:
             if self._made is None:
                 self._made = self._make()
             return self._made
+
+    def _confined(self, executor: Executor, confinement: Confinement | None) -> dict[str, Any]:
+        if confinement is None:
+            return {}
+        known = inspect.signature(executor.run).parameters.values()
+        if any(each.name == "confinement" or each.kind is each.VAR_KEYWORD for each in known):
+            return {"confinement": confinement}
+        self._confines = False
+        return {}
 
     def _has_stopped(self) -> bool:
         return self._stopped

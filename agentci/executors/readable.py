@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -40,15 +40,17 @@ CERTIFICATES: Final = (
 TOO_WIDE: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (likewise)
 
 
-def rules_of(program: str, environment: Mapping[str, str]) -> tuple[Rule, ...]:
-    """The rules for a program that is started as ``program`` and sees ``environment``.
+def programs_in(command: Sequence[str]) -> tuple[str, ...]:
+    """The programs of a command: one may start the other."""
+    files = (part for part in command if Path(part).is_absolute() and Path(part).is_file())
+    return tuple(part for part in files if os.access(part, os.X_OK))
 
-    Args:
-        program: absolute path.
-    """
+
+def rules_of(programs: tuple[str, ...], environment: Mapping[str, str]) -> tuple[Rule, ...]:
+    """The rules for ``programs`` that see ``environment``."""
     known = (*SEARCHED, *CERTIFICATES, "PATH", "HOME")
     seen = tuple((name, environment[name]) for name in known if name in environment)
-    return _rules(program, seen, tuple(sys.path))
+    return _rules(programs, seen, tuple(sys.path))
 
 
 def is_too_wide(path: Path) -> bool:
@@ -58,7 +60,7 @@ def is_too_wide(path: Path) -> bool:
 
 @lru_cache(maxsize=256)
 def _rules(
-    program: str, seen: tuple[tuple[str, str], ...], of_our_python: tuple[str, ...]
+    programs: tuple[str, ...], seen: tuple[tuple[str, str], ...], of_our_python: tuple[str, ...]
 ) -> tuple[Rule, ...]:
     environment = dict(seen)
     home = environment.get("HOME", "")
@@ -66,10 +68,10 @@ def _rules(
         [
             *SYSTEM,
             *(f"/etc/{name}" for name in SETTINGS),
-            *_tools(program, environment, home),
+            *_tools(programs, environment, home),
             *(path for name in SEARCHED for path in _split(environment.get(name, ""))),
             *(environment[name] for name in CERTIFICATES if name in environment),
-            *(of_our_python if program == sys.executable else ()),
+            *(of_our_python if sys.executable in programs else ()),
         ]
     )
     known = (path for path in paths if Path(path).is_absolute())
@@ -80,10 +82,11 @@ def _rules(
     )
 
 
-def _tools(program: str, environment: Mapping[str, str], home: str) -> Iterator[str]:
-    yield program
-    for each in (program, os.path.realpath(program)):
-        yield from _around(str(Path(each).parent), home)
+def _tools(programs: Sequence[str], environment: Mapping[str, str], home: str) -> Iterator[str]:
+    for program in programs:
+        yield program
+        for each in (program, os.path.realpath(program)):
+            yield from _around(str(Path(each).parent), home)
     for folder in _split(environment.get("PATH", "")):
         yield from _around(folder, home)
 

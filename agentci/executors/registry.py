@@ -5,8 +5,7 @@ Packages of others add theirs as entry points of the group ``agentci.executors``
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
 from agentci.executors.base import Executor
@@ -17,8 +16,6 @@ GROUP: Final = "agentci.executors"
 
 MakeExecutor: TypeAlias = Callable[[], Executor]
 
-MakeOurs: TypeAlias = Callable[[Mapping[str, str]], Executor]
-
 
 def _docker(variables: Mapping[str, str]) -> Executor:
     from agentci.executors.docker.executor import (  # noqa: PLC0415 (most runs need no engine)
@@ -28,7 +25,16 @@ def _docker(variables: Mapping[str, str]) -> Executor:
     return DockerExecutor(variables)
 
 
-EXECUTORS: Final[Mapping[str, MakeOurs]] = {"local": lambda _: LocalExecutor(), "docker": _docker}
+def makers(variables: Mapping[str, str]) -> Mapping[str, MakeExecutor]:
+    """What makes ours, by name.
+
+    Args:
+        variables: the environment of the user, for those that reach another machine.
+    """
+    return {"local": LocalExecutor, "docker": lambda: _docker(variables)}
+
+
+EXECUTORS: Final[Mapping[str, MakeExecutor]] = makers({})
 
 
 class Executors(Mapping[str, Executor]):
@@ -38,17 +44,10 @@ class Executors(Mapping[str, Executor]):
 
     Args:
         ours: what makes them, by name.
-        variables: the environment of the user, for those that reach another machine.
     """
 
-    def __init__(
-        self,
-        ours: Mapping[str, MakeOurs] = EXECUTORS,
-        *,
-        variables: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, ours: Mapping[str, MakeExecutor] = EXECUTORS) -> None:
         self._ours = ours
-        self._variables = variables
         self._lock = threading.RLock()
         self._made: dict[str, Executor] = {}
         self._stopped = False
@@ -69,20 +68,20 @@ class Executors(Mapping[str, Executor]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def shortcomings(self) -> Iterator[str]:
+        """What those that were made could not do as they were asked, a sentence each."""
+        for executor in tuple(self._made.values()):
+            yield from executor.shortcomings()
+
     def stop(self) -> None:
         """End all that they run; takes no lock, because a signal handler calls it."""
         self._stopped = True
         for executor in tuple(self._made.values()):
             executor.stop()
 
-    def shortcomings(self) -> Collection[str]:
-        """What was wanted of those that were made, and could not be had; each once."""
-        made = tuple(self._made.values())
-        return tuple(dict.fromkeys(text for each in made for text in each.shortcomings()))
-
     def _make(self, name: str) -> Executor:
         make = self._ours.get(name)
-        return make(self._variables) if make is not None else _foreign(name)
+        return make() if make is not None else _foreign(name)
 
     def _has_stopped(self) -> bool:
         return self._stopped

@@ -5,7 +5,6 @@ import random
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 FIRST_WAIT_SECONDS: Final = 1.0
@@ -98,6 +97,9 @@ def _moment(date: str) -> float | None:
     """Seconds since 1970 of an HTTP date; None where it is none."""
     if not 0 < len(date) <= _MAX_DATE_CHARACTERS:
         return None
+    # Brings sockets and all of mail along, which runs that fetch nothing need not load.
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 (see above)
+
     try:
         moment = parsedate_to_datetime(date)
         return _aware(moment).timestamp()

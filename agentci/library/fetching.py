@@ -1,11 +1,10 @@
 """One remote program: resolved or locked, taken from the cache or fetched, and verified."""
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from agentci.errors import OfflineError, RefusedError, UnreachableError
+from agentci.library.pins import check_pins, digests_of
 from agentci.library.stock import Stock
 from agentci.model.lock import LOCK_NAME, LockedProgram
 from agentci.model.program import RemoteProgram, Snapshot
@@ -64,6 +63,8 @@ def _stored(
     program: RemoteProgram, commit: str, locked: LockedProgram | None, stock: Stock
 ) -> tuple[Stored, tuple[str, ...]]:
     key = Key(source=program.source, repository=program.repository, commit=commit, ref=program.ref)
+    if program.is_own:
+        return _copied(key, program, stock)
     found = _found(key, program, locked, stock)
     if found is not None:
         return found, ()
@@ -72,8 +73,19 @@ def _stored(
         if found is not None:
             return found, ()
         snapshot = _snapshot(program, commit, locked, stock)
-        _check(_digests(snapshot), snapshot.entry, program, locked)
+        check_pins(digests_of(snapshot), snapshot.entry, program, locked)
         return _put(key, snapshot, stock)
+
+
+def _copied(key: Key, program: RemoteProgram, stock: Stock) -> tuple[Stored, tuple[str, ...]]:
+    """A program of the workspace: what lies there counts, whatever the cache has."""
+    snapshot = _snapshot(program, key.commit, None, stock)
+    digests = digests_of(snapshot)
+    check_pins(digests, snapshot.entry, program, None)
+    stored = stock.store.find(key)
+    if stored is not None and (stored.digests, _entry_of(stored)) == (digests, snapshot.entry):
+        return stored, ()
+    return _put(key, snapshot, stock)
 
 
 def _snapshot(
@@ -104,8 +116,7 @@ def _found(
     if stored is None:
         return None
     try:
-        entry = stored.path.relative_to(stored.folder).as_posix()
-        _check(stored.digests, entry, program, locked)
+        check_pins(stored.digests, _entry_of(stored), program, locked)
     except RefusedError:
         if stock.offline:
             raise
@@ -113,39 +124,20 @@ def _found(
     return stored
 
 
+def _entry_of(stored: Stored) -> str:
+    return stored.path.relative_to(stored.folder).as_posix()
+
+
 def _put(key: Key, snapshot: Snapshot, stock: Stock) -> tuple[Stored, tuple[str, ...]]:
     try:
         return stock.store.put(key, snapshot), ()
     except UnreachableError as error:
-        stored = EvaluatorStore(stock.spare()).put(key, snapshot)
-        return stored, (f"{error}; what was fetched is not kept",)
-
-
-def _check(
-    digests: Mapping[str, str], entry: str, program: RemoteProgram, locked: LockedProgram | None
-) -> None:
-    """Refuse what is not what was pinned.
-
-    Raises:
-        RefusedError: says which file differs.
-    """
-    if program.sha256 and program.source != "url" and digests[entry] != program.sha256:
-        raise RefusedError(
-            f"{program.ref} has the sha256 {digests[entry]}, not {program.sha256}",
-            hint="find out why; if the change is wanted, write the new digest into the config",
-        )
-    if locked is None:
-        return
-    for path in sorted({*digests, *locked.files}):
-        if digests.get(path) != locked.files.get(path):
-            raise RefusedError(
-                f"{path} of {program.ref} is not what {LOCK_NAME} says",
-                hint="find out why; if the change is wanted, run `agentci lock --upgrade`",
-            )
-
-
-def _digests(snapshot: Snapshot) -> Mapping[str, str]:
-    return {path: hashlib.sha256(file.content).hexdigest() for path, file in snapshot.files.items()}
+        try:
+            stored = EvaluatorStore(stock.spare()).put(key, snapshot)
+        except (OSError, UnreachableError):
+            raise error from None  # of the cache: nobody asked for the other folder
+        way_out = f" ({error.hint})" if error.hint else ""
+        return stored, (f"{error}; what was fetched is not kept{way_out}",)
 
 
 def _shown(program: RemoteProgram, commit: str) -> str:

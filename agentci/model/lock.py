@@ -82,8 +82,9 @@ class Lock:
         )
 
     def find_requirements(self, sha256: str) -> LockedRequirements | None:
-        """What a requirements file of that content is locked to."""
-        return next((each for each in self.requirements if each.sha256 == sha256), None)
+        """What a requirements file of that content is locked to; no packages are no lock."""
+        found = (each for each in self.requirements if each.sha256 == sha256 and each.packages)
+        return next(found, None)
 
 
 def named(program: RemoteProgram) -> Named:

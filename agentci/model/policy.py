@@ -40,3 +40,19 @@ class GatePolicy:
 
     overall: Bar = field(default_factory=Bar)
     evaluators: Mapping[str, Bar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The gate of one config, and what it is over.
+
+    Attributes:
+        config: the config file, as shown to the user.
+        evaluators: names of those that judge, in the config's order.
+        uncovered: how many golden cases no recording matched.
+    """
+
+    config: str
+    policy: GatePolicy
+    evaluators: tuple[str, ...]
+    uncovered: int = 0

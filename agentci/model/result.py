@@ -6,7 +6,9 @@ from typing import Final, Literal, TypeAlias
 from agentci.model.case import Case
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
+from agentci.model.policy import Gate
 from agentci.model.problem import Problem
+from agentci.model.shard import Portion
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
 
@@ -60,11 +62,19 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether the gate is open, the process's exit code, and why, the weightiest reason first."""
+    """Whether the gate is open, the process's exit code, and why, the weightiest reason first.
+
+    A shard never opens it: where nothing keeps it shut (exit code 0), other shards still may.
+    """
 
     open: bool
     exit_code: int
     why: tuple[str, ...]
+
+    @property
+    def shuts(self) -> bool:
+        """Whether something was found that keeps the gate shut."""
+        return self.exit_code != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +107,8 @@ class Report:
         results: config order, then case, then evaluator.
         problems: broken recordings (errors), and warnings and notices about the input.
         provenance: of the evaluators that are kept elsewhere.
+        gates: of all configs, in their order.
+        portion: what of a whole it is about; None for a whole run.
     """
 
     complete: bool
@@ -105,3 +117,5 @@ class Report:
     results: tuple[Result, ...]
     problems: tuple[Problem, ...] = ()
     provenance: tuple[Provenance, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    portion: Portion | None = None

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from agentci.github.commands import Annotation, annotate
 from agentci.model.case import Case
 from agentci.model.problem import Severity
-from agentci.model.result import Decision, Report, Result
+from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
     by_reason,
     case_names,
+    conclusion,
     of_status,
     problem_annotation,
     tallies,
@@ -40,7 +41,7 @@ def render_annotations(report: Report) -> str:
             for problem in report.problems
             if problem.severity == "error"
         ),
-        *(_fallen(tally, gate_open=report.decision.open) for tally in sorted(fallen, key=_rank)),
+        *(_fallen(tally, shut=report.decision.shuts) for tally in sorted(fallen, key=_rank)),
         *(_idle(tally) for tally in found if tally.totals.skipped == tally.totals.checks),
         *(
             problem_annotation(problem)
@@ -49,14 +50,14 @@ def render_annotations(report: Report) -> str:
         ),
         *(_warned(text, cases) for text, cases in warnings(report.results).items()),
     ]
-    if not (report.decision.open or any(each.level == "error" for each in annotations)):
-        annotations.append(_shut(report.decision))
+    if report.decision.shuts and not any(each.level == "error" for each in annotations):
+        annotations.append(_shut(report))
     return annotate(annotations)
 
 
-def _shut(decision: Decision) -> Annotation:
-    why = "\n".join(_line(reason) for reason in decision.why)
-    return Annotation(level="error", title="Gate shut", message=why)
+def _shut(report: Report) -> Annotation:
+    why = "\n".join(_line(reason) for reason in report.decision.why)
+    return Annotation(level="error", title=conclusion(report), message=why)
 
 
 def _rank(tally: Tally) -> tuple[float, float]:
@@ -66,8 +67,8 @@ def _rank(tally: Tally) -> tuple[float, float]:
     return (-share, -1.0 if totals.score is None else totals.score)
 
 
-def _fallen(tally: Tally, *, gate_open: bool) -> Annotation:
-    level: Severity = "error" if tally.any.required and not gate_open else "warning"
+def _fallen(tally: Tally, *, shut: bool) -> Annotation:
+    level: Severity = "error" if tally.any.required and shut else "warning"
     told = (
         *_failed(worst_first(of_status(tally.results, "failed"))),
         *_errored(of_status(tally.results, "errored")),

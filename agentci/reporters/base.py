@@ -25,7 +25,7 @@ from agentci.text.words import count, number
 
 MAX_NAMES = 5
 
-Verdict: TypeAlias = Literal["open", "shut", "error", "invalid"]
+Verdict: TypeAlias = Literal["open", "shut", "error", "invalid", "partial"]
 
 
 class Reporter(Protocol):
@@ -88,8 +88,20 @@ def worst_first(results: Sequence[Result]) -> list[Result]:
 
 
 def verdict(decision: Decision) -> Verdict:
-    """The decision in one word."""
+    """The decision in one word; ``partial`` where a shard alone does not keep the gate shut."""
+    if not (decision.open or decision.shuts):
+        return "partial"
     return "open" if decision.open else _SHUT_BY.get(decision.exit_code, "shut")
+
+
+def conclusion(report: Report) -> str:
+    """The decision in a few words: "Gate open", "Gate shut in shard 2 of 3"."""
+    decision = report.decision
+    what = "gate" if report.portion is None else str(report.portion.shard)
+    if decision.open or decision.shuts:
+        where = "" if report.portion is None else f" in {what}"
+        return f"Gate {'open' if decision.open else 'shut'}{where}"
+    return f"{what.capitalize()} passed"
 
 
 def tally_line(totals: Totals) -> str:

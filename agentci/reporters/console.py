@@ -7,6 +7,7 @@ from agentci.reporters.base import (
     Tally,
     by_reason,
     case_names,
+    conclusion,
     of_status,
     several_configs,
     tallies,
@@ -42,18 +43,18 @@ def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) 
         colour: for terminals.
     """
     text = _verdict(report, colour=colour)
-    for title, told in () if quiet else _sections(report, verbose=verbose):
+    for heading, told in () if quiet else _sections(report, verbose=verbose):
         if body := "".join(f"  {line}\n" for line in told):
-            text += f"\n{_painted(title, _BOLD, colour=colour)}\n{body}"
+            text += f"\n{_painted(heading, _BOLD, colour=colour)}\n{body}"
     return escape.inert(text)
 
 
 def _verdict(report: Report, *, colour: bool) -> str:
-    word, paint = ("open", _GREEN) if report.decision.open else ("shut", _RED)
+    paint = _RED if report.decision.shuts else _GREEN
     first, *others = report.decision.why or ("",)
-    title = _painted(f"Gate {word}", paint, colour=colour)
+    head = _painted(conclusion(report), paint, colour=colour)
     told = (_line(line) for line in (*others, tally_line(report.totals)))
-    return "\n  ".join((f"{title}{first and f': {_line(first)}'}", *told)) + "\n"
+    return "\n  ".join((f"{head}{first and f': {_line(first)}'}", *told)) + "\n"
 
 
 _BOLD, _RED, _GREEN = "1", "1;31", "1;32"

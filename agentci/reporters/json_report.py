@@ -6,8 +6,12 @@ from dataclasses import asdict, dataclass
 from agentci.model.case import Case
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
+from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
+from agentci.model.shard import Portion
+from agentci.model.trace import Turn
 from agentci.reporters.base import cases, problem_fields
+from agentci.reporters.one_check import excerpt
 from agentci.text import strict_json
 from agentci.version import __version__
 
@@ -34,6 +38,8 @@ class JsonReport:
             "cases": _lines([_case(case) for case in cases(report.results)]),
             "problems": _lines([problem_fields(problem) for problem in report.problems]),
             "provenance": _lines([asdict(each) for each in report.provenance]),
+            "gates": _lines([_gate(gate) for gate in report.gates]),
+            "shard": strict_json.dumps(_shard(report.portion)),
         }
         written = ",\n".join(f'  "{name}": {value}' for name, value in members.items())
         return f"{{\n{written}\n}}\n"
@@ -56,6 +62,8 @@ def _result(result: Result) -> JsonObject:
         "config": result.config,
         "case": result.case.id,
         "trace": result.case.trace.id,
+        "golden": _golden(result.case),
+        "recording": result.case.trace.place.file,
         "evaluator": result.evaluator,
         "type": result.type,
         "status": result.status,
@@ -72,7 +80,7 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.trace.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
-        "place": {"file": result.place.file, "line": result.place.line},
+        "place": asdict(result.place),
     }
 
 
@@ -80,10 +88,39 @@ def _case(case: Case) -> JsonObject:
     return {
         "id": case.id,
         "trace": case.trace.id,
-        "golden": None if case.golden is None else case.golden.id,
+        "golden": _golden(case),
         "no_golden_because": case.no_golden_because,
         "recording": case.trace.place.file,
         "turns": len(case.trace.turns),
+        "dialogue": [_exchange(turn) for turn in case.trace.turns],
         "warnings": case.trace.warnings,
         "performance": case.trace.performance,
     }
+
+
+def _golden(case: Case) -> str | None:
+    return None if case.golden is None else case.golden.id
+
+
+def _exchange(turn: Turn) -> JsonObject:
+    """What reports may quote of a turn."""
+    answer = turn.final_text
+    return {
+        "asked": excerpt(turn.user_text),
+        "answered": None if answer is None else excerpt(answer),
+    }
+
+
+def _gate(gate: Gate) -> JsonObject:
+    return {
+        "config": gate.config,
+        "evaluators": gate.evaluators,
+        "uncovered": gate.uncovered,
+        "policy": asdict(gate.policy),
+    }
+
+
+def _shard(portion: Portion | None) -> JsonObject | None:
+    if portion is None:
+        return None
+    return {**asdict(portion.shard), "of": portion.of, "checks": portion.checks}

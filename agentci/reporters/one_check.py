@@ -31,6 +31,11 @@ def lines(text: str) -> tuple[str, ...]:
     return tuple(line.rstrip() for line in escape.plain(text).split("\n") if line.strip())
 
 
+def excerpt(said: str) -> str:
+    """As much as reports quote of what was said in a turn, on one line."""
+    return clip.short(escape.plain_line(said), MAX_SAID)
+
+
 def is_below_bar(result: Result) -> bool:
     """Whether the score alone explains a failure."""
     score = _score_of(result)
@@ -80,12 +85,9 @@ def _said(turn: Turn | None) -> Iterator[str]:
     if turn is None:
         return
     if turn.user_text:
-        yield f"; asked {_quoted(turn.user_text)}"
-    yield "; no answer" if turn.final_text is None else f"; answered {_quoted(turn.final_text)}"
-
-
-def _quoted(text: str) -> str:
-    return f'"{clip.short(escape.plain_line(text), MAX_SAID)}"'
+        yield f'; asked "{excerpt(turn.user_text)}"'
+    answer = turn.final_text
+    yield "; no answer" if answer is None else f'; answered "{excerpt(answer)}"'
 
 
 def _is_good_enough(result: Result) -> bool:

@@ -1,5 +1,8 @@
 """The JSON Schema of ``results.json``, for everyone who reads it."""
 
+from typing import get_args
+
+from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.json import Json, JsonObject
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,12 +35,18 @@ def results_schema() -> JsonObject:
             cases={"type": "array", "items": {"$ref": "#/$defs/case"}},
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
+            gates={"type": "array", "items": {"$ref": "#/$defs/gate"}},
+            shard=_said(
+                {"anyOf": [_shard(), {"type": "null"}]}, "What it is a part of; null for a whole."
+            ),
         ),
         "$defs": {
             "result": _result(),
             "case": _case(),
             "problem": _problem(),
             "provenance": _provenance(),
+            "gate": _gate(),
+            "bar": _bar(),
         },
     }
 
@@ -48,6 +57,8 @@ def _result() -> JsonObject:
         config=_TEXT,
         case=_said(_TEXT, "The golden case's id, else the trace's or the conversation's."),
         trace=_TEXT,
+        golden=_said(_TEXT_OR_NULL, "The golden case's id."),
+        recording=_said(_TEXT, "The recorded file."),
         evaluator=_TEXT,
         type=_said(_TEXT, "The evaluator's `type` in the config."),
         status={"enum": ["passed", "failed", "errored", "skipped"]},
@@ -67,7 +78,7 @@ def _result() -> JsonObject:
         warnings=_said(_TEXTS, "What had to be guessed or dropped while the case was read."),
         seconds={"type": ["number", "null"]},
         cached=_BOOLEAN,
-        place=_said(_object(file=_TEXT, line=_COUNT), "The evaluator in the config."),
+        place=_said(_place(), "The evaluator in the config."),
     )
 
 
@@ -79,19 +90,26 @@ def _case() -> JsonObject:
         no_golden_because=_TEXT_OR_NULL,
         recording=_said(_TEXT, "The recorded file."),
         turns=_COUNT,
+        dialogue=_said(
+            {"type": "array", "items": _object(asked=_TEXT, answered=_TEXT_OR_NULL)},
+            "What was said in each turn, in short.",
+        ),
         warnings=_TEXTS,
         performance=_said({"type": ["object", "null"]}, "Latency, tokens and counts, as recorded."),
     )
 
 
 def _problem() -> JsonObject:
-    place = _object(file=_TEXT, line=_COUNT, column={"type": ["integer", "null"], "minimum": 1})
     return _object(
         severity={"enum": ["error", "warning", "notice"]},
         message=_TEXT,
         hint=_said(_TEXT_OR_NULL, "A way out."),
-        place={"anyOf": [place, {"type": "null"}]},
+        place={"anyOf": [_place(), {"type": "null"}]},
     )
+
+
+def _place() -> JsonObject:
+    return _object(file=_TEXT, line=_COUNT, column={"type": ["integer", "null"], "minimum": 1})
 
 
 def _provenance() -> JsonObject:
@@ -104,6 +122,37 @@ def _provenance() -> JsonObject:
         ref=_TEXT,
         commit=_said(_TEXT, "What the revision meant in this run."),
         digest=_said(_TEXT, "Of all files; the same digest is the same evaluator."),
+    )
+
+
+def _gate() -> JsonObject:
+    bars: JsonObject = {"type": "object", "additionalProperties": {"$ref": "#/$defs/bar"}}
+    return _object(
+        config=_TEXT,
+        evaluators=_said(_TEXTS, "Those that judge, in the order of the config."),
+        uncovered=_said(_COUNT, "Golden cases that no recording matched."),
+        policy=_said(
+            _object(overall={"$ref": "#/$defs/bar"}, evaluators=bars), "The config's `gate`."
+        ),
+    )
+
+
+def _bar() -> JsonObject:
+    return _object(
+        min_pass_rate=_said(_NUMBER_OR_NULL, "Null counts the checks among all others."),
+        min_score=_NUMBER_OR_NULL,
+        on_error={"enum": list(get_args(OnError))},
+        on_skip={"enum": list(get_args(OnSkip))},
+        on_turn_mismatch={"enum": list(get_args(OnTurnMismatch))},
+    )
+
+
+def _shard() -> JsonObject:
+    return _object(
+        index=_said(_COUNT, "Counted from 1."),
+        total=_COUNT,
+        of=_said(_TEXT, "Of the whole: shards of one run share it."),
+        checks=_said(_TEXTS, "The ids of all checks of the whole, in its order."),
     )
 
 

@@ -3,14 +3,15 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
 from agentci.shims import identity
 
-# A killed process is gone in about a millisecond; one that hangs in the kernel must not hold us.
-MAX_DYING_SECONDS: Final = 3.0
+# A killed process is gone in about a millisecond, a fork bomb in some seconds; one that hangs in
+# the kernel must not hold us.
+MAX_DYING_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.0005
 LONGEST_PAUSE_SECONDS: Final = 0.02
 
@@ -22,18 +23,32 @@ def end_all(bury: Callable[[int, int], None], *, user: int | None) -> bool:
         bury: is told the number and the status of each child that has ended.
         user: whom they all run as, and nobody else on this machine; None where it is no such one.
     """
-    if reap(bury) and user is not None:
+    if not reap(bury):
+        return True
+    if user is not None:
         _end_user(user)
     deadline, pause = time.monotonic() + MAX_DYING_SECONDS, PAUSE_SECONDS
-    while reap(bury):
+    # The dead are not buried while others live: they count for the limit, which keeps a fork bomb
+    # from replacing them.
+    while (living := descendants()) or reap(bury):
         if time.monotonic() > deadline:
             return False
-        for number in tuple(descendants()):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(number, signal.SIGKILL)
+        kill(living)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
     return True
+
+
+def kill(found: Mapping[int, int]) -> None:
+    """Kill processes, with all of their groups: of a group none escapes by forking."""
+    ours = os.getpgrp()
+    for group in {group for group in found.values() if group != ours}:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    for number, group in found.items():
+        if group == ours:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
 
 
 def reap(bury: Callable[[int, int], None]) -> bool:
@@ -48,26 +63,32 @@ def reap(bury: Callable[[int, int], None]) -> bool:
         return False
 
 
-def descendants(*, spared: Collection[int] = ()) -> Iterator[int]:
-    """The living descendants of this process, without the children in ``spared`` and theirs."""
+def descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
+    """The living descendants of this process, without the children in ``spared`` and theirs.
+
+    Returns:
+        The group of each.
+    """
     children = _children()
-    unseen = [number for number in children.get(os.getpid(), ()) if number not in spared]
+    unseen = [each for each in children.get(os.getpid(), ()) if each[0] not in spared]
+    found: dict[int, int] = {}
     while unseen:
-        number = unseen.pop()
+        number, group = unseen.pop()
         unseen += children.get(number, ())
-        yield number
+        found[number] = group
+    return found
 
 
-def _children() -> Mapping[int, list[int]]:
-    """All living processes, by the number of their parent."""
-    found: dict[int, list[int]] = {}
+def _children() -> Mapping[int, list[tuple[int, int]]]:
+    """All living processes and their groups, by the number of their parent."""
+    found: dict[int, list[tuple[int, int]]] = {}
     for name in _names(b"/proc"):
         if name.isdigit():
             with suppress(OSError, ValueError):
                 stat = _content(b"/proc/%s/stat" % name)
-                state, parent, *_ = stat.rpartition(b")")[2].split()
+                state, parent, group, *_ = stat.rpartition(b")")[2].split()
                 if state != b"Z":
-                    found.setdefault(int(parent), []).append(int(name))
+                    found.setdefault(int(parent), []).append((int(name), int(group)))
     return found
 
 

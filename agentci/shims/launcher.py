@@ -89,6 +89,4 @@ class _Launcher:
         if number in self._wards:
             self._wards.discard(number)
             if status != 0:
-                for stray in tuple(descendants.descendants(spared=self._wards)):
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(stray, signal.SIGKILL)
+                descendants.kill(descendants.descendants(spared=self._wards))

@@ -1,8 +1,10 @@
 """What the jail can do on this machine, found out by doing it."""
 
 import os
+import resource
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from agentci.shims import identity, kernel, landlock, seccomp
@@ -12,20 +14,26 @@ from agentci.shims.messages import Message
 # that has few numbers there is only the one that is nobody.
 FIRST_USER: Final = 0x70000000
 NOBODY: Final = 65534
+# Beyond so many of them nothing is counted.
+MOST_TASKS: Final = 1 << 16
 
 
 def facts() -> Message:
     """What holds here.
 
     Returns:
-        ``users``: the first number of users that programs may get (``NOBODY``: only this one),
-        None where we may not choose; ``searches``: whether a program of another user can be let
-        into closed folders; ``landlock``: its version, 0 for none; ``filters``: whether system
-        calls can be refused; ``machine``: the processor.
+        ``system``: its name; ``users``: the first number of users that programs may get
+        (``NOBODY``: only this one), None where we may not choose; ``tasks``: how many processes and
+        threads programs share their user with, for a limit on their number; ``searches``: whether
+        a program of another user can be let into closed folders; ``landlock``: its version, 0 for
+        none; ``filters``: whether system calls can be refused; ``machine``: the processor.
     """
     machine = os.uname().machine
+    users = _users()
     return {
-        "users": _users(),
+        "system": os.uname().sysname,
+        "users": users,
+        "tasks": _tasks(users),
         "searches": _works(_search),
         "landlock": landlock.version() if _works(_landlock) else 0,
         "filters": machine in seccomp.CALLS and _works(_filter),
@@ -36,9 +44,37 @@ def facts() -> Message:
 def _users() -> int | None:
     if identity.may_change():
         for user in (FIRST_USER, NOBODY):
-            if _works(lambda user=user: identity.limit(user, searches=False)):  # type: ignore[misc]
+            if _works(partial(identity.limit, user, searches=False)):
                 return user
     return None
+
+
+def _tasks(users: int | None) -> int:
+    """How many there are, found by trying which limit lets one more be made.
+
+    No list tells, because those of other containers count, too.
+    """
+    if users == FIRST_USER or (users is None and os.geteuid() == 0):
+        return 0  # nobody else, or nobody whom a limit holds
+    least, most = 0, MOST_TASKS
+    while least < most:
+        middle = (least + most) // 2
+        if _works(partial(_fork, middle, users)):
+            most = middle
+        else:
+            least = middle + 1
+    return least
+
+
+def _fork(limit: int, user: int | None) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, most))
+    if user is not None:
+        identity.limit(user, searches=False)
+    number = os.fork()
+    if number == 0:
+        os._exit(0)
+    os.waitpid(number, 0)
 
 
 def _search() -> None:

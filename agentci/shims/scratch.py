@@ -40,11 +40,11 @@ def size(path: bytes, enough: int) -> int:
     return taken
 
 
-def remove(path: bytes) -> bool:
+def remove(path: bytes, *, seconds: float = MAX_SECONDS) -> bool:
     """Remove the folder once all who could write to it are gone; say whether it is.
 
     However deep it is: what lies below is moved up before it is looked at, so that no path grows
-    long. Not for longer than some seconds.
+    long. Not for longer than ``seconds``.
     """
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -52,7 +52,7 @@ def remove(path: bytes) -> bool:
         top = os.open(path, OPEN)
     except OSError:
         return False
-    deadline, number = time.monotonic() + MAX_SECONDS, 0
+    deadline, number = time.monotonic() + seconds, 0
     try:
         while names := os.listdir(top):
             for name in names:

@@ -56,6 +56,9 @@ class _Ward:
         refusal = self._prepare(streams) or self._start(streams)
         if refusal is None:
             self._attend()
+        if self._leader and self._code is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._leader, signal.SIGKILL)
         left = not descendants.end_all(self._bury, user=self._own)
         self._clear()
         ending = {"gone": True, "code": self._code, "left": left, "excess": self._excess}

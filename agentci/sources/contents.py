@@ -19,6 +19,7 @@ MIB: Final = 1024**2
 # Sources with more paths than these are not looked through for the one that was meant.
 _MOST_CANDIDATES: Final = 1000
 _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+_RENAME: Final = "rename or remove it where the evaluator is kept"
 _KEEP_IT_SMALL: Final = "an evaluator is fetched with its whole folder: keep it in one of its own"
 
 
@@ -77,7 +78,7 @@ def check_paths(paths: Iterable[str]) -> None:
     folders: set[str] = set()
     for path in paths:
         if reason := why_unusable(path):
-            raise RefusedError(f"the file name {shown(path)} {reason}")
+            raise RefusedError(f"the file name {shown(path)} {reason}", hint=_RENAME)
         files.add(path)
         parents = [parent.as_posix() for parent in PurePosixPath(path).parents][:-1]
         folders.update(parents)
@@ -85,9 +86,9 @@ def check_paths(paths: Iterable[str]) -> None:
             other = spelled.setdefault(_folded(each), each)
             if other != each:
                 message = f"{shown(other)} and {shown(each)} are one file where case counts not"
-                raise RefusedError(message, hint="rename one of them")
+                raise RefusedError(message, hint=_RENAME)
     if both := sorted(files & folders):
-        raise RefusedError(f"{shown(both[0])} is both a file and a folder")
+        raise RefusedError(f"{shown(both[0])} is both a file and a folder", hint=_RENAME)
 
 
 def snapshot_of(entry: str, files: Mapping[str, ProgramFile]) -> Snapshot:
@@ -104,7 +105,8 @@ def snapshot_of(entry: str, files: Mapping[str, ProgramFile]) -> Snapshot:
                 hint="keep it in the repository itself, without LFS",
             )
     if not files[entry].content.strip():
-        raise RefusedError(f"the program {shown(entry)} is empty")
+        message = f"the program {shown(entry)} is empty"
+        raise RefusedError(message, hint="see whether the ref names the right file")
     return Snapshot(entry=entry, files=dict(sorted(files.items())))
 
 

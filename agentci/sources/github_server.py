@@ -3,12 +3,13 @@
 import json
 from dataclasses import replace
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from agentci.errors import FetchError, RefusedError, UnreachableError
 from agentci.http.base import Response
 from agentci.sources.base import MAX_FILE_BYTES, Surroundings
 from agentci.sources.git_tree import Entry, Tree, parse_tree
+from agentci.sources.hosts import host_of, shown_host
 from agentci.sources.once import Once
 from agentci.sources.refs import COMMIT, shown
 from agentci.text import clip
@@ -104,7 +105,7 @@ class GitHubServer:
         what = f"{shown(revision)} of {repository}"
         commit = self._content(response, url, what).decode("utf-8", "replace").strip()
         if not COMMIT.fullmatch(commit):
-            raise UnreachableError(f"{_host(url)} answered with no commit for {what}")
+            raise UnreachableError(f"{shown_host(url)} answered with no commit for {what}")
         return commit
 
     def _list_tree(self, repository: str, sha: str, recursive: bool) -> Tree:  # noqa: FBT001
@@ -118,7 +119,7 @@ class GitHubServer:
             return parse_tree(content)
         except ValueError:
             raise UnreachableError(
-                f"{_host(url)} answered with no listing for the files of {repository}"
+                f"{shown_host(url)} answered with no listing for the files of {repository}"
             ) from None
 
     def _api(self, repository: str, question: str) -> str:
@@ -132,7 +133,7 @@ class GitHubServer:
 
     def _token(self, url: str) -> str:
         """The token for the host of ``url``, its port included; empty where there is none."""
-        return self._surroundings.tokens.get(urlsplit(url).netloc, "")
+        return self._surroundings.tokens.get(host_of(url), "")
 
     def _content(self, response: Response, url: str, what: str) -> bytes:
         if response.status != 200:  # noqa: PLR2004 (all that GitHub answers with content)
@@ -140,7 +141,7 @@ class GitHubServer:
         return response.content
 
     def _failure(self, response: Response, url: str, what: str) -> FetchError:
-        host, has_token = _host(url), bool(self._token(url))
+        host, has_token = shown_host(url), bool(self._token(url))
         said = _message(response)
         if response.status == 401:  # noqa: PLR2004 (no or no valid token)
             return UnreachableError(f"{host} wants a valid token for {what}{said}", hint=_FIX_IT)
@@ -159,7 +160,3 @@ def _message(response: Response) -> str:
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return f" ({clip.short(' '.join(said.split()), _MAX_SAID)})" if isinstance(said, str) else ""
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).netloc

@@ -5,6 +5,9 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Generic, TypeVar
 
+from agentci.errors import UnreachableError
+from agentci.http.watch import INTERRUPTED
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -29,7 +32,9 @@ class Once(Generic[K, V]):
             try:
                 answer.set_result(ask())
             except BaseException as error:
-                # Whatever it is, those who wait must not wait for ever.
-                answer.set_exception(error)
+                # Whatever it is, those who wait must not wait for ever. But an interrupt is for
+                # us alone: in another thread it would end in a traceback.
+                interrupted = UnreachableError(INTERRUPTED)
+                answer.set_exception(error if isinstance(error, Exception) else interrupted)
                 raise
         return answer.result()

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from agentci.http.base import Http
 from agentci.sources.base import Surroundings
+from agentci.sources.hosts import host_of
 
 GITHUB_API: Final = "https://api.github.com"
 GITHUB_RAW: Final = "https://raw.githubusercontent.com"
@@ -27,7 +27,7 @@ def surroundings_of(environ: Mapping[str, str], *, http: Http, workspace: Path) 
     token = environ.get("AGENTEVALS_GITHUB_TOKEN", "")
     if not token and runners in ("", api):
         token = environ.get("GITHUB_TOKEN", "")  # of the job: for the host that gave it
-    hosts = {host for address in (api, raw) if (host := urlsplit(address).netloc)}
+    hosts = {host for address in (api, raw) if (host := host_of(address))}
     return Surroundings(
         http=http,
         workspace=workspace,

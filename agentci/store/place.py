@@ -14,6 +14,8 @@ def default_folder(environ: Mapping[str, str], github: GitHub) -> Path:
     """
     if github.workspace is not None:
         return github.workspace / ".agentci" / "cache"
-    home = environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if Path(home).is_absolute() else Path(environ.get("HOME", "/")) / ".cache"
-    return base / "agentci"
+    # A relative one would lie in the repository, where its files would be taken for ours.
+    caches, home = (Path(environ.get(name, "")) for name in ("XDG_CACHE_HOME", "HOME"))
+    if caches.is_absolute():
+        return caches / "agentci"
+    return (home if home.is_absolute() else Path("/")) / ".cache" / "agentci"

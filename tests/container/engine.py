@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("CONTAINER_TOOLS", ROOT.parent / "shared/tools/container")).resolve()
 BASE_IMAGE = os.environ.get("BASE_IMAGE", "python:3.12-slim")
-TAG = "agentci-under-test"
+TAG = os.environ.get("IMAGE_TAG", "agentci-under-test")
 OWNER = (1234, 1235)
 
 

@@ -114,6 +114,29 @@ class TestALockThatCannotBeUsed:
         assert problem["message"].endswith("evaluators/fixed/fixed.py is locked twice")
         assert problem["place"]["file"] == "agentci.lock"
 
+    def test_locks_requirements_to_packages_or_not_at_all(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
+        wanted = "nothing-of-this-name==1.0\n"
+        github.publish(REPOSITORY, files(**{"evaluators/fixed/requirements.txt": wanted}))
+        configure(folder, "requirements: none")
+        agentci(folder, github, "lock")
+        configure(folder)
+        digest = hashlib.sha256(wanted.encode()).hexdigest()
+        write(
+            folder,
+            read(folder)
+            | {"requirements": [{"file": "requirements.txt", "sha256": digest, "packages": {}}]},
+        )
+        ran = agentci(folder, github, "run", "--locked")
+        [problem] = ran.results["problems"]
+        assert (ran.code, problem["message"]) == (
+            2,
+            "the requirements.txt of fixed is not in agentci.lock",
+        )
+        assert "installing" not in ran.err
+        assert agentci(folder, github, "lock", "--check").code == 2
+
     def test_locks_no_requirements_twice(self, ready: Path, github: FakeGitHub) -> None:
         lock = read(ready)
         one = {"file": "a/requirements.txt", "sha256": "a" * 64, "packages": {}}

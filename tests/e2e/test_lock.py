@@ -294,6 +294,17 @@ class TestACacheInTheRepository:
         assert (ran.code, github.count()) == (2, 0)
         assert "git rm -r --cached .agentci/cache" in ran.results["problems"][0]["hint"]
 
+    def test_is_refused_where_a_link_leads_to_it(
+        self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        (folder / ".git").mkdir()
+        (folder / ".git" / "index").write_bytes(b"DIRC ... cache/evaluators/x\0")
+        link = tmp_path_factory.mktemp("elsewhere") / "workspace"
+        link.symlink_to(folder)
+        ran = agentci(folder, github, "run", "--cache-dir", str(link / "cache"))
+        assert (ran.code, github.count()) == (2, 0)
+        assert "git rm -r --cached cache" in ran.results["problems"][0]["hint"]
+
     def test_is_refused_where_a_link_leads_it_elsewhere(
         self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
     ) -> None:

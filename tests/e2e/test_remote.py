@@ -227,6 +227,15 @@ class TestFaults:
         assert "could not be fetched" in fixed["reason"]
         assert "GITHUB_TOKEN" in fixed["reason"]
 
+    @pytest.mark.parametrize("address", ["https://[::1", "nonsense", "ftp://h", "http://h"])
+    def test_an_address_of_github_that_is_none_is_told(
+        self, folder: Path, github: FakeGitHub, address: str
+    ) -> None:
+        ran = agentci(folder, github, "run", AGENTCI_GITHUB_API_URL=address, GITHUB_TOKEN="hush")
+        [problem] = ran.results["problems"]
+        assert ran.code == 2
+        assert "https" in problem["hint"]
+
     def test_an_unknown_source_is_told_on_its_line(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, "source: gitbuh")
         ran = agentci(folder, github, "validate")

@@ -203,7 +203,7 @@ class Unconfined(LocalExecutor):
 
 
 def _run_unconfined(folder: Path) -> tuple[int, str]:
-    world = replace(world_at(folder, {}), executors=Executors({"local": lambda _: Unconfined()}))
+    world = replace(world_at(folder, {}), executors=Executors({"local": Unconfined}))
     code = carry_out(["run"], world)
     assert isinstance(world.out, io.StringIO)
     return code, world.out.getvalue()

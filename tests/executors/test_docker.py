@@ -138,11 +138,11 @@ class TestARun:
 
     def test_tells_what_the_engine_cannot_do(self, engine: Engine) -> None:
         engine.answer("create", "echo 'WARNING: no swap limit' >&2; echo other >&2")
-        executors = Executors({"docker": lambda _: engine.executor})
+        executors = Executors({"docker": lambda: engine.executor})
         assert executors["docker"].shortcomings() == ()
         engine.run()
         engine.run()
-        assert executors.shortcomings() == ("the container engine: no swap limit",)
+        assert list(executors.shortcomings()) == ["the container engine: no swap limit"]
 
     def test_leaves_an_exit_code_that_is_the_programs(self, engine: Engine) -> None:
         engine.answer("start", "echo words >&2; exit 7")

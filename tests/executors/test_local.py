@@ -52,7 +52,7 @@ def test_a_signal_is_a_negative_code(marked: Marked) -> None:
 
 
 def test_the_local_executor_is_what_configs_call_local() -> None:
-    assert isinstance(EXECUTORS["local"]({}), LocalExecutor)
+    assert isinstance(EXECUTORS["local"](), LocalExecutor)
 
 
 class TestPipes:

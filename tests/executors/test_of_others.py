@@ -42,7 +42,7 @@ class Scripted:
         self.made = 0
         self.stops = 0
 
-    def __call__(self, *_given: object) -> Any:
+    def __call__(self) -> Any:
         self.made += 1
         return self
 
@@ -67,14 +67,13 @@ def bring(site: Path, points: Mapping[str, str]) -> str:
     return install(site, GROUP, points, module=PACKAGE)
 
 
-def run(executor: Any, *, confinement: Confinement | None = None) -> ProgramReply:
+def run(executor: Any) -> ProgramReply:
     reply = executor.run(
         ("printenv", "WORD"),
         stdin=b"",
         timeout_seconds=5,
         cwd=Path.cwd(),
         environment={"WORD": "yes", "PATH": os.environ["PATH"]},
-        confinement=confinement,
     )
     assert isinstance(reply, ProgramReply)
     return reply
@@ -97,7 +96,7 @@ class TestTheExecutorsOfARun:
 
     def test_are_stopped_where_they_were_made(self) -> None:
         made, left_out = Scripted(), Scripted()
-        executors = Executors({"a": lambda _: Quiet(made), "b": left_out})
+        executors = Executors({"a": lambda: Quiet(made), "b": left_out})
         assert "a" in executors
         executors.stop()
         assert (made.stops, left_out.made) == (1, 0)
@@ -189,47 +188,6 @@ class TestAForeignExecutor:
         assert str(error.value).startswith("could not be run: the executor 'x' does not work: ")
         assert complaint in str(error.value)
 
-    def test_is_given_a_confinement_where_it_takes_one(self) -> None:
-        narrow = Confinement(network=False)
-        given: list[object] = []
-
-        class Jailer(Scripted):
-            def run(self, *_given: object, **named: object) -> object:
-                given.append(named["confinement"])
-                return REPLY
-
-            def shortcomings(self) -> object:
-                return ["no locks", 7]
-
-        executor = ForeignExecutor(Jailer(), title="it")
-        assert executor.shortcomings() == ()
-        run(executor, confinement=narrow)
-        assert given == [narrow]
-        assert executor.shortcomings() == ("no locks",)
-
-    def test_is_told_to_be_no_jail_where_it_takes_none(self) -> None:
-        class Open(Scripted):
-            def run(  # type: ignore[override]  # (as it was before there were jails)
-                self,
-                command: object,
-                *,
-                stdin: bytes,
-                timeout_seconds: float,
-                cwd: Path,
-                environment: Mapping[str, str],
-            ) -> object:
-                del command, stdin, timeout_seconds, cwd, environment
-                return REPLY
-
-            def shortcomings(self) -> object:
-                return "a text"
-
-        executor = ForeignExecutor(Open(), title="it")
-        run(executor)
-        assert executor.shortcomings() == ()
-        run(executor, confinement=Confinement())
-        assert executor.shortcomings() == ("it runs programs without a jail",)
-
     def test_is_stopped_whatever_it_says_to_that(self) -> None:
         scripted = Scripted()
         executor = ForeignExecutor(scripted, title="it")
@@ -271,3 +229,70 @@ class TestAForeignExecutor:
         may_go_on.set()
         thread.join(5)
         assert said == ["was interrupted"]
+
+
+class Old:
+    """An executor from before there were confinements."""
+
+    def run(
+        self,
+        _command: object,
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        del stdin, timeout_seconds, cwd, environment
+        return REPLY
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class TestConfinements:
+    def test_reach_an_executor_that_knows_them(self) -> None:
+        asked: list[object] = []
+
+        class New(Old):
+            def run(self, _command: object, **given: Any) -> ProgramReply:
+                asked.append(given["confinement"])
+                return REPLY
+
+            def shortcomings(self) -> list[str]:
+                return ["it has no walls"]
+
+        made: Any = New
+        executor = ForeignExecutor(made, title="the executor 'new' of p")
+        assert _run_confined(executor) == REPLY
+        assert asked == [Confinement(network=False)]
+        assert list(executor.shortcomings()) == ["it has no walls"]
+
+    def test_are_kept_from_one_that_does_not_and_it_is_told(self) -> None:
+        made: Any = Old
+        executor = ForeignExecutor(made, title="the executor 'old' of p")
+        assert list(executor.shortcomings()) == []
+        assert _run_confined(executor) == REPLY
+        assert list(executor.shortcomings()) == [
+            "the executor 'old' of p does not confine evaluators' programs as agentci does"
+        ]
+
+    def test_that_it_cannot_tell_of_are_told_as_that(self) -> None:
+        class Broken(Scripted):
+            def shortcomings(self) -> object:
+                return 7
+
+        executor = ForeignExecutor(Broken(), title="the executor 'broken' of p")
+        assert _run_confined(executor) == REPLY
+        assert "does not say what it cannot" in "".join(executor.shortcomings())
+
+
+def _run_confined(executor: ForeignExecutor) -> ProgramReply:
+    return executor.run(
+        ("true",),
+        stdin=b"",
+        timeout_seconds=5,
+        cwd=Path.cwd(),
+        environment={},
+        confinement=Confinement(network=False),
+    )

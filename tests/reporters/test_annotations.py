@@ -9,7 +9,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.reporters.annotations import MAX_CASES, MAX_LINE, MAX_LINES, render_annotations
 from tests.conftest import Golden
-from tests.reports import CONFIG, make_report, make_result, mixed_report
+from tests.reports import CONFIG, make_report, make_result, mixed_report, shard_report
 from tests.runner import Command, commands_in
 
 RECORDINGS = "evals/recordings"
@@ -36,6 +36,16 @@ def test_they_look_like_this(golden: Golden) -> None:
 
 def test_an_open_gate_without_failures_has_none() -> None:
     assert render_annotations(make_report([make_result("passed"), make_result("skipped")])) == ""
+
+
+def test_a_shard_without_failures_has_none() -> None:
+    assert render_annotations(shard_report([make_result("passed")])) == ""
+    assert render_annotations(shard_report([])) == ""
+
+
+def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
+    [command] = commands_in(render_annotations(shard_report([], complete=False)))
+    assert (command.name, command.properties["title"]) == ("error", "Gate shut in shard 2 of 3")
 
 
 def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:

@@ -9,7 +9,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
 from agentci.reporters.console import MAX_CASES, MAX_ITEMS, MAX_WIDTH, render_console
 from tests.conftest import Golden
-from tests.reports import CONFIG, make_report, make_result, mixed_report
+from tests.reports import CONFIG, make_report, make_result, mixed_report, shard_report
 
 STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "skipped")
 OPEN = make_report([make_result("passed", 0.9)])
@@ -37,6 +37,17 @@ def test_quiet_is_the_verdict_alone() -> None:
     assert _render(OPEN, quiet=True) == (
         "Gate open: the only check passed\n"
         "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
+    )
+
+
+def test_a_shard_speaks_for_itself_alone() -> None:
+    assert _render(shard_report([make_result("passed", 0.9)]), quiet=True, colour=True) == (
+        "\x1b[1;32mShard 2 of 3 passed\x1b[0m: the only check passed\n"
+        "  this is shard 2 of 3: `agentci merge` decides over all of them\n"
+        "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
+    )
+    assert _render(shard_report([make_result("failed", 0.1)])).startswith(
+        "Gate shut in shard 2 of 3: 1 of 1 check failed: pass rate 0% is below 100%\n"
     )
 
 

@@ -14,8 +14,10 @@ from agentci.model.case import Case, Golden
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
 from agentci.model.judgement import Judgement
 from agentci.model.place import COMMAND_LINE, Place
+from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report, Result, Totals
+from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.console import render_console
@@ -81,6 +83,21 @@ PROBLEMS = st.builds(
     severity=st.sampled_from(["error", "warning", "notice"]),
 )  # fmt: skip
 COUNTS = st.integers(0, 10**6)
+BARS = st.builds(
+    Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1)
+)
+GATES = st.builds(
+    Gate, config=FILES, evaluators=LINES, uncovered=COUNTS,
+    policy=st.builds(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
+)  # fmt: skip
+PORTIONS = st.builds(
+    Portion,
+    shard=st.integers(1, 256).flatmap(
+        lambda total: st.builds(Shard, index=st.integers(1, total), total=st.just(total))
+    ),
+    of=st.just("c0de" * 16),
+    checks=st.just(("0123456789abcdef",)),
+)
 REPORTS = st.builds(
     Report,
     complete=st.booleans(),
@@ -91,6 +108,8 @@ REPORTS = st.builds(
     ),
     results=st.lists(RESULTS, max_size=3).map(tuple),
     problems=st.lists(PROBLEMS, max_size=2).map(tuple),
+    gates=st.lists(GATES, max_size=2).map(tuple),
+    portion=st.none() | PORTIONS,
 )  # fmt: skip
 
 FORMS: dict[str, Callable[[Report], str]] = {

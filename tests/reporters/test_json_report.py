@@ -6,10 +6,12 @@ from typing import Any
 
 from agentci.model.case import Case
 from agentci.model.place import Place
+from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.trace import Turn
 from agentci.reporters.json_report import JsonReport
 from tests.conftest import Golden
-from tests.reports import make_case, make_report, make_result, mixed_report
+from tests.reports import make_case, make_report, make_result, mixed_report, shard_report
 
 REPORT = JsonReport(tool_version="1.2.3")
 
@@ -32,7 +34,8 @@ def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
         "id config case evaluator type status score bar threshold required turn_scores hits misses "
         "reasoning details reason seconds cached place"
     )
-    assert [key for key in result if key not in {"trace", "warnings"}] == contract.split()
+    more = {"trace", "golden", "recording", "warnings"}
+    assert [key for key in result if key not in more] == contract.split()
 
 
 def test_what_was_not_judged_has_no_score() -> None:
@@ -76,6 +79,10 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
         "no_golden_because": None,
         "recording": "evals/recordings/books_a_flight.json",
         "turns": 2,
+        "dialogue": [
+            {"asked": "Hello", "answered": None},
+            {"asked": "Book it", "answered": None},
+        ],
         "warnings": ["guessed"],
         "performance": None,
     }
@@ -104,6 +111,50 @@ def test_problems_have_their_place_if_any() -> None:
         },
         {"severity": "notice", "message": "is odd", "hint": None, "place": None},
     ]
+
+
+def test_what_was_said_is_cut_to_what_reports_quote() -> None:
+    case = make_case()
+    turn = Turn(id="t", user_text="a\n" * 200, answer_parts=("b", "c" * 200))
+    case = replace(case, trace=replace(case.trace, turns=(turn,)))
+    [written] = _rendered(replace(make_result("passed"), case=case))["cases"]
+    [said] = written["dialogue"]
+    assert said["asked"].startswith("a a a")
+    assert said["answered"].startswith("bccc")
+    assert {len(each) for each in said.values()} == {100}
+
+
+def test_gates_are_told_with_all_that_decides() -> None:
+    own = GatePolicy(overall=Bar(min_score=0.5), evaluators={"tone": Bar(on_error="warn")})
+    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
+    report = replace(make_report([make_result("passed")]), gates=(gate,))
+    bar = {
+        "min_pass_rate": 1.0,
+        "min_score": None,
+        "on_error": "fail",
+        "on_skip": "allow",
+        "on_turn_mismatch": "fail",
+    }
+    assert json.loads(REPORT.render(report))["gates"] == [
+        {
+            "config": "a.yaml",
+            "evaluators": ["tone", "b"],
+            "uncovered": 2,
+            "policy": {
+                "overall": {**bar, "min_score": 0.5},
+                "evaluators": {"tone": {**bar, "on_error": "warn"}},
+            },
+        }
+    ]
+
+
+def test_a_shard_says_of_what_it_is_one() -> None:
+    assert json.loads(REPORT.render(shard_report([])))["shard"] == {
+        "index": 2,
+        "total": 3,
+        "of": "0" * 64,
+        "checks": ["0" * 16],
+    }
 
 
 def test_every_result_has_a_line_of_its_own() -> None:

@@ -9,7 +9,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
 from agentci.text.escape import encodable
-from tests.reports import make_report, make_result, mixed_report
+from tests.reports import make_report, make_result, mixed_report, shard_report
 from tests.runner import read_output_file
 
 FILES = {"results": "out/results.json", "junit": "out/junit.xml", "summary": "out/summary.md"}
@@ -45,6 +45,9 @@ def test_they_are_those_of_the_contract() -> None:
             "invalid",
             id="broken input",
         ),
+        pytest.param(shard_report([make_result("passed")]), "false", "partial", id="a shard"),
+        pytest.param(shard_report([]), "false", "partial", id="a shard of nothing"),
+        pytest.param(shard_report([make_result("failed")]), "false", "shut", id="a failing shard"),
         pytest.param(
             make_report([make_result("failed")], bar=Bar(min_pass_rate=0.0)),
             "true",

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.schema import results_schema
-from tests.reports import make_report, mixed_report
+from tests.reports import make_report, mixed_report, shard_report
 from tests.support import ROOT
 
 VALIDATOR = Draft202012Validator(results_schema())
@@ -23,13 +23,18 @@ def test_the_file_for_editors_is_fresh() -> None:
     assert written == json.dumps(results_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize("report", [mixed_report(), make_report([])], ids=["mixed", "empty"])
+@pytest.mark.parametrize(
+    "report",
+    [mixed_report(), make_report([]), shard_report([])],
+    ids=["mixed", "empty", "a shard"],
+)
 def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
     rendered = json.loads(JsonReport().render(report))
     VALIDATOR.validate(rendered)
     described: Any = results_schema()
     assert list(rendered) == list(described["properties"])
-    for name, kind in (("results", "result"), ("cases", "case"), ("problems", "problem")):
+    for name in ("results", "cases", "problems", "provenance", "gates"):
+        kind = name if name == "provenance" else name[:-1]
         for each in rendered[name]:
             assert list(each) == list(described["$defs"][kind]["properties"])
 
@@ -43,6 +48,8 @@ def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
         pytest.param(["results", 0, "place"], None, id="no place"),
         pytest.param(["totals", "checks"], -1, id="a negative count"),
         pytest.param(["problems", 0, "severity"], "fatal", id="another severity"),
+        pytest.param(["shard"], {"index": 1}, id="a shard of nothing"),
+        pytest.param(["gates"], [{"config": "a"}], id="a gate without a policy"),
     ],
 )
 def test_other_values_are_not_valid(path: list[str | int], value: object) -> None:

@@ -14,7 +14,7 @@ from agentci.model.result import Report, Status
 from agentci.reporters.summary import failed_check
 from agentci.reporters.summary.page import MAX_BYTES, MAX_CASES, Summary
 from tests.conftest import Golden
-from tests.reports import make_report, make_result, mixed_report
+from tests.reports import make_report, make_result, mixed_report, shard_report
 
 STATUSES: list[Status] = ["passed", "failed", "failed", "errored", "skipped"]
 OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
@@ -68,6 +68,17 @@ def test_the_first_line_is_the_verdict_with_its_weightiest_reason(
     report: Report, line: str
 ) -> None:
     assert _render(report).splitlines()[0] == line
+
+
+def test_a_shard_speaks_for_itself_alone() -> None:
+    text = Summary().render(shard_report([make_result("passed"), make_result("skipped")]))
+    assert text.startswith("## \u2705 Shard 2 of 3 passed: the only judged check passed\n")
+    assert "this is shard 2 of 3" in text
+    assert (
+        Summary()
+        .render(shard_report([make_result("errored")]))
+        .startswith("## \U0001f4a5 Gate shut in shard 2 of 3: 1 check could not be judged")
+    )
 
 
 def test_with_several_configs_the_table_names_them() -> None:

@@ -496,6 +496,17 @@ class TestTokens:
         assert error.hint is not None
         assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
 
+    def test_in_an_address_are_in_no_message(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        api = github.api.replace("http://", "http://me:s3cret@")
+        source = GitHubSource(github.surroundings(http, tmp_path, github_api=api))
+        github.answers["commit"] = lambda _: Answer(403)
+        with pytest.raises(UnreachableError) as error:
+            fetch(source)
+        assert str(error.value).startswith(f"{host(github.api)} does not allow to read")
+
     def test_are_in_no_text(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
         assert "s3cret" not in repr(github.surroundings(http, tmp_path, tokens={"x": "s3cret"}))
 

@@ -43,6 +43,10 @@ class TestHosts:
         found = _read(environ)
         assert (found.github_api, found.github_raw) == hosts
 
+    def test_that_are_none_get_no_token(self) -> None:
+        found = _read({"AGENTCI_GITHUB_API_URL": "https://[::1", "GITHUB_TOKEN": "t"})
+        assert (found.github_api, found.tokens) == ("https://[::1", {})
+
 
 class TestTokens:
     @pytest.mark.parametrize(

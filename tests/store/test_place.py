@@ -24,6 +24,9 @@ STEP = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/github/workspace", "HOME
             "/home/me/.cache/agentci",
             id="a relative place counts for nothing, as the standard says",
         ),
+        pytest.param({}, "/.cache/agentci", id="without a home"),
+        pytest.param({"HOME": ""}, "/.cache/agentci", id="with an empty one"),
+        pytest.param({"HOME": "here"}, "/.cache/agentci", id="never in the working directory"),
     ],
 )
 def test_is(environ: Mapping[str, str], folder: str) -> None:

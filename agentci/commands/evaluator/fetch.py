@@ -34,9 +34,11 @@ def fetch_all(programs: Sequence[RemoteProgram], *, access: Access, world: World
 
 def _fetched(program: RemoteProgram, stock: Stock) -> Fetched | Problem:
     try:
-        return fetch(stock.sources.named(program.source).complete(program), stock)
+        fetched = fetch(stock.sources.named(program.source).complete(program), stock)
     except FetchError as error:
         return Problem(message=str(error), hint=error.hint)
+    # A run does without a cache; here it is all that is asked for.
+    return Problem(message=fetched.notices[0]) if fetched.notices else fetched
 
 
 def _told(fetched: Fetched) -> str:

@@ -12,8 +12,8 @@ from agentci.errors import EvaluatorError
 from agentci.executors.child.launcher import GONE, OFFICE, Launcher
 from agentci.shims.messages import Message, receive, send
 
-# A killed process is gone in about a millisecond; one that hangs in the kernel must not hold us.
-MAX_DYING_SECONDS: Final = 10.0
+# Of what is killed and cleared up: mostly milliseconds. What hangs in the kernel must not hold us.
+MAX_DYING_SECONDS: Final = 30.0
 
 HINTS: Final = {
     errno.ENOEXEC: "begin the file with a line such as #!/usr/bin/env bash",

@@ -59,13 +59,14 @@ def options_of(
     unseen = {spelled for name in PROXIES_OF_DOCKER for spelled in (name, name.lower())} - seen
     # A name alone hands on a value that is there, and removes one that is not.
     blank = unseen & set(of_docker)
+    space = min(confinement.memory_mb, confinement.folder_mb)
     return (
         *WALLS,
         f"--network={'bridge' if confinement.network else 'none'}",
         f"--memory={confinement.memory_mb}m",
         f"--memory-swap={confinement.memory_mb}m",
         f"--pids-limit={confinement.processes}",
-        f"--tmpfs=/tmp:rw,nosuid,nodev,noexec,mode=1777,size={confinement.memory_mb}m",
+        f"--tmpfs=/tmp:rw,nosuid,nodev,noexec,mode=1777,size={space}m",
         *(f"--env={name}={value}" for name, value in OWN.items()),
         *(f"--env={name}=" for name in sorted(blank)),
         *(f"--env={name}" for name in sorted(seen | unseen - blank)),

@@ -12,6 +12,7 @@ from agentci.reporters.base import (
     Verdict,
     by_reason,
     case_names,
+    conclusion,
     of_status,
     several_configs,
     tallies,
@@ -105,18 +106,19 @@ def _sections(report: Report) -> Iterator[_Section]:
     )
 
 
-_VERDICTS: dict[Verdict, str] = {
-    "open": "\N{WHITE HEAVY CHECK MARK} Gate open",
-    "shut": "\N{CROSS MARK} Gate shut",
-    "error": "\N{COLLISION SYMBOL} Gate shut",
-    "invalid": "\N{NO ENTRY SIGN} Gate shut",
+_ICONS: dict[Verdict, str] = {
+    "open": "\N{WHITE HEAVY CHECK MARK}",
+    "partial": "\N{WHITE HEAVY CHECK MARK}",
+    "shut": "\N{CROSS MARK}",
+    "error": "\N{COLLISION SYMBOL}",
+    "invalid": "\N{NO ENTRY SIGN}",
 }
 
 
 def _verdict(report: Report) -> str:
     why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
-    title = f"{_VERDICTS[verdict(report.decision)]}{why}"
-    return f"## {title}\n\n{tally_line(report.totals)}\n\n"
+    head = f"{_ICONS[verdict(report.decision)]} {conclusion(report)}{why}"
+    return f"## {head}\n\n{tally_line(report.totals)}\n\n"
 
 
 def _evaluators(report: Report) -> _Section:
@@ -128,21 +130,19 @@ def _evaluators(report: Report) -> _Section:
     return _Section(
         title=row(columns) + row(ruler),
         noun="evaluator",
-        blocks=(
-            _evaluator(tally, several=several, gate_open=report.decision.open) for tally in found
-        ),
+        blocks=(_evaluator(tally, several=several, shut=report.decision.shuts) for tally in found),
         total=len(found),
         at_most=MAX_EVALUATORS,
         share=0.2,
     )
 
 
-def _evaluator(tally: Tally, *, several: bool, gate_open: bool) -> str:
+def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
     totals, result = tally.totals, tally.any
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = f"{code(result.evaluator)}{'' if result.required else ' (advisory)'}"
     cells = [
-        f"{_icon(tally, gate_open=gate_open)} {name}",
+        f"{_icon(tally, shut=shut)} {name}",
         *(f"{each:,}" for each in counts),
         "" if totals.score is None else number(totals.score),
         prose(result.bar),
@@ -150,10 +150,10 @@ def _evaluator(tally: Tally, *, several: bool, gate_open: bool) -> str:
     return row([code(file_name(result.config)), *cells] if several else cells)
 
 
-def _icon(tally: Tally, *, gate_open: bool) -> str:
+def _icon(tally: Tally, *, shut: bool) -> str:
     """A cross is for what keeps the gate shut, not for what an open one bears with."""
     if tally.totals.failed or tally.totals.errored:
-        minded = tally.any.required and not gate_open
+        minded = tally.any.required and shut
         return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
     return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
 

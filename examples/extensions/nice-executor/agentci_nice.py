@@ -1,10 +1,11 @@
 """Runs programs with low priority, so that the machine stays usable for what else it does."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from agentci.errors import EvaluatorError
+from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.model.exchange import ProgramReply
 
@@ -28,6 +29,7 @@ class NiceExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
+        confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it.
 
@@ -43,7 +45,12 @@ class NiceExecutor:
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
+            confinement=confinement,
         )
+
+    def shortcomings(self) -> Collection[str]:
+        """What of the confinements could not be had, a sentence each."""
+        return self._local.shortcomings()
 
     def stop(self) -> None:
         """End all programs at once, and refuse to run any more."""

@@ -1,0 +1,195 @@
+"""A ``results.json`` as the report that it was written from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pydantic import ValidationError
+
+from agentci.errors import InputError
+from agentci.merging.spec import (
+    CaseSpec,
+    GateSpec,
+    PlaceSpec,
+    ProblemSpec,
+    ReportSpec,
+    ResultSpec,
+    ShardSpec,
+)
+from agentci.model.case import Case, Golden
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.result import Decision, Provenance, Report, Result, Totals
+from agentci.model.shard import Portion, Shard
+from agentci.model.trace import Trace, Turn
+from agentci.text import clip
+from agentci.text.json_document import JsonDocument, read_json
+from agentci.text.names import quoted
+from agentci.version import __version__
+
+MAX_PROBLEMS: Final = 5
+
+
+def read_report(data: bytes, *, file: str) -> Report:
+    """Read what this very version of agentci wrote.
+
+    Its texts are as little to be trusted as they were; of recordings it has what reports show.
+
+    Raises:
+        InputError: it is something else, with the first problems and their lines.
+    """
+    document = read_json(data, file=file)
+    _check_author(document)
+    try:
+        spec = ReportSpec.model_validate(document.value)
+    except ValidationError as error:
+        raise InputError([*_problems(error, document)]) from None
+    return Report(
+        complete=spec.complete,
+        decision=Decision(
+            open=spec.decision.open,
+            exit_code=spec.decision.exit_code,
+            why=tuple(spec.decision.why),
+        ),
+        totals=Totals(**spec.totals.model_dump()),
+        results=tuple(_results(spec, document)),
+        problems=tuple(map(_problem, spec.problems)),
+        provenance=tuple(Provenance(**each.model_dump()) for each in spec.provenance),
+        gates=tuple(map(_gate, spec.gates)),
+        portion=None if spec.shard is None else _portion(spec.shard),
+    )
+
+
+def _check_author(document: JsonDocument) -> None:
+    """Say the likeliest mistake in a word, before every field that is another is told.
+
+    Raises:
+        InputError: another program wrote it, or another version of this one.
+    """
+    value = document.value
+    tool = value.get("tool") if isinstance(value, Mapping) else None
+    if not isinstance(tool, Mapping) or tool.get("name") != "agentci":
+        message = "the file is no results.json of agentci"
+        raise InputError.of(message, place=document.place_of(()))
+    version = tool.get("version")
+    if version != __version__:
+        wrote = quoted(version) if isinstance(version, str) else "another"
+        raise InputError.of(
+            f"the report is of version {wrote} of agentci, and this is {__version__}",
+            place=document.place_of(("tool", "version")),
+            hint="judge and merge with the same version",
+        )
+
+
+def _problems(error: ValidationError, document: JsonDocument) -> Iterator[Problem]:
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    for each in found[:MAX_PROBLEMS]:
+        where = quoted(".".join(map(str, each["loc"])))
+        yield Problem(message=f"{where}: {each['msg']}", place=document.place_of(each["loc"]))
+    if len(found) > MAX_PROBLEMS:
+        message = f"of the report's fields are wrong: {clip.more(len(found) - MAX_PROBLEMS)}"
+        yield Problem(message=message, place=document.place_of(()))
+
+
+def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[Result]:
+    cases = {
+        (each.id, each.trace, each.golden, each.recording): _case(each)
+        for each in reversed(spec.cases)
+    }
+    for index, each in enumerate(spec.results):
+        case = cases.get((each.case, each.trace, each.golden, each.recording))
+        if case is None:
+            raise InputError.of(
+                f"the case {quoted(each.case)} of a result is not among the `cases`",
+                place=document.place_of(("results", index, "case")),
+            )
+        yield _result(each, case)
+
+
+def _result(spec: ResultSpec, case: Case) -> Result:
+    # Of one recording, two configs may make cases that were read with different warnings.
+    trace = replace(case.trace, warnings=tuple(spec.warnings))
+    return Result(
+        id=spec.id,
+        config=spec.config,
+        case=replace(case, trace=trace),
+        evaluator=spec.evaluator,
+        type=spec.type,
+        status=spec.status,
+        bar=spec.bar,
+        threshold=spec.threshold,
+        required=spec.required,
+        place=_place(spec.place),
+        judgement=Judgement(
+            score=spec.score,
+            passed={"passed": True, "failed": False}.get(spec.status),
+            reason=spec.reason,
+            turn_scores=tuple(spec.turn_scores),
+            hits=tuple(spec.hits),
+            misses=tuple(spec.misses),
+            reasoning=spec.reasoning,
+            details=spec.details,
+        ),
+        reason=spec.reason,
+        seconds=spec.seconds or 0.0,
+        cached=spec.cached,
+    )
+
+
+def _case(spec: CaseSpec) -> Case:
+    place = Place(file=spec.recording)
+    golden = None if spec.golden is None else Golden(id=spec.golden, turns=(), place=place)
+    return Case(
+        id=spec.id,
+        trace=Trace(
+            id=spec.trace,
+            key=spec.trace,
+            turns=tuple(
+                Turn(
+                    id="",
+                    user_text=each.asked,
+                    answer_parts=() if each.answered is None else (each.answered,),
+                )
+                for each in spec.dialogue
+            ),
+            place=place,
+            performance=spec.performance,
+            warnings=tuple(spec.warnings),
+        ),
+        golden=golden,
+        no_golden_because=spec.no_golden_because,
+    )
+
+
+def _problem(spec: ProblemSpec) -> Problem:
+    return Problem(
+        message=spec.message,
+        place=None if spec.place is None else _place(spec.place),
+        hint=spec.hint,
+        severity=spec.severity,
+    )
+
+
+def _gate(spec: GateSpec) -> Gate:
+    return Gate(
+        config=spec.config,
+        evaluators=tuple(spec.evaluators),
+        uncovered=spec.uncovered,
+        policy=GatePolicy(
+            overall=Bar(**spec.policy.overall.model_dump()),
+            evaluators={
+                name: Bar(**bar.model_dump()) for name, bar in spec.policy.evaluators.items()
+            },
+        ),
+    )
+
+
+def _portion(spec: ShardSpec) -> Portion:
+    shard = Shard(index=spec.index, total=spec.total)
+    return Portion(shard=shard, of=spec.of, checks=tuple(spec.checks))
+
+
+def _place(spec: PlaceSpec) -> Place:
+    return Place(file=spec.file, line=spec.line, column=spec.column)

@@ -1,0 +1,56 @@
+"""Makes one report of the reports of all shards; ``wholeness`` says whether they are all."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from agentci.errors import InputError
+from agentci.gate import decide, judged_by, totals
+from agentci.merging.part import Part, pieces_of
+from agentci.merging.wholeness import disunity, flaws
+from agentci.model.choices import FailOn
+from agentci.model.result import Report
+
+T = TypeVar("T")
+
+
+def merged(parts: Sequence[Part], *, fail_on: FailOn) -> Report:
+    """The report of the whole run, as it would be without shards; the gate is held over all of it.
+
+    Args:
+        parts: the reports of all shards of one run, in any order; or of one whole run.
+        fail_on: which reasons may shut the gate.
+
+    Raises:
+        InputError: shards are missing, broken off, there twice, or not of one run; with all that
+            is wrong.
+    """
+    if problems := tuple(disunity(parts)) or tuple(flaws(parts)):
+        raise InputError(problems)
+    pieces = pieces_of(parts)
+    reports = [piece.part.report for piece in pieces] or [part.report for part in parts]
+    results = [result for report in reports for result in report.results]
+    if pieces:
+        order = {check: index for index, check in enumerate(pieces[0].portion.checks)}
+        results.sort(key=lambda result: order[result.id])
+    gates = reports[0].gates
+    problems = _union(reports, lambda report: report.problems)
+    return Report(
+        complete=True,
+        decision=decide(
+            judged_by(gates, results),
+            problems=problems,
+            uncovered=sum(gate.uncovered for gate in gates),
+            complete=True,
+            fail_on=fail_on,
+        ),
+        totals=totals(results),
+        results=tuple(results),
+        problems=problems,
+        provenance=_union(reports, lambda report: report.provenance),
+        gates=gates,
+    )
+
+
+def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:
+    """What any of them tells, once; shards of one run mostly tell the same."""
+    return tuple(dict.fromkeys(each for report in reports for each in told(report)))

@@ -1,0 +1,65 @@
+"""Takes one shard out of a plan, and says of what it is a shard."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+
+from agentci.model.shard import Portion, Shard
+from agentci.pipeline import Check
+from agentci.preflight import Plan
+from agentci.text import strict_json
+from agentci.version import __version__
+
+
+def take(plan: Plan, shard: Shard | None) -> Plan:
+    """The plan with the checks of ``shard`` alone; the whole plan where there is none."""
+    if shard is None:
+        return plan
+    checks = plan.checks
+    return replace(
+        plan,
+        suites=tuple(
+            replace(suite, checks=tuple(check for check in suite.checks if shard.holds(check.id)))
+            for suite in plan.suites
+        ),
+        portion=Portion(
+            shard=shard,
+            of=digest_of(plan),
+            checks=tuple(check.id for check in checks),
+        ),
+    )
+
+
+def digest_of(plan: Plan) -> str:
+    """What tells plans apart: the version of agentci, the gates, and every check.
+
+    A check is more than its id here: another threshold, another recording of the same golden case
+    make another plan.
+    """
+    digest = hashlib.sha256()
+    for line in _lines(plan):
+        digest.update(line.encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    yield __version__
+    yield from sorted(strict_json.dumps(asdict(gate)) for gate in plan.gates)
+    yield from sorted(strict_json.dumps(_traits(check)) for check in plan.checks)
+
+
+def _traits(check: Check) -> list[str | int | float | bool | None]:
+    identity, case = check.evaluator.identity, check.case
+    return [
+        check.id,
+        identity.type,
+        identity.bar,
+        identity.threshold,
+        identity.required,
+        str(identity.place),
+        case.trace.id,
+        case.trace.place.file,
+        len(case.trace.turns),
+        None if case.golden is None else case.golden.id,
+    ]

@@ -1,0 +1,65 @@
+"""What the jail costs a program: the same one bare, with a ward alone, and confined, in turns."""
+
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from agentci.executors.confinement import Confinement
+from agentci.executors.local import LocalExecutor
+
+# What agentci adds to a spawned check, above starting its program and reading what it prints.
+MAX_SECONDS: Final = 0.010
+PROGRAM: Final = "/bin/true"
+
+
+def measure(times: int) -> bool:
+    """Print what each way of starting a program takes; tell whether that is within the limit.
+
+    Args:
+        times: how often each is done, in turns.
+    """
+    executor = LocalExecutor()
+    with tempfile.TemporaryDirectory() as folder:
+        ways: dict[str, Callable[[], object]] = {
+            "bare": lambda: subprocess.run([PROGRAM], capture_output=True, check=True),
+            "with a ward": lambda: _run(executor, Path(folder), None),
+            "confined": lambda: _run(executor, Path(folder), Confinement(network=False)),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in ways}
+        for act in ways.values():
+            act()  # the launcher starts with the first program
+        for _ in range(times):
+            for name, act in ways.items():
+                taken[name].append(_seconds(act))
+    executor.stop()
+    medians = {name: statistics.median(each) for name, each in taken.items()}
+    print(f"starting a program, {times} times each")
+    for name, seconds in medians.items():
+        print(f"  {name:<11} {seconds * 1000:6.2f} ms")
+    own = medians["confined"] - medians["bare"]
+    print(f"  the jail's own cost {own * 1000:.2f} ms  (at most {MAX_SECONDS * 1000:.0f} ms)")
+    print(f"  confined to bare    {medians['confined'] / medians['bare']:.1f}")
+    for shortcoming in executor.shortcomings():
+        print(f"  {shortcoming}")
+    return own <= MAX_SECONDS
+
+
+def _run(executor: LocalExecutor, folder: Path, confinement: Confinement | None) -> None:
+    executor.run(
+        (PROGRAM,),
+        stdin=b"",
+        timeout_seconds=30,
+        cwd=folder,
+        environment={"PATH": "/usr/bin:/bin"},
+        confinement=confinement,
+    )
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    act()
+    return time.perf_counter() - begun

@@ -1,0 +1,71 @@
+"""Remote evaluators where neither the cache nor any other folder takes them."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_remote import REF, REPOSITORY, agentci, configure, files, scores
+from tests.recordings import otlp
+from tests.sources.fake_github import FakeGitHub
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as server:
+        server.publish(REPOSITORY, files())
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace with a file in the place of its cache, and an evaluator of its own."""
+    (tmp_path / "trace.json").write_text(otlp())
+    (tmp_path / ".agentci").touch()
+    configure(tmp_path)
+    (tmp_path / "own.py").write_text("print('{\"score\": 1}')")
+    with (tmp_path / "agentci.yaml").open("a") as config:
+        config.write("  - {name: own, type: code, path: own.py}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def nowhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no folder for temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "gone"))
+
+
+def test_a_run_does_without_a_cache_and_says_how_to_have_one(
+    folder: Path, github: FakeGitHub
+) -> None:
+    ran = agentci(folder, github, "run")
+    assert scores(ran) == [0.75, 1.0]
+    message = ran.results["problems"][0]["message"]
+    assert ".agentci/cache cannot be written to" in message
+    assert "--cache-dir" in message
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_what_can_be_kept_nowhere_costs_its_own_checks_alone(
+    folder: Path, github: FakeGitHub
+) -> None:
+    ran = agentci(folder, github, "run")
+    remote, own = ran.results["results"]
+    assert (ran.code, remote["status"], own["status"]) == (3, "errored", "passed")
+    assert f"the cache {folder}/.agentci/cache cannot be written to" in remote["reason"]
+    assert "--cache-dir" in remote["reason"]
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_lock_needs_room_for_what_it_locks(folder: Path, github: FakeGitHub) -> None:
+    ran = agentci(folder, github, "lock")
+    assert ran.code == 2
+    assert "cannot be written to" in ran.problems[0].message
+    assert not (folder / "agentci.lock").exists()
+
+
+def test_to_fetch_is_to_fill_the_cache(folder: Path, github: FakeGitHub) -> None:
+    ran = agentci(folder, github, "evaluator", "fetch", REF)
+    assert (ran.code, ran.out) == (2, "")
+    assert "cannot be written to" in ran.problems[0].message

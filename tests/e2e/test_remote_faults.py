@@ -1,0 +1,475 @@
+"""What goes wrong between a config and an evaluator that is kept elsewhere, one by one.
+
+Beside it stands an evaluator of the workspace: whatever happens, it is judged or the input is
+refused as a whole. Nothing is ever run that is not what was asked for.
+"""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from agentci.cli import carry_out
+from agentci.http.client import HttpClient
+from agentci.http.limits import Limits
+from agentci.library.sources import Sources
+from agentci.sources.variables import surroundings_of
+from tests.http.servers import Answer, Asked, Raw, head, script, serve
+from tests.recordings import otlp
+from tests.sources.archives import tar_info, tarred, zipped
+from tests.sources.fake_github import FakeGitHub, Kept
+from tests.support import ROOT, Ran, run_agentci, world_at
+
+REPOSITORY = "agentevals-dev/evaluators"
+REF = "evaluators/fixed/fixed.py"
+OWN = "  - {name: own, type: code, path: own.py}\n"
+PROGRAM = "import json, sys\njson.load(sys.stdin)\nprint('{\"score\": 0.75}')\n"
+# Tells of itself where it should never have been run.
+HOSTILE = "import pathlib, sys\npathlib.Path(sys.argv[0]).parent.joinpath('ran').touch()\n"
+ERRORED, INVALID = 3, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A workspace with two evaluators, the first of which is kept elsewhere.
+
+    Attributes:
+        commit: of the repository that has it.
+    """
+
+    folder: Path
+    github: FakeGitHub
+    commit: str
+
+    def configure(self, *lines: str, ref: str = REF) -> None:
+        """Write the config with ``lines`` of the remote entry."""
+        (self.folder / "agentci.yaml").write_text(
+            "traces: trace.json\n"
+            "evaluators:\n"
+            f"{OWN}"
+            "  - name: fixed\n"
+            "    type: remote\n"
+            f"    ref: {ref}\n" + "".join(f"    {line}\n" for line in lines)
+        )
+
+    def environ(self, raw: str | None = None) -> dict[str, str]:
+        """The addresses of GitHub, of which another server may take the place of one."""
+        return {
+            "AGENTCI_GITHUB_API_URL": self.github.api,
+            "AGENTCI_GITHUB_RAW_URL": self.github.raw if raw is None else raw,
+            "AGENTEVALS_GITHUB_TOKEN": "hush",
+        }
+
+    def run(self, *arguments: str, raw: str | None = None) -> Ran:
+        """Run the command line, with another raw host where one is given."""
+        return run_agentci(["run", *arguments], cwd=self.folder, environ=self.environ(raw))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with FakeGitHub() as github:
+        commit = github.publish(REPOSITORY, {REF: PROGRAM})
+        (tmp_path / "trace.json").write_text(otlp())
+        (tmp_path / "own.py").write_text("print('{\"score\": 1}')")
+        bench = Bench(folder=tmp_path, github=github, commit=commit)
+        bench.configure(f"rev: {commit}")
+        yield bench
+
+
+def check_errored(ran: Ran, *said: str) -> None:
+    """The remote evaluator alone could not judge, and says why and what to do."""
+    own, fixed = ran.results["results"]
+    assert (ran.code, own["status"], fixed["status"]) == (ERRORED, "passed", "errored")
+    assert fixed["reason"].startswith("Custom evaluator 'fixed' could not be fetched: ")
+    assert fixed["reason"].endswith(")"), "there is no way out in it"
+    assert all(each in fixed["reason"] for each in said), fixed["reason"]
+    check_clean(ran)
+
+
+def check_refused(ran: Ran, *said: str) -> None:
+    """The input is refused on a line of the entry, and nothing is judged."""
+    results = ran.results
+    [problem] = results["problems"]
+    told = f"{problem['message']} ({problem['hint']})"
+    assert (ran.code, results["results"]) == (INVALID, [])
+    # The pin is to blame where there is one, else the ref.
+    assert problem["place"]["file"] == "agentci.yaml"
+    assert problem["place"]["line"] in {6, 7}
+    assert problem["hint"]
+    assert all(each in told for each in said), told
+    check_clean(ran)
+
+
+def check_judged(ran: Ran) -> None:
+    assert [result["score"] for result in ran.results["results"]] == [1.0, 0.75]
+    assert ran.code == 0
+    check_clean(ran)
+
+
+def check_clean(ran: Ran) -> None:
+    """Nothing half made is left, nothing was run that should not be, no secret is shown."""
+    names = [path.name for path in ran.folder.rglob("*")]
+    assert not [name for name in names if name.startswith(".tmp-") or name == "ran"]
+    reports = (ran.folder / "agentci-results").iterdir()
+    shown = "".join((ran.out, ran.err, *(report.read_text() for report in reports)))
+    assert "Traceback" not in shown
+    assert "hush" not in shown
+
+
+WHOLE = Answer(body=PROGRAM.encode())
+CUT = Raw(pieces=[head(200, "Content-Length: 70"), PROGRAM[:30].encode()])
+RESET = replace(CUT, resets=True)
+LONGER = Raw(pieces=[head(200, "Content-Length: 20"), PROGRAM.encode()])
+
+
+class TestAServer:
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(CUT, id="cuts its answer in the middle"),
+            pytest.param(RESET, id="crashes in the middle"),
+            pytest.param(LONGER, id="announces too little"),
+            pytest.param(Answer(status=500), id="fails"),
+            pytest.param(Answer(status=429, headers={"Retry-After": "7"}), id="has had enough"),
+        ],
+    )
+    def test_that_answers_in_the_end_is_believed(self, bench: Bench, fault: Answer | Raw) -> None:
+        with serve(script(fault, WHOLE)) as server:
+            ran = bench.run(raw=server.url)
+            assert len(server.asked) == 2
+        check_judged(ran)
+        assert ran.err.count("waiting ") == 1
+        assert "(try 1 of 5)" in ran.err
+
+    def test_is_waited_for_as_long_as_it_asks(self, bench: Bench) -> None:
+        asks = Answer(status=429, headers={"Retry-After": "7"})
+        with serve(script(asks, WHOLE)) as server:
+            assert "waiting 7 s for" in bench.run(raw=server.url).err
+
+    @pytest.mark.parametrize(
+        ("fault", "said"),
+        [
+            pytest.param(CUT, "broke off its answer", id="cuts its answer in the middle"),
+            pytest.param(LONGER, "sent more than it had announced", id="announces too little"),
+            pytest.param(Answer(status=503), "answered 503", id="fails"),
+            pytest.param(
+                Answer(status=429, headers={"Retry-After": "600"}),
+                "asks to wait 600 s",
+                id="asks for too much patience",
+            ),
+        ],
+    )
+    def test_that_never_answers_costs_its_checks_alone(
+        self, bench: Bench, fault: Answer | Raw, said: str
+    ) -> None:
+        with serve(script(fault)) as server:
+            check_errored(bench.run(raw=server.url), said)
+
+    def test_that_drips_is_left(self, bench: Bench) -> None:
+        drip = Raw(pieces=[head(200, "Content-Length: 70")], endlessly=b"x", pause_seconds=0.05)
+        with serve(script(drip)) as server:
+            environ = bench.environ(raw=server.url)
+            world = world_at(bench.folder, environ)
+            http = HttpClient(
+                tell=lambda _: None,
+                sleep=lambda _: None,
+                limits=Limits(document_seconds=0.2, tries=2),
+            )
+            around = surroundings_of(environ, http=http, workspace=bench.folder)
+            code = carry_out(["run"], replace(world, sources=Sources(around)))
+        ran = Ran(code=code, out="", err="", folder=bench.folder)
+        check_errored(ran, "it was not all there after 0.2 s", "tried 2 times")
+
+    def test_that_never_ends_is_refused(self, bench: Bench) -> None:
+        chunk = b"10000\r\n" + bytes(65536) + b"\r\n"
+        endless = Raw(pieces=[head(200, "Transfer-Encoding: chunked")], endlessly=chunk)
+        with serve(script(endless)) as server:
+            check_refused(bench.run(raw=server.url), "has no end in sight")
+
+    def test_that_answers_with_something_else_is_never_run(self, bench: Bench) -> None:
+        with serve(script(Answer(body=HOSTILE.encode()))) as server:
+            check_errored(bench.run(raw=server.url), "another content than git has", "a proxy")
+
+    def test_that_sends_us_to_another_host_gives_it_no_token(self, bench: Bench) -> None:
+        with serve(script(WHOLE)) as other:
+            led = Answer(status=302, headers={"Location": f"{other.url}/there"})
+            with serve(script(led)) as server:
+                check_judged(bench.run(raw=server.url))
+                assert server.asked[0].headers["authorization"] == "Bearer hush"
+            assert [each.path for each in other.asked] == ["/there"]
+            assert "authorization" not in other.asked[0].headers
+
+    def test_that_sends_us_to_what_is_not_encrypted_is_refused(self, bench: Bench) -> None:
+        led = Answer(status=302, headers={"Location": "http://example.invalid/x"})
+        with serve(script(led)) as server:
+            check_refused(bench.run(raw=server.url), "is not encrypted")
+
+    def test_that_cannot_show_who_it_is_costs_its_checks_alone(self, bench: Bench) -> None:
+        with serve(script(WHOLE), tls=True) as server:
+            check_errored(bench.run(raw=server.url), "TLS failed", "REQUESTS_CA_BUNDLE")
+            assert server.asked == []
+
+
+class TestWhatIsThere:
+    @pytest.mark.parametrize(
+        "path", ["evaluators/fixed/link", "evaluators/fixed/inner/link"], ids=["beside", "below"]
+    )
+    def test_holds_no_symbolic_link(self, bench: Bench, path: str) -> None:
+        tree: dict[str, str | bytes | Kept] = {REF: PROGRAM, path: Kept(b"/etc/passwd", "120000")}
+        bench.configure(f"rev: {bench.github.publish(REPOSITORY, tree)}")
+        check_refused(bench.run(), "is a symbolic link", "keep the file itself")
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param("::error::name\n", id="a workflow command"),
+            pytest.param("\x1b[31mred", id="an escape"),
+            pytest.param("x" * 300, id="too long a name"),
+        ],
+    )
+    def test_holds_no_name_that_no_disk_should_have(self, bench: Bench, name: str) -> None:
+        tree = {REF: PROGRAM, f"evaluators/fixed/{name}": "x"}
+        bench.configure(f"rev: {bench.github.publish(REPOSITORY, tree)}")
+        ran = bench.run()
+        check_refused(ran, "the file name ", "rename or remove it")
+        assert "\x1b" not in ran.out
+        assert not [line for line in ran.out.splitlines() if line.startswith("::")]
+
+    @pytest.mark.parametrize(
+        ("name", "archive"),
+        [
+            ("x.zip", zipped({"a/x.py": HOSTILE, "../../out.py": HOSTILE})),
+            ("x.zip", zipped({"a/x.py": HOSTILE, "/out.py": HOSTILE})),
+            ("x.zip", zipped({"a/x.py": HOSTILE, "a\\..\\out.py": HOSTILE})),
+            ("x.zip", zipped({"a/x.py": HOSTILE, "a/l": "/etc/passwd"}, modes={"a/l": 0o120777})),
+            (
+                "x.tgz",
+                tarred([(tar_info("../out.py", size=1), b"x"), (tar_info("a/x.py", size=1), b"x")]),
+            ),
+            (
+                "x.tgz",
+                tarred([(tar_info("a/l", kind=tarfile.SYMTYPE, link="/etc/passwd"), b"")]),
+            ),
+            ("x.zip", b"PK\x03\x04 and nothing more"),
+            ("x.tgz", b"\x1f\x8b and nothing more"),
+        ],
+        ids=[
+            *("slips out of a zip", "is absolute", "is of another system", "is a link in a zip"),
+            *("slips out of a tar", "is a link in a tar", "is no zip", "is no tar"),
+        ],
+    )
+    def test_in_an_archive_stays_in_it(self, bench: Bench, name: str, archive: bytes) -> None:
+        before = _outside(bench.folder)
+        with serve(script(Answer(body=archive))) as server:
+            digest = hashlib.sha256(archive).hexdigest()
+            url = f"{server.url}/{name}#a/x.py"
+            bench.configure("source: url", f"sha256: {digest}", ref=url)
+            ran = bench.run()
+        check_refused(ran, "pack ")
+        assert _outside(bench.folder) == before
+
+    def test_at_an_address_is_what_its_digest_says(self, bench: Bench) -> None:
+        with serve(script(Answer(body=HOSTILE.encode()))) as server:
+            bench.configure("source: url", f"sha256: {'a' * 64}", ref=f"{server.url}/x.py")
+            check_refused(bench.run(), "has the sha256", "review it")
+
+    @pytest.mark.parametrize("content", [b": [\n\t nope", b"\xff\xfe\0", b"[]", b"evaluators: 7"])
+    def test_is_listed_in_an_index_that_can_be_read(self, bench: Bench, content: bytes) -> None:
+        (bench.folder / "index.yaml").write_bytes(content)
+        bench.configure("source: local", ref="fixed")
+        ran = bench.run()
+        check_refused(ran, "index.yaml", "`evaluators:`")
+
+    @pytest.mark.parametrize(
+        "ref",
+        ["../x.py", "/x.py", "a/%2e%2e/x.py", "a/./x.py", "%2Fetc%2Fpasswd.py", "a/..%2fx.py"],
+    )
+    def test_lies_where_a_plain_path_leads(self, bench: Bench, ref: str) -> None:
+        bench.configure(ref=f'"{ref}"')
+        check_refused(bench.run(), "the ref ", "write the path")
+        bench.configure(
+            "source: url", f"sha256: {'a' * 64}", ref=f'"https://h.invalid/x.zip#{ref}"'
+        )
+        check_refused(bench.run(), "the ref ", "write the path")
+        assert bench.github.count() == 0
+
+
+def _outside(folder: Path) -> set[str]:
+    """What lies beside a workspace, and in it outside of the cache and the reports."""
+    inside = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.relative_to(folder).parts[0] not in {".agentci", "agentci-results"}
+    }
+    return (
+        inside
+        | {f"../{path.name}" for path in folder.parent.iterdir()}
+        | {f"/{path.name}" for path in Path("/").iterdir() if path.suffix == ".py"}
+    )
+
+
+SCRIPT = """
+import codecs, os, resource, sys
+from agentci.cli import main
+"""
+# All is loaded by a first run: nobody may read a Python of root's.
+AS_NOBODY = """
+assert main(["run", "--quiet", "--cache-dir", sys.argv[1]]) == 0
+codecs.lookup("utf-8-sig")
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+sys.exit(main(["run"]))
+"""
+ON_A_FULL_DISK = """
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+sys.exit(main(["run"]))
+"""
+
+
+class TestADisk:
+    def test_that_is_full_costs_the_checks_of_what_it_does_not_take(self, bench: Bench) -> None:
+        files = {REF: PROGRAM, "evaluators/fixed/data.txt": "x" * 100_000}
+        bench.configure(f"rev: {bench.github.publish(REPOSITORY, files)}")
+        code, out = start(bench, program=SCRIPT + ON_A_FULL_DISK).end()
+        ran = Ran(code=code, out=out, err="", folder=bench.folder)
+        check_errored(ran, "the cache", "cannot be written to: File too large", "--cache-dir")
+
+    def test_that_is_read_only_is_done_without(self, bench: Bench) -> None:
+        program = "#!/bin/sh\necho '{\"score\": 0.75}'\n"
+        files = {"evaluators/fixed/fixed": Kept(program.encode(), "100755")}
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "caches").mkdir(mode=0o555)
+            (folder / "agentci-results").mkdir()
+            shutil.copy(bench.folder / "trace.json", folder)
+            for path in (folder, folder / "agentci-results"):
+                path.chmod(0o777)
+            here = replace(bench, folder=folder)
+            here.configure(
+                f"rev: {bench.github.publish(REPOSITORY, files)}", ref="evaluators/fixed/fixed"
+            )
+            config = folder / "agentci.yaml"
+            config.write_text(config.read_text().replace(OWN, ""))
+            code, out = start(here, str(bench.folder), program=SCRIPT + AS_NOBODY).end()
+            ran = Ran(code=code, out=out, err="", folder=folder)
+            assert ran.code == 0, out
+            [result] = ran.results["results"]
+            assert result["score"] == 0.75
+            [problem] = ran.results["problems"]
+            assert "cannot be written to: Permission denied" in problem["message"]
+            assert "--cache-dir" in problem["message"]
+            check_clean(ran)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A real process of agentci in a bench."""
+
+    process: "subprocess.Popen[str]"
+
+    def end(self) -> tuple[int, str]:
+        out, _ = self.process.communicate(timeout=50)
+        assert "Traceback" not in out
+        return self.process.returncode, out
+
+
+def start(
+    bench: Bench, *arguments: str, raw: str | None = None, program: str | None = None
+) -> Started:
+    """Start ``agentci ARGUMENTS``, or a ``program`` in Python that does with them as it likes."""
+    python = ("-m", "agentci") if program is None else ("-c", program)
+    process = subprocess.Popen(
+        [sys.executable, *python, *arguments],
+        cwd=bench.folder,
+        env={
+            **os.environ,
+            **bench.environ(raw),
+            "PYTHONPATH": str(ROOT),
+            "XDG_CACHE_HOME": str(bench.folder / "caches"),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return Started(process=process)
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.01)
+
+
+class TestProcesses:
+    def test_at_the_same_time_fetch_once(self, bench: Bench) -> None:
+        def respond(_: Asked) -> Answer:
+            time.sleep(0.3)
+            return WHOLE
+
+        with serve(respond) as server:
+            several = [
+                start(bench, "run", "--output-dir", f"out{number}", raw=server.url)
+                for number in range(2)
+            ]
+            assert [each.end()[0] for each in several] == [0, 0]
+            assert len(server.asked) == 1
+
+    def test_that_are_killed_leave_a_cache_that_can_be_used(self, bench: Bench) -> None:
+        files = {REF: PROGRAM} | {f"evaluators/fixed/{number}": "x" for number in range(40)}
+        bench.configure(f"rev: {bench.github.publish(REPOSITORY, files)}")
+        for number in range(8):
+            asked = bench.github.count("raw")
+            killed = start(bench, "run", "--no-cache")
+            wait_until(
+                lambda asked=asked, number=number: (  # type: ignore[misc]
+                    bench.github.count("raw") >= asked + 5 * (number + 1)
+                )
+            )
+            killed.process.kill()
+            killed.end()
+        code, out = start(bench, "run").end()
+        assert code == 0, out
+        assert start(bench, "cache", "verify").end() == (0, "1 evaluator verified, 0 damaged\n")
+
+    @pytest.mark.parametrize(
+        ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
+    )
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            pytest.param(
+                Answer(status=429, headers={"Retry-After": "50"}), id="that is waited for"
+            ),
+            pytest.param(
+                Raw(pieces=[head(200, "Content-Length: 9")], endlessly=b"x", pause_seconds=5),
+                id="that drips",
+            ),
+        ],
+    )
+    def test_end_at_once_in_spite_of_a_server(
+        self, bench: Bench, answer: Answer | Raw, number: signal.Signals, code: int
+    ) -> None:
+        with serve(script(answer)) as server:
+            started = start(bench, "run", raw=server.url)
+            wait_until(lambda: server.asked)
+            time.sleep(0.1)
+            begun = time.monotonic()
+            started.process.send_signal(number)
+            assert started.end()[0] == code
+            assert time.monotonic() - begun < 2
+        assert (
+            '"complete": false' in (bench.folder / "agentci-results" / "results.json").read_text()
+        )

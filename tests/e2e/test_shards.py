@@ -1,0 +1,583 @@
+"""A run in shards and the merging of them come to what one run would have come to."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import unescape as html
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.action import run_action
+from agentci.commands.merge import MAX_REPORT_BYTES, merge
+from agentci.settings import settings_of
+from tests.recordings import eval_set, otlp
+from tests.runner import commands_in, read_output_file
+from tests.support import Ran, run_agentci, world_at
+
+CONFIG = """\
+evaluators:
+- {name: tool_trajectory_avg_score, type: builtin, threshold: 1.0}
+- {name: response_match_score, type: builtin, threshold: 0.9, required: false}
+eval_set: golden.json
+traces: recordings/*.json
+"""
+ANOTHER = """\
+evaluators:
+- {name: response_match_score, type: builtin, threshold: 0.2}
+eval_set: golden.json
+traces: recordings/c*.json
+gate: {min_pass_rate: 0.5, evaluators: {response_match_score: {on_error: warn}}}
+"""
+CITIES = ("Paris", "Rome", "Oslo", "Cairo", "Lima", "Quito", "Hanoi", "Cork")
+EVERY = range(1, 4)
+
+# Two for every city, and in the other config one for two of them.
+CHECKS = 18
+
+
+def _question(city: str) -> str:
+    return f"What is the weather in {city}?"
+
+
+def _golden(cities: Sequence[str]) -> str:
+    cases = [
+        json.loads(
+            eval_set(_question(city), calls=[("get_weather", {"city": city})], case=city.lower())
+        )["eval_cases"][0]
+        for city in cities
+    ]
+    return json.dumps({"eval_set_id": "set", "eval_cases": cases})
+
+
+def _record(folder: Path, city: str, *, called: str | None = None, trace: int = 0) -> None:
+    file = folder / "evals" / "recordings" / f"{city.lower()}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number = trace or 1 + CITIES.index(city)
+    calls = [("get_weather", {"city": called or city})]
+    file.write_text(otlp(_question(city), f"Sunny in {city}.", calls=calls, trace=number))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace with failures, skips and advice under two gates."""
+    folder = tmp_path / "workspace"
+    for city in CITIES:
+        _record(folder, city, called="London" if city in {"Rome", "Lima"} else None)
+    (folder / "evals" / "golden.json").write_text(_golden([*CITIES[:-2], "Nowhere"]))
+    (folder / "evals" / "eval_config.yaml").write_text(CONFIG)
+    (folder / "evals" / "another.eval.yaml").write_text(ANOTHER)
+    return folder
+
+
+def _run(folder: Path, shard: str = "", *options: str) -> Ran:
+    """Judge one shard into a folder named after it, or all into the folder ``whole``."""
+    shards = ["--shard", shard] if shard else []
+    out = f"out/{shard.replace('/', '-of-') or 'whole'}"
+    arguments = ["run", "evals", *shards, "--output-dir", out, *options]
+    return run_agentci(arguments, cwd=folder)
+
+
+def _merge(folder: Path, *reports: str) -> Ran:
+    return run_agentci(["merge", *(reports or ("out",)), "--output-dir", "merged"], cwd=folder)
+
+
+def _report(folder: Path, name: str) -> Any:
+    return json.loads((folder / name / "results.json").read_text())
+
+
+def _edit(folder: Path, name: str, change: Callable[[Any], object]) -> None:
+    """Forge a report of the folder ``out``."""
+    file = folder / "out" / name / "results.json"
+    report = json.loads(file.read_text())
+    change(report)
+    file.write_text(json.dumps(report))
+
+
+def _timeless(text: str) -> str:
+    """A report without what differs from run to run."""
+    text = re.sub(r'"seconds": [^,]+, "cached": \w+', "", text)
+    return re.sub(r' time="[^"]*"', "", text)
+
+
+def _errors(ran: Ran) -> list[str]:
+    report = _report(ran.folder, "merged")
+    assert (ran.code, report["decision"]["open"], report["results"]) == (2, False, [])
+    return [each["message"] for each in report["problems"]]
+
+
+class TestAShard:
+    def test_judges_the_checks_that_no_other_shard_judges(self, folder: Path) -> None:
+        _run(folder)
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+        whole = [result["id"] for result in _report(folder, "out/whole")["results"]]
+        parts = [
+            [result["id"] for result in _report(folder, f"out/{index}-of-3")["results"]]
+            for index in EVERY
+        ]
+        assert all(parts)
+        assert sorted(check for part in parts for check in part) == sorted(whole)
+
+    def test_judges_what_it_judged_before_once_there_are_more_checks(self, folder: Path) -> None:
+        (folder / "evals" / "recordings" / "oslo.json").unlink()
+        _run(folder, "1/2")
+        before = {result["id"] for result in _report(folder, "out/1-of-2")["results"]}
+        _record(folder, "Oslo")
+        _run(folder, "1/2")
+        after = _report(folder, "out/1-of-2")["results"]
+        assert before <= {result["id"] for result in after}
+        assert {result["id"] for result in after if result["case"] != "oslo"} == before
+
+    def test_says_what_it_is_a_part_of(self, folder: Path) -> None:
+        ran = _run(folder, "2/3")
+        report = _report(folder, "out/2-of-3")
+        assert {name: report["shard"][name] for name in ("index", "total")} == {
+            "index": 2,
+            "total": 3,
+        }
+        assert len(report["shard"]["checks"]) == CHECKS
+        assert "this is shard 2 of 3" in report["decision"]["why"][-1]
+        assert "Shard 2 of 3" in ran.out.splitlines()[0]
+
+    def test_is_red_by_its_own_checks_alone(self, folder: Path) -> None:
+        codes = {}
+        for index in EVERY:
+            codes[index] = _run(folder, f"{index}/3").code
+            results = _report(folder, f"out/{index}-of-3")["results"]
+            fell = any(result["status"] == "failed" and result["required"] for result in results)
+            assert codes[index] == int(fell)
+        assert set(codes.values()) == {0, 1}
+
+    def test_never_opens_the_gate(self, folder: Path) -> None:
+        ran = _run(folder, "1/1", "--fail-on", "never")
+        decision = _report(folder, "out/1-of-1")["decision"]
+        assert (ran.code, decision["open"], decision["exit_code"]) == (0, False, 0)
+        assert ran.out.startswith("Shard 1 of 1 passed: ")
+
+    def test_that_no_check_falls_into_is_green_and_says_so(self, folder: Path) -> None:
+        checks = [result["id"] for result in _report_of_whole(folder)["results"]]
+        empty = next(n for n in range(256) if all(int(check, 16) % 256 != n for check in checks))
+        ran = _run(folder, f"{empty + 1}/256")
+        assert ran.code == 0
+        assert "no check falls into it" in ran.out.splitlines()[0]
+
+    def test_is_not_shut_by_what_only_the_whole_can_tell(self, folder: Path) -> None:
+        config = folder / "evals" / "eval_config.yaml"
+        config.write_text(f"{CONFIG}gate: {{on_skip: fail}}\n")
+        (folder / "evals" / "golden.json").write_text(_golden(["Nowhere", "Atlantis"]))
+        for city in CITIES[1:]:
+            (folder / "evals" / "recordings" / f"{city.lower()}.json").unlink()
+        whole = run_agentci(["run", "evals/eval_config.yaml"], cwd=folder)
+        assert whole.code == 1
+        assert "golden cases matched by no recording" in whole.out
+        for index in EVERY:
+            ran = run_agentci(["run", str(config), "--shard", f"{index}/3"], cwd=folder)
+            assert "golden cases matched" not in ran.out.partition("Problems")[0]
+
+    def test_of_skipped_checks_alone_is_green(self, folder: Path) -> None:
+        (folder / "evals" / "another.eval.yaml").unlink()
+        (folder / "evals" / "golden.json").write_text(_golden(["Nowhere", "Atlantis"]))
+        assert _run(folder).code == 1
+        ran = _run(folder, "1/2")
+        assert ran.code == 0
+        assert "no required check was judged" in ran.out
+
+    def test_with_broken_input_is_invalid(self, folder: Path) -> None:
+        (folder / "evals" / "recordings" / "oslo.json").write_text("{")
+        assert [_run(folder, f"{index}/3").code for index in EVERY] == [2, 2, 2]
+
+    def test_is_planned_without_judging(self, folder: Path) -> None:
+        ran = run_agentci(["plan", "evals", "--shard", "1/3"], cwd=folder)
+        *lines, last = ran.out.partition(": warning")[0].splitlines()[:-1]
+        assert last == f"{len(lines)} checks of {CHECKS} in shard 1 of 3"
+
+    @pytest.mark.parametrize("given", ["0/3", "4/3", "1/257", "1", "a/b", "1/0", "-1/3", "auto"])
+    def test_that_cannot_be_is_wrong_usage(self, folder: Path, given: str) -> None:
+        ran = run_agentci(["run", f"--shard={given}"], cwd=folder)
+        assert ran.code == 2
+        assert "--shard" in str(ran.problems[0])
+
+
+def _report_of_whole(folder: Path) -> Any:
+    _run(folder)
+    return _report(folder, "out/whole")
+
+
+class TestMergedShards:
+    @pytest.mark.parametrize("total", [1, 2, 3, 7, 40])
+    def test_come_to_what_one_run_comes_to(self, folder: Path, total: int) -> None:
+        whole = _run(folder)
+        for index in range(1, total + 1):
+            _run(folder, f"{index}/{total}")
+        shutil.move(folder / "out" / "whole", folder / "whole")
+        merged = _merge(folder)
+        assert (merged.code, whole.code) == (1, 1)
+        for name in ("results.json", "junit.xml", "summary.md"):
+            one, other = ((folder / each / name).read_text() for each in ("whole", "merged"))
+            assert _timeless(one) == _timeless(other)
+
+    @pytest.mark.parametrize("fail_on", ["never", "error", "failed"])
+    def test_are_held_against_the_gate_once(self, folder: Path, fail_on: str) -> None:
+        """Some failures may be; a shard that they fall into has fewer checks beside them."""
+        (folder / "evals" / "eval_config.yaml").write_text(f"{CONFIG}gate: {{min_pass_rate: 0.6}}")
+        codes = [_run(folder, f"{index}/3").code for index in EVERY]
+        assert 1 in codes
+        ran = run_agentci(["merge", "out", "--fail-on", fail_on], cwd=folder)
+        assert (ran.code, ran.results["decision"]["open"]) == (0, True)
+        assert ran.out.startswith("Gate open: ")
+
+    def test_quote_what_was_said_in_a_turn(self, folder: Path) -> None:
+        """Recordings are not there any more when reports are merged."""
+        (folder / "evals" / "eval_config.yaml").write_text(
+            "evaluators: [{name: a, type: code, path: a.py}]\ntraces: recordings/[op]*.json\n"
+        )
+        answer = '{"score": 0.2, "per_invocation_scores": [0.2]}'
+        (folder / "evals" / "a.py").write_text(f"print('{answer}')")
+        whole = run_agentci(["run", "evals/eval_config.yaml"], cwd=folder)
+        shutil.move(folder / "agentci-results", folder / "whole")
+        for index in EVERY[:2]:
+            out = f"out/{index}"
+            run_agentci(
+                ["run", "evals/eval_config.yaml", f"--shard={index}/2", "--output-dir", out],
+                cwd=folder,
+            )
+        assert _merge(folder).out == whole.out
+        for name in ("junit.xml", "summary.md"):
+            one, other = ((folder / each / name).read_text() for each in ("whole", "merged"))
+            assert 'asked "What is the weather in Oslo?"; answered "Sunny in Oslo."' in html(one)
+            assert _timeless(one) == _timeless(other)
+
+    def test_tell_of_broken_input_as_one_run_does(self, folder: Path) -> None:
+        (folder / "evals" / "eval_config.yaml").write_text("evaluators: []\n")
+        whole = _run(folder)
+        shutil.move(folder / "out" / "whole", folder / "whole")
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+        assert (_merge(folder).code, whole.code) == (2, 2)
+        assert _report(folder, "merged") == _report(folder, "whole")
+
+    def test_are_found_by_name_by_folder_and_by_glob(self, folder: Path) -> None:
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+        ran = _merge(folder, "out/3-of-3", "out/1-of-3/results.json", "out/[12]-*/results.json")
+        assert (ran.code, _report(folder, "merged")["totals"]["checks"]) == (1, CHECKS)
+
+    def test_are_those_of_one_run_with_the_same_options(self, folder: Path) -> None:
+        _run(folder, "1/2")
+        _run(folder, "2/2", "--threshold", "0.1")
+        assert _errors(_merge(folder)) == [
+            "shard 2 of 2 had other checks, gates or recordings than out/1-of-2/results.json",
+            "shard 2 of 2 is missing",
+        ]
+
+    def test_need_recordings_of_the_same_make(self, folder: Path) -> None:
+        _run(folder, "1/2")
+        _record(folder, "Oslo", trace=77)
+        _run(folder, "2/2")
+        assert "other checks, gates or recordings" in _errors(_merge(folder))[0]
+
+
+class TestAWholeReport:
+    def test_merges_to_itself(self, folder: Path) -> None:
+        _run(folder)
+        assert _merge(folder, "out/whole").code == 1
+        for name in ("results.json", "junit.xml", "summary.md"):
+            one, other = ((folder / each / name).read_text() for each in ("out/whole", "merged"))
+            assert one == other
+
+    def test_goes_together_with_no_other(self, folder: Path) -> None:
+        _run(folder)
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+        assert "a whole run" in _errors(_merge(folder))[0]
+
+
+class TestShardsThatAreNotAllOfThem:
+    @pytest.fixture
+    def folder(self, folder: Path) -> Path:
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+        return folder
+
+    def test_are_refused_by_the_number_that_is_missing(self, folder: Path) -> None:
+        assert _errors(_merge(folder, "out/1-of-3", "out/3-of-3")) == ["shard 2 of 3 is missing"]
+        assert _errors(_merge(folder, "out/2-of-3")) == ["shards 1, 3 of 3 are missing"]
+
+    def test_are_refused_where_one_is_there_twice(self, folder: Path) -> None:
+        shutil.copytree(folder / "out" / "2-of-3", folder / "out" / "again")
+        assert _errors(_merge(folder)) == [
+            "shard 2 of 3 is here again, after out/2-of-3/results.json"
+        ]
+
+    def test_are_refused_where_one_is_of_another_number(self, folder: Path) -> None:
+        _run(folder, "4/4")
+        assert _errors(_merge(folder)) == [
+            "this is shard 4 of 4, where out/1-of-3/results.json is one of 3"
+        ]
+
+    def test_are_refused_where_one_was_broken_off(self, folder: Path) -> None:
+        _edit(folder, "1-of-3", lambda report: report.update(complete=False))
+        [error] = _errors(_merge(folder))
+        assert "broken off" in error
+
+    def test_are_refused_where_the_input_of_one_was_wrong(self, folder: Path) -> None:
+        (folder / "evals" / "eval_config.yaml").write_text("evaluators: []\n")
+        _run(folder, "3/3")
+        first, *others = _errors(_merge(folder))
+        assert first.startswith("shard 3 of 3 judged nothing, its input was wrong: evals/eval_conf")
+        assert others == ["shard 3 of 3 is missing"]
+
+    def test_are_refused_where_one_is_of_another_version(self, folder: Path) -> None:
+        _edit(folder, "2-of-3", lambda report: report["tool"].update(version="0.0.9"))
+        [error] = _errors(_merge(folder))
+        assert "version '0.0.9'" in error
+
+    @pytest.mark.parametrize("named", ["gone.json", "evals", "out/*.xml"])
+    def test_are_refused_where_nothing_is_found(self, folder: Path, named: str) -> None:
+        [error] = _errors(_merge(folder, named))
+        assert named in error
+
+    def test_leave_no_older_report_behind(self, folder: Path) -> None:
+        assert _merge(folder).code == 1
+        assert _merge(folder, "out/1-of-3").code == 2
+        assert "Gate shut" in (folder / "merged" / "summary.md").read_text()
+        assert "missing" in (folder / "merged" / "summary.md").read_text()
+
+    def test_set_the_outputs_also_where_a_bug_of_ours_breaks_the_merging_off(
+        self, folder: Path
+    ) -> None:
+        output = folder / "output"
+        world = world_at(folder, {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
+        world.out.close()  # only a bug of ours could
+        with pytest.raises(ValueError, match="closed file"):
+            merge(["out"], settings_of([], {}), world)
+        assert read_output_file(output.read_text())["verdict"] == "error"
+
+    def test_need_a_folder_for_the_report(self, folder: Path) -> None:
+        ran = run_agentci(["merge", "out", "--output-dir", "evals/golden.json"], cwd=folder)
+        assert ran.code == 2
+        assert "evals/golden.json" in ran.out
+
+
+def _double(report: Any) -> None:
+    report["results"].append(report["results"][0])
+
+
+def _strange(report: Any) -> None:
+    report["results"][0]["id"] = "not a digest"
+
+
+def _moved(report: Any) -> None:
+    here = report["shard"]["index"] - 1
+    ids = report["shard"]["checks"]
+    report["results"][0]["id"] = next(each for each in ids if int(each, 16) % 3 != here)
+
+
+def _nested(report: Any) -> None:
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    report["results"][0]["details"] = {"deep": deep}
+
+
+class TestForeignReports:
+    @pytest.fixture
+    def folder(self, folder: Path) -> Path:
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+        return folder
+
+    @pytest.mark.parametrize(
+        ("content", "told"),
+        [
+            pytest.param(b"", "empty", id="empty"),
+            pytest.param(b"\x89PNG\r\n\x1a\n\x00", "", id="binary"),
+            pytest.param(b"<testsuites/>", "not JSON", id="XML"),
+            pytest.param(b"[1, 2]", "no results.json of agentci", id="a list"),
+            pytest.param(b'{"tool": 3}', "no results.json of agentci", id="another JSON"),
+            pytest.param(b'{"tool": {"name": "agentci"}}', "version another", id="no version"),
+            pytest.param(b'{"version": "2.1.0", "runs": []}', "no results.json", id="SARIF"),
+            pytest.param(b"[" * 200_000, "nested too deeply", id="nested very deep"),
+            pytest.param(b'{"a": 1, "a": 2}', "appears twice", id="a key twice"),
+            pytest.param(b'{"a": NaN}', "not finite", id="no number"),
+        ],
+    )
+    def test_are_told_from_ours(self, folder: Path, content: bytes, told: str) -> None:
+        (folder / "out" / "2-of-3" / "results.json").write_bytes(content)
+        [error] = _errors(_merge(folder))
+        assert told in error
+
+    def test_may_not_be_of_any_size(self, folder: Path) -> None:
+        with (folder / "out" / "2-of-3" / "results.json").open("ab") as file:
+            file.truncate(MAX_REPORT_BYTES + 1)
+        [error] = _errors(_merge(folder))
+        assert "larger than 256 MiB" in error
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            pytest.param(["complete"], "true", id="a text for a boolean"),
+            pytest.param(["results"], {}, id="an object for a list"),
+            pytest.param(["results", 0], None, id="no result"),
+            pytest.param(["results", 0, "status"], "ok", id="another status"),
+            pytest.param(["results", 0, "score"], "1.0", id="a score in quotes"),
+            pytest.param(["results", 0, "score"], 1e300, id="a score beyond all"),
+            pytest.param(["results", 0, "score"], True, id="a boolean for a score"),
+            pytest.param(["results", 0, "required"], 0, id="a number for a boolean"),
+            pytest.param(["results", 0, "turn_scores"], [10**400], id="no float is as large"),
+            pytest.param(["results", 0, "place", "line"], 0, id="line 0"),
+            pytest.param(["results", 0, "case"], "no such case", id="no such case"),
+            pytest.param(["results", 0, "new"], 1, id="an unknown key"),
+            pytest.param(["cases", 0, "turns"], 10**12, id="turns beyond all"),
+            pytest.param(["cases", 0, "turns"], 5, id="turns without words"),
+            pytest.param(["problems"], [{"message": "x"}], id="a problem that lacks all"),
+            pytest.param(["gates", 0, "policy", "overall", "min_pass_rate"], 2, id="a rate of 2"),
+            pytest.param(["gates", 0, "uncovered"], -1, id="a negative count"),
+            pytest.param(["shard", "index"], 4, id="shard 4 of 3"),
+            pytest.param(["shard", "total"], 257, id="a shard of 257"),
+            pytest.param(["shard", "of"], "x", id="no digest"),
+            pytest.param(["shard", "checks", 0], "../x", id="no id"),
+            pytest.param(["schema_version"], 2, id="another schema"),
+            pytest.param(["decision", "exit_code"], 10**100, id="no exit code"),
+        ],
+    )
+    def test_are_refused_for_a_field_of_another_kind(
+        self, folder: Path, path: list[str | int], value: object
+    ) -> None:
+        def change(report: Any) -> None:
+            for step in path[:-1]:
+                report = report[step]
+            report[path[-1]] = value
+
+        _edit(folder, "2-of-3", change)
+        ran = _merge(folder)
+        assert _errors(ran)
+        assert "out/2-of-3/results.json:1:" in ran.out
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            (_double, "it has results that are there twice: "),
+            (_strange, "it has results that are of no known check: 'not a digest'"),
+            (_moved, "it has results that are not of shard 2 of 3: "),
+            (lambda report: report["results"].pop(), "it lacks the results of 1 check of shard 2"),
+            (lambda report: report["results"][0].update(config="x"), "of a config that has no ga"),
+        ],
+    )
+    def test_are_refused_where_they_contradict_themselves(
+        self, folder: Path, change: Callable[[Any], object], told: str
+    ) -> None:
+        _edit(folder, "2-of-3", change)
+        assert any(told in error for error in _errors(_merge(folder)))
+
+    def test_are_refused_where_all_list_a_check_twice(self, folder: Path) -> None:
+        for index in EVERY:
+            _edit(
+                folder,
+                f"{index}-of-3",
+                lambda report: report["shard"]["checks"].extend(report["shard"]["checks"][:1]),
+            )
+        assert set(_errors(_merge(folder))) == {"it lists a check twice"}
+
+    def test_are_refused_where_an_evaluator_was_another_from_shard_to_shard(
+        self, folder: Path
+    ) -> None:
+        own = {"config": "a", "evaluator": "tone", "source": "github", "repository": "o/r"}
+        more = {"revision": "main", "ref": "tone.py", "digest": "d"}
+        for index in EVERY:
+            provenance = [{**own, **more, "commit": f"c{index // 2}"}]
+            _edit(folder, f"{index}-of-3", partial(dict.update, provenance=provenance))
+        assert (
+            _errors(_merge(folder))
+            == ["'tone' was not the same as in out/1-of-3/results.json: commit 'c1', there 'c0'"]
+            * 2
+        )
+
+    def test_with_many_faults_are_told_by_the_first(self, folder: Path) -> None:
+        _edit(folder, "2-of-3", lambda report: report.update(provenance=[{}]))
+        errors = _errors(_merge(folder))
+        assert len(errors) == 6
+        assert "and 3 more" in errors[-1]
+
+    def test_that_are_nested_as_deep_as_can_be_read_are_cut(self, folder: Path) -> None:
+        _edit(folder, "2-of-3", _nested)
+        assert _merge(folder).code == 1
+        assert "levels deep" in (folder / "merged" / "results.json").read_text()
+
+    def test_command_nothing(self, folder: Path) -> None:
+        """Text of a fork's artifact may be anything; it is neutralised as that of evaluators is."""
+        hostile = (
+            "\n::error::forged\n##[set-output name=passed]true\r::set-output name=x::y\x1b[31m"
+        )
+
+        def poison(report: Any) -> None:
+            for result in report["results"]:
+                result["place"]["file"] = result["evaluator"] = result["bar"] = hostile
+                result["reason"], result["status"] = hostile, "errored"
+            report["problems"].append(
+                {"severity": "warning", "message": hostile, "hint": hostile, "place": None}
+            )
+
+        _edit(folder, "2-of-3", poison)
+        command = folder / "command"
+        environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(command)}
+        arguments = ["merge", "out", "--verbose"]
+        ran = run_agentci(arguments, cwd=folder, environ=environ)
+        assert ran.code == 1
+        assert {each.name for each in commands_in(ran.out)} <= {"error", "warning", "notice"}
+        assert not any(line.startswith("::error::forged") for line in ran.out.splitlines())
+        assert read_output_file(command.read_text())["verdict"] == "shut"
+        for name in ("results.json", "junit.xml", "summary.md"):
+            assert commands_in((folder / "agentci-results" / name).read_text()) == []
+
+
+class TestTheAction:
+    def _step(self, folder: Path, **inputs: str) -> tuple[int, Mapping[str, str], str]:
+        output = folder / "output"
+        output.write_text("")
+        environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)}
+        world = world_at(folder, environ)
+        given = {"config": "", "merge": "", **inputs}
+        code = run_action({name.replace("_", "-"): text for name, text in given.items()}, world)
+        return code, read_output_file(output.read_text()), world.out.getvalue()  # type: ignore[attr-defined]
+
+    def test_takes_its_shard_from_the_matrix(self, folder: Path) -> None:
+        for job in range(3):
+            self._step(
+                folder, config="evals", shard="auto", matrix_job=f"{job}/3", output_dir=f"o/{job}"
+            )
+            shard = _report(folder, f"o/{job}")["shard"]
+            assert (shard["index"], shard["total"]) == (job + 1, 3)
+        code, outputs, _ = self._step(folder, merge="o\n", output_dir="merged")
+        assert (code, outputs["verdict"], outputs["checks"]) == (1, "shut", str(CHECKS))
+
+    def test_says_that_a_shard_is_a_part(self, folder: Path) -> None:
+        code, outputs, log = self._step(folder, config="evals", shard="1/1", fail_on="never")
+        assert (code, outputs["passed"], outputs["verdict"]) == (0, "false", "partial")
+        assert "::error" not in log
+
+    def test_needs_a_matrix_to_take_a_shard_from(self, folder: Path) -> None:
+        code, outputs, log = self._step(folder, config="evals", shard="auto", matrix_job="/")
+        assert (code, outputs["verdict"]) == (2, "invalid")
+        assert "finds no matrix" in log
+
+    def test_leaves_the_matrix_alone_where_it_is_not_asked_to(self, folder: Path) -> None:
+        self._step(folder, config="evals", matrix_job="0/2")
+        assert _report(folder, "agentci-results")["shard"] is None
+
+    def test_sets_its_outputs_where_shards_are_missing(self, folder: Path) -> None:
+        _run(folder, "1/2")
+        code, outputs, log = self._step(folder, merge="out")
+        assert (code, outputs["passed"], outputs["verdict"]) == (2, "false", "invalid")
+        assert "::error" in log
+        assert "shard 2 of 2 is missing" in log
+
+    def test_judges_nothing_where_it_merges(self, folder: Path) -> None:
+        code, outputs, log = self._step(folder, merge="out", config="evals", shard="1/2")
+        assert (code, outputs["verdict"]) == (2, "invalid")
+        assert "config has no effect beside merge" in log
+        assert "shard has no effect beside merge" in log

@@ -1,0 +1,64 @@
+"""A report that was written is read as what it was."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+
+from agentci.errors import InputError
+from agentci.merging.reading import read_report
+from agentci.model.place import Place
+from agentci.model.result import Report, Result
+from agentci.reporters.annotations import render_annotations
+from agentci.reporters.console import render_console
+from agentci.reporters.json_report import JsonReport
+from agentci.reporters.junit import JUnit
+from agentci.reporters.summary.page import Summary
+from tests.reporters.test_hostile_reports import REPORTS
+from tests.reports import mixed_report
+
+
+def _read(report: Report) -> Report:
+    return read_report(JsonReport().render(report).encode(), file="results.json")
+
+
+@given(report=REPORTS)
+def test_whatever_is_written_is_read_and_written_the_same(report: Report) -> None:
+    written = JsonReport().render(report)
+    cases = [
+        (c["id"], c["trace"], c["golden"], c["recording"]) for c in json.loads(written)["cases"]
+    ]
+    # Halves of characters are all written as one and the same.
+    assume(len(set(cases)) == len(cases))
+    again = JsonReport().render(_read(report))
+    untimed = [re.sub(r'"seconds": [^,]+,', "", text) for text in (written, again)]
+    assert json.loads(untimed[0]) == json.loads(untimed[1])
+
+
+def test_what_was_read_is_shown_as_what_was_written() -> None:
+    report = mixed_report()
+    report = replace(report, results=tuple(map(_without_line, report.results)))
+    read = _read(report)
+    for render in (JUnit().render, Summary().render, render_annotations):
+        assert render(read) == render(report)
+    shown = [
+        render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
+    ]
+    assert shown[0] == shown[1]
+
+
+def _without_line(result: Result) -> Result:
+    """Recordings are told by their files: none that is read has a line of its own."""
+    place = Place(file=result.case.trace.place.file)
+    return replace(result, case=replace(result.case, trace=replace(result.case.trace, place=place)))
+
+
+def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
+    written = JsonReport().render(mixed_report()).replace('"status": "errored"', '"status": "odd"')
+    with pytest.raises(InputError) as caught:
+        read_report(written.encode(), file="a/results.json")
+    [problem] = caught.value.problems
+    assert str(problem).startswith("a/results.json:12:")
+    assert "'results.4.status': " in problem.message
