@@ -16,7 +16,7 @@ from agentci.engines.world import Interruption, World
 from agentci.environments.variables import installer_environment
 from agentci.errors import InputError, InterruptionError
 from agentci.executors.environment import child_environment
-from agentci.executors.registry import Executors
+from agentci.executors.registry import Executors, makers
 from agentci.github.context import github_of
 from agentci.http.client import HttpClient
 from agentci.library.sources import Sources
@@ -113,7 +113,7 @@ def _world(environ: Mapping[str, str]) -> World:
     )
     return World(
         workspace=workspace,
-        executors=Executors(),
+        executors=Executors(makers(environ)),
         child_environment=child_environment(environ),
         installer_environment=installer_environment(environ),
         variables=dict(environ),

@@ -14,7 +14,7 @@ from agentci.model.program import LocalProgram, RemoteProgram
 class AnyPrograms:
     """Finds all programs in ``folder``, except those that are called ``gone``."""
 
-    executors = ("local",)
+    executors = ("local", "docker")
 
     def __init__(self, folder: Path = Path("/w")) -> None:
         self._folder = folder

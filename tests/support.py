@@ -13,7 +13,7 @@ from agentci.engines.world import World
 from agentci.environments.variables import installer_environment
 from agentci.errors import InputError
 from agentci.executors.environment import child_environment
-from agentci.executors.registry import Executors
+from agentci.executors.registry import Executors, makers
 from agentci.github.context import github_of
 from agentci.http.client import HttpClient
 from agentci.library.sources import Sources
@@ -75,7 +75,7 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
     http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
     return World(
         workspace=workspace,
-        executors=Executors(),
+        executors=Executors(makers({"PATH": PATH, **environ})),
         child_environment=child_environment({"PATH": PATH}),
         installer_environment=installer_environment({"PATH": PATH, **environ}),
         search_path=environ.get("PATH", PATH),

@@ -12,9 +12,12 @@ from agentci.config.models import EvalConfig, GateSpec
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
+from agentci.dialects.agentevals.entries import ProgramEntry
 from agentci.dialects.base import Evaluator
+from agentci.dialects.fields import Entry
 from agentci.dialects.registry import Surroundings
 from agentci.errors import InputError
+from agentci.model.exchange import DOCKER
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
@@ -97,7 +100,7 @@ def _config(document: YamlDocument) -> EvalConfig | None:
 
 def _evaluator(entry: Merged, types: Types, gate: GateSpec, programs: Programs) -> Evaluator:
     kind = types[entry.type]
-    if problem := _executor_problem(entry, programs):
+    if problem := _executor_problem(entry, programs) or _image_problem(entry, kind.entry):
         raise InputError([problem])
     surroundings = Surroundings(
         place=entry.place,
@@ -119,6 +122,27 @@ def _executor_problem(entry: Merged, programs: Programs) -> Problem | None:
         hint=did_you_mean(executor, [*programs.executors])
         or f"there is {one_of([*programs.executors])}",
     )
+
+
+def _image_problem(entry: Merged, model: type[Entry]) -> Problem | None:
+    if not issubclass(model, ProgramEntry):
+        return None
+    in_image, image = entry.data.get("executor") == DOCKER, entry.data.get("image")
+    if in_image and image is None:
+        return Problem(
+            message=f"`executor: {DOCKER}` needs an image that the program runs in",
+            place=entry.place_of("executor"),
+            hint="add `image:`, such as `image: python:3.12-slim`",
+        )
+    # What `defaults` name is for those that run in images, without a word about the others.
+    is_own = entry.place_of("image") != entry.place
+    if not in_image and image is not None and is_own:
+        return Problem(
+            message=f"`image` is for `executor: {DOCKER}`",
+            place=entry.place_of("image"),
+            hint=f"add `executor: {DOCKER}`, or leave the image out",
+        )
+    return None
 
 
 def _on_turn_mismatch(gate: GateSpec, name: str) -> str:

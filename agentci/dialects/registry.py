@@ -16,6 +16,7 @@ from agentci.dialects.base import Evaluator, Identity
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.errors import InputError
+from agentci.model.exchange import DOCKER
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Program, RemoteProgram
 
@@ -101,7 +102,7 @@ def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator
 
 def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
     program = surroundings.locate(entry.path)
-    if entry.requirements == "none":
+    if not _installs(entry):
         program = replace(program, requirements=None)
     evaluator = _program(entry, program, "path", surroundings)
     return replace(evaluator, network=entry.network)
@@ -114,7 +115,7 @@ def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
         revision=entry.rev or entry.branch or "",
         ref=entry.ref,
         sha256=(entry.sha256 or "").lower(),
-        installs=entry.requirements == "auto",
+        installs=_installs(entry),
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
     evaluator = _program(entry, surroundings.complete(program), named, surroundings)
@@ -141,7 +142,17 @@ def _program(
         variables=tuple(entry.env),
         memory_mb=entry.memory_mb,
         processes=entry.processes,
+        image=_image(entry) or "",
     )
+
+
+def _installs(entry: ProgramEntry) -> bool:
+    """Whether packages are installed for it: not where an image has them."""
+    return entry.requirements == "auto" and _image(entry) is None
+
+
+def _image(entry: ProgramEntry) -> str | None:
+    return entry.image if entry.executor == DOCKER else None
 
 
 EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {

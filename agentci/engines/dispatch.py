@@ -10,7 +10,7 @@ from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
 from agentci.model.program import LocalProgram, Program
-from agentci.runtimes.registry import command_for
+from agentci.runtimes.registry import command_elsewhere, command_for
 
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
@@ -38,27 +38,35 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     if executor is None:
         raise EvaluatorError(f"there is no executor {request.executor!r}")
     ready = _ready(request.program, name, world)
-    command = command_for(ready.path, search_path=world.search_path, python=ready.python)
+    command = _command(request, ready, world)
+    folder = ready.path.parent
     try:
         return executor.run(
             command,
             stdin=request.stdin.encode("utf-8", "backslashreplace"),
             timeout_seconds=request.timeout_seconds,
-            cwd=world.workspace.cwd,
+            cwd=folder if request.image else world.workspace.cwd,
             environment={
                 **_environment(ready, world),
                 **{k: v for k, v in world.variables.items() if k in request.variables},
             },
             confinement=Confinement(
                 network=request.network,
-                readable=(ready.path.parent, world.workspace.root),
+                readable=(folder, world.workspace.root),
                 shares_memory=isinstance(request.program, LocalProgram),
                 memory_mb=request.memory_mb,
                 processes=request.processes,
+                image=request.image,
             ),
         )
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]:
+    if request.image:
+        return command_elsewhere(ready.path)
+    return command_for(ready.path, search_path=world.search_path, python=ready.python)
 
 
 def _environment(ready: Ready, world: World) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ class Confinement:
         memory_mb: of a process, in MiB; what is mapped from files does not count.
         processes: how many it may have at a time, threads included.
         file_mb, folder_mb: of a file, and of all that it keeps in its private folder.
+        image: what it runs in, where its executor runs programs in images.
     """
 
     network: bool = True
@@ -34,6 +35,7 @@ class Confinement:
     processes: int = PROCESSES
     file_mb: int = FILE_MB
     folder_mb: int = FOLDER_MB
+    image: str = ""
 
 
 def limits_of(

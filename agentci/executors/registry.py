@@ -16,7 +16,25 @@ GROUP: Final = "agentci.executors"
 
 MakeExecutor: TypeAlias = Callable[[], Executor]
 
-EXECUTORS: Final[Mapping[str, MakeExecutor]] = {"local": LocalExecutor}
+
+def _docker(variables: Mapping[str, str]) -> Executor:
+    from agentci.executors.docker.executor import (  # noqa: PLC0415 (most runs need no engine)
+        DockerExecutor,
+    )
+
+    return DockerExecutor(variables)
+
+
+def makers(variables: Mapping[str, str]) -> Mapping[str, MakeExecutor]:
+    """What makes ours, by name.
+
+    Args:
+        variables: the environment of the user, for those that reach another machine.
+    """
+    return {"local": LocalExecutor, "docker": lambda: _docker(variables)}
+
+
+EXECUTORS: Final[Mapping[str, MakeExecutor]] = makers({})
 
 
 class Executors(Mapping[str, Executor]):

@@ -11,6 +11,9 @@ from agentci.model.trace import Turn
 MEMORY_MB: Final = 4096
 PROCESSES: Final = 512
 
+# The executor that runs programs in images.
+DOCKER: Final = "docker"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgram:
@@ -24,6 +27,7 @@ class RunProgram:
         network: whether it may use the network.
         variables: names of variables of ours that it may see beside the harmless ones.
         memory_mb, processes: how much it may use: MiB a process, threads included.
+        image: what it runs in, with the interpreters and packages of that; empty for this machine.
     """
 
     program: Program
@@ -34,6 +38,7 @@ class RunProgram:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

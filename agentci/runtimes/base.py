@@ -10,6 +10,10 @@ class Runtime(Protocol):
     EXTENSIONS: tuple[str, ...]
     """Of the files it runs, in lower case: ``(".py",)``."""
 
+    ELSEWHERE: tuple[str, ...]
+    """What goes before a file on another machine: ``("python3",)``; runtimes of other packages may
+    lack it, and do not run there then."""
+
     def command_for(self, path: Path, *, search_path: str) -> tuple[str, ...]:
         """Make the command that runs ``path``, a file that exists.
 

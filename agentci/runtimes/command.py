@@ -7,8 +7,10 @@ from typing import Final
 from agentci.errors import EvaluatorError
 
 EXTENSIONS: tuple[str, ...] = ()
+ELSEWHERE: tuple[str, ...] = ()
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+NOT_EXECUTABLE: Final = "{} is not executable; run chmod +x on it, and commit that"
 # What Linux reads of a first line.
 SHEBANG_BYTES: Final = 256
 
@@ -21,7 +23,7 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
     """
     del search_path  # `env` in a shebang line looks there by itself
     if not os.access(path, os.X_OK):
-        raise EvaluatorError(f"{path} is not executable; run chmod +x on it, and commit that")
+        raise EvaluatorError(NOT_EXECUTABLE.format(path))
     flaw = _flaw_of_shebang(path)
     if flaw:
         raise EvaluatorError(f"{path} cannot be started: {flaw}")

@@ -15,6 +15,7 @@ class ForeignRuntime:
 
     def __init__(self, runtime: Runtime, *, title: str) -> None:
         self.EXTENSIONS = runtime.EXTENSIONS
+        self.ELSEWHERE: tuple[str, ...] = getattr(runtime, "ELSEWHERE", ())
         self.title = title
         self._runtime = runtime
 

@@ -14,6 +14,7 @@ Version: TypeAlias = tuple[int, int, int]
 
 TYPESCRIPT: Final = frozenset({".ts", ".mts", ".cts"})
 EXTENSIONS: tuple[str, ...] = (".js", ".mjs", ".cjs", *sorted(TYPESCRIPT))
+ELSEWHERE: tuple[str, ...] = ("node",)
 
 # From these on Node strips types without being asked to.
 FIRST_WITH_TYPES: Final[Version] = (22, 18, 0)

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 EXTENSIONS: tuple[str, ...] = (".py",)
+ELSEWHERE: tuple[str, ...] = ("python3",)
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:

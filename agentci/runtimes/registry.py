@@ -14,6 +14,7 @@ from typing import Final, cast
 from agentci.errors import EvaluatorError, InputError
 from agentci.runtimes import command, node, python
 from agentci.runtimes.base import Runtime
+from agentci.runtimes.command import NOT_EXECUTABLE
 from agentci.runtimes.foreign import ForeignRuntime
 
 GROUP: Final = "agentci.runtimes"
@@ -45,14 +46,35 @@ def command_for(path: Path, *, search_path: str, python: str | None = None) -> t
     Raises:
         EvaluatorError: the file is gone, or cannot run on this machine.
     """
+    command = _found(path).command_for(path, search_path=search_path)
+    return command if python is None else (python, *command[1:])
+
+
+def command_elsewhere(path: Path) -> tuple[str, ...]:
+    """Make the command that runs ``path`` where we know no more than the names of interpreters.
+
+    Raises:
+        EvaluatorError: the file is gone, or its runtime does not say how.
+    """
+    runtime = _found(path)
+    before = runtime.ELSEWHERE
+    if isinstance(runtime, ForeignRuntime) and not before:
+        raise EvaluatorError(
+            f"{runtime.title} does not say what runs {path.suffix} files in an image;"
+            " use `executor: local`"
+        )
+    if not before and not os.access(path, os.X_OK):
+        raise EvaluatorError(NOT_EXECUTABLE.format(path))
+    return (*before, str(path))
+
+
+def _found(path: Path) -> Runtime:
     if not path.is_file():
         raise EvaluatorError(f"Evaluator file not found: {path}")
     try:
-        runtime = _runtime_for(path)
+        return _runtime_for(path)
     except InputError as error:  # only now is it known what a remote program's file is
         raise EvaluatorError(str(error)) from None
-    command = runtime.command_for(path, search_path=search_path)
-    return command if python is None else (python, *command[1:])
 
 
 def _runtime_for(path: Path) -> Runtime:
@@ -103,7 +125,12 @@ def _is_runtime(found: object) -> bool:
         isinstance(extensions, tuple)
         and all(isinstance(each, str) and _is_extension(each) for each in extensions)
         and callable(getattr(found, "command_for", None))
+        and _are_words(getattr(found, "ELSEWHERE", ()))
     )
+
+
+def _are_words(found: object) -> bool:
+    return isinstance(found, tuple) and all(isinstance(each, str) and each for each in found)
 
 
 def _is_extension(text: str) -> bool:

@@ -67,6 +67,10 @@ def _code(suite: Suite) -> CodeEvaluator:
     return evaluator
 
 
+ADD = "add `image:`, such as `image: python:3.12-slim`"
+CHOOSE = "add `executor: docker`, or leave the image out"
+
+
 class TestPrograms:
     def test_have_the_defaults_of_agentevals(self) -> None:
         evaluator = _code(_suite("evaluators: [{name: ev, type: code, path: ./ev.py}]"))
@@ -93,6 +97,39 @@ class TestPrograms:
         assert (evaluator.identity.bar, evaluator.identity.threshold) == ("at least 0.7", 0.7)
         assert not evaluator.identity.required
         assert evaluator.identity.place == Place(file="c.yaml", line=2, column=5)
+
+    def test_run_in_the_image_that_their_entry_names(self) -> None:
+        entry = "{name: ev, type: code, path: ev.py, executor: docker, image: python:3.12-slim}"
+        evaluator = _code(_suite(f"evaluators: [{entry}]"))
+        assert (evaluator.executor, evaluator.image) == ("docker", "python:3.12-slim")
+
+    def test_of_an_image_and_of_this_machine_share_defaults(self) -> None:
+        suite = _suite(
+            "defaults: {executor: docker, image: python:3}\n"
+            "evaluators:\n"
+            "  - {name: a, type: code, path: ev.py}\n"
+            "  - {name: b, type: code, path: ev.py, executor: local}\n"
+        )
+        found = [each for each in suite.evaluators if isinstance(each, CodeEvaluator)]
+        assert [each.image for each in found] == ["python:3", ""]
+
+    def test_have_an_image_where_they_run_in_one_and_nowhere_else(self) -> None:
+        assert _problems(
+            "evaluators:\n"
+            "  - {name: a, type: code, path: ev.py, executor: docker}\n"
+            "  - {name: b, type: remote, ref: b/b.py, image: python:3}\n"
+        ) == [
+            f"c.yaml:2:50: `executor: docker` needs an image that the program runs in ({ADD})",
+            f"c.yaml:3:49: `image` is for `executor: docker` ({CHOOSE})",
+        ]
+
+    def test_have_an_image_that_can_be_one(self) -> None:
+        for image in ("--privileged", "a b"):
+            (problem,) = _problems(
+                "evaluators:\n"
+                f"  - {{name: a, type: code, path: ev.py, executor: docker, image: {image}}}\n"
+            )
+            assert "c.yaml:2:65: image must be the name of an image, not the text" in problem
 
     def test_that_are_missing_are_told_beside_all_other_problems(self) -> None:
         assert _problems(

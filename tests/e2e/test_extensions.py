@@ -183,7 +183,7 @@ class TestTheExecutorWithLowPriority:
         ran = site.agentci("validate")
         assert ran.code == 2
         assert "agentci.yaml:1:" in ran.out
-        assert "there is no executor 'nice' (there is local)" in ran.out
+        assert "there is no executor 'nice' (there is local or docker)" in ran.out
 
     def test_is_proposed_where_it_was_meant(self, site: Site) -> None:
         site.install("nice-executor")

@@ -10,6 +10,7 @@ import pytest
 
 from agentci.errors import EvaluatorError, InputError
 from agentci.executors.confinement import Confinement
+from agentci.executors.docker.executor import DockerExecutor
 from agentci.executors.foreign import ForeignExecutor
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import GROUP, Executors
@@ -89,8 +90,9 @@ class TestTheExecutorsOfARun:
     def test_are_ours(self) -> None:
         executors = Executors()
         assert isinstance(executors["local"], LocalExecutor)
-        assert "docker" not in executors
-        assert executors.get("docker") is None
+        assert isinstance(executors["docker"], DockerExecutor)
+        assert "podman" not in executors
+        assert executors.get("podman") is None
 
     def test_are_stopped_where_they_were_made(self) -> None:
         made, left_out = Scripted(), Scripted()
@@ -122,8 +124,8 @@ class TestAnExecutorOfAnotherPackage:
         bring(site, {"elsewhere": "Elsewhere"})
         executors = Executors()
         assert "elsewhere" in executors
-        assert list(executors) == ["local", "elsewhere"]
-        assert len(executors) == 2
+        assert list(executors) == ["local", "docker", "elsewhere"]
+        assert len(executors) == 3
         assert run(executors["elsewhere"]).stdout == b"yes\n"
         executors.stop()
         with pytest.raises(EvaluatorError, match="was interrupted"):
@@ -133,7 +135,7 @@ class TestAnExecutorOfAnotherPackage:
         bring(site, {"local": "Elsewhere"})
         executors = Executors()
         assert type(executors["local"]) is LocalExecutor
-        assert list(executors) == ["local"]
+        assert list(executors) == ["local", "docker"]
 
     def test_is_refused_where_it_is_none(self, site: Path) -> None:
         package = bring(site, {"elsewhere": "NOTHING", "gone": "GONE"})

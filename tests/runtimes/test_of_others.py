@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.runtimes.registry import GROUP, command_for, why_unsupported
+from agentci.runtimes.registry import GROUP, command_elsewhere, command_for, why_unsupported
 from tests.packages import install
 
 RUBY = """\
@@ -88,6 +88,19 @@ class TestARuntimeOfAnotherPackage:
             " nor executable (chmod +x, and a #! line)"
         )
 
+    def test_may_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
+        bring(site, f"{RUBY}\nELSEWHERE = ('ruby', '-W0')")
+        assert command_elsewhere(program) == ("ruby", "-W0", str(program))
+
+    def test_need_not_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
+        package = bring(site, RUBY)
+        with pytest.raises(EvaluatorError) as error:
+            command_elsewhere(program)
+        assert str(error.value) == (
+            f"the runtime 'ruby' of the package {package} does not say what runs .rb files in an"
+            " image; use `executor: local`"
+        )
+
     def test_says_by_itself_what_is_missing(self, site: Path, program: Path) -> None:
         module = RUBY.replace(
             "    return", "    raise EvaluatorError('Ruby not found on PATH')\n    return"
@@ -106,6 +119,8 @@ BROKEN = [
     pytest.param(RUBY.replace('".rb"', '".r.b"'), "which is not a runtime", id="two dots"),
     pytest.param(RUBY.replace('".rb"', '""'), "which is not a runtime", id="nothing"),
     pytest.param(RUBY.replace('".rb"', "7"), "which is not a runtime", id="no text"),
+    pytest.param(f"{RUBY}\nELSEWHERE = 'ruby'", "which is not a runtime", id="no words"),
+    pytest.param(f"{RUBY}\nELSEWHERE = ('',)", "which is not a runtime", id="empty word"),
     pytest.param(f"{RUBY}\nEXTENSIONS = '.rb'", "which is not a runtime", id="no tuple"),
 ]
 

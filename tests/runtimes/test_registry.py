@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.runtimes.registry import RUNTIMES, command_for, why_unsupported
+from agentci.runtimes.registry import RUNTIMES, command_elsewhere, command_for, why_unsupported
 from tests.support import EVALUATORS
 
 PATH = os.environ["PATH"]
@@ -190,3 +190,22 @@ def _complaint_of(program: str, search_path: Path) -> str:
     with pytest.raises(EvaluatorError) as caught:
         command_for(EVALUATORS / program, search_path=str(search_path))
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "interpreter"),
+    [("good.py", ("python3",)), ("good.js", ("node",)), ("good.ts", ("node",)), ("good.sh", ())],
+)
+def test_elsewhere_an_interpreter_is_known_by_its_name(
+    program: str, interpreter: tuple[str, ...]
+) -> None:
+    path = EVALUATORS / program
+    assert command_elsewhere(path) == (*interpreter, str(path))
+
+
+def test_elsewhere_a_file_has_to_be_there_and_executable_as_well(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="Evaluator file not found"):
+        command_elsewhere(tmp_path / "gone")
+    (tmp_path / "plain").touch()
+    with pytest.raises(EvaluatorError, match=r"is not executable; run chmod \+x"):
+        command_elsewhere(tmp_path / "plain")

@@ -40,7 +40,7 @@ class CodeEvaluator:
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
         program_place: where the config names the program.
-        network, variables, memory_mb, processes: see ``RunProgram``.
+        network, variables, memory_mb, processes, image: see ``RunProgram``.
     """
 
     identity: Identity
@@ -53,6 +53,7 @@ class CodeEvaluator:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    image: str = ""
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -76,6 +77,7 @@ class CodeEvaluator:
             variables=self.variables,
             memory_mb=self.memory_mb,
             processes=self.processes,
+            image=self.image,
         )
 
     def read(self, reply: Reply) -> Judgement:
@@ -87,9 +89,16 @@ class CodeEvaluator:
         if not isinstance(reply, ProgramReply):
             raise TypeError(f"a program was asked for, not {type(reply).__name__}")
         try:
-            return self._judge(_result(reply, network=self.network))
+            return self._judge(self._result(reply))
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+
+    def _result(self, reply: ProgramReply) -> EvalResult:
+        if reply.exit_code == 0:
+            return _result(reply)
+        in_image = bool(self.image)
+        hint = hint_at_walls(reply.stderr, network=self.network, in_image=in_image)
+        raise EvaluatorError(f"{_ending(reply)}{_hint(reply, in_image=in_image)}{hint}")
 
     def _judge(self, result: EvalResult) -> Judgement:
         by_score = result.score >= threshold_of(self.identity)
@@ -106,9 +115,7 @@ class CodeEvaluator:
         )
 
 
-def _result(reply: ProgramReply, *, network: bool) -> EvalResult:
-    if reply.exit_code != 0:
-        raise EvaluatorError(f"{_ending(reply)}{hint_at_walls(reply.stderr, network=network)}")
+def _result(reply: ProgramReply) -> EvalResult:
     if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
         raise EvaluatorError(_silence(reply))
     try:
@@ -123,7 +130,7 @@ def _ending(reply: ProgramReply) -> str:
     if reply.exit_code < 0:
         how = f"was killed by {_signal(-reply.exit_code)}"
     said = _last_lines(reply.stderr)
-    return f"{how}{': ' if said else ''}{said}{_hint(reply)}"
+    return f"{how}{': ' if said else ''}{said}"
 
 
 def _signal(number: int) -> str:
@@ -133,8 +140,8 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _hint(reply: ProgramReply) -> str:
-    if f"No module named '{SDK}'" in reply.stderr:
+def _hint(reply: ProgramReply, *, in_image: bool) -> str:
+    if not in_image and f"No module named '{SDK}'" in reply.stderr:
         return f"\n(install {SDK.replace('_', '-')} beside agentci; the action's image has it)"
     if reply.exit_code == -signal.SIGKILL:
         return " (the machine may have run out of memory)"

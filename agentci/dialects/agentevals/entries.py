@@ -8,6 +8,7 @@ from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.dialects.fields import (
     Count,
     Entry,
+    Image,
     MatchType,
     Seconds,
     Sha256,
@@ -42,7 +43,15 @@ class ProgramEntry(Entry):
         default={}, description="Settings of your own, handed to the program as they are."
     )
     executor: Text = Field(
-        default="local", description="Where the program runs.", examples=["local"]
+        default="local",
+        description="Where the program runs: `local`, `docker`, or what a package brings.",
+        examples=["local", "docker"],
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Image that the program runs in, with the interpreter and the packages in it; "
+        "for `executor: docker`, which needs it.",
+        examples=["python:3.12-slim"],
     )
     requirements: Requirements = Field(
         default="auto",

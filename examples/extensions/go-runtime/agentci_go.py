@@ -6,6 +6,7 @@ from pathlib import Path
 from agentci.errors import EvaluatorError
 
 EXTENSIONS = (".go",)
+ELSEWHERE = ("go", "run")
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Evaluators that are programs: what they are asked, and what their answers come to."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -166,6 +167,23 @@ class TestEndings:
         assert _complaint(b'{"score": 1}', exit_code=exit_code, stderr=stderr) == (
             f"Custom evaluator 'ev' {ending}"
         )
+
+    @pytest.mark.parametrize(
+        ("stderr", "hint"),
+        [
+            pytest.param("PermissionError: [Errno 13] Permission denied", "/tmp alone", id="files"),
+            pytest.param("No module named 'agentevals_evaluator_sdk'", "its image", id="packages"),
+            pytest.param("socket.gaierror: name resolution", "has no network", id="network"),
+        ],
+    )
+    def test_in_an_image_are_told_with_what_is_not_there(self, stderr: str, hint: str) -> None:
+        evaluator = replace(_evaluator(), image="python:3", network=False)
+        with pytest.raises(EvaluatorError) as caught:
+            evaluator.read(_reply(b"", exit_code=1, stderr=stderr))
+        said = str(caught.value)
+        assert hint in said
+        assert "workspace" not in said
+        assert "beside agentci" not in said
 
     def test_of_a_long_log_only_the_last_lines_are_told(self) -> None:
         complaint = _complaint(b"", exit_code=1, stderr="noise\n" * 9_000 + "ValueError: x\n")

@@ -1,0 +1,498 @@
+"""Programs of evaluators in containers, on a real engine: what they can do, and what is left."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.executors.confinement import Confinement
+from agentci.executors.docker.executor import DockerExecutor
+from agentci.executors.docker.owner import LABEL, own_label
+from agentci.model.exchange import ProgramReply
+from tests.container.engine import BASE_IMAGE, ROOT, RunImage, output_of
+from tests.recordings import otlp
+
+pytestmark = [pytest.mark.container, pytest.mark.timeout(180)]
+
+SOCKET = "/var/run/docker.sock"
+NARROW = Confinement(network=False, memory_mb=64, processes=32, image=BASE_IMAGE)
+
+
+class Ground:
+    """A folder with a program, and an executor that runs it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.take(os.environ)
+        self._source = ""
+
+    def take(self, variables: Mapping[str, str]) -> None:
+        """Start another run of agentci, with this environment."""
+        self.variables = variables
+        self.executor = DockerExecutor(variables)
+
+    def run(
+        self,
+        source: str,
+        *,
+        stdin: bytes = b"",
+        seconds: float = 60,
+        environment: Mapping[str, str] | None = None,
+        confinement: Confinement = NARROW,
+        command: tuple[str, ...] = ("python3",),
+        name: str = "ev.py",
+    ) -> ProgramReply:
+        path = self.folder / name
+        path.write_text(source)
+        path.chmod(0o755)
+        if self._source not in {"", source}:  # during a run of agentci no program changes
+            self.take(self.variables)
+        self._source = source
+        return self.executor.run(
+            (*command, str(path)),
+            stdin=stdin,
+            timeout_seconds=seconds,
+            cwd=self.folder,
+            environment=environment or {},
+            confinement=confinement,
+        )
+
+    def told(self, source: str, **given: Any) -> Any:
+        """What a program printed, as JSON."""
+        reply = self.run(source, **given)
+        assert reply.exit_code == 0, reply.stderr
+        return json.loads(reply.stdout)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    folder = tmp_path / "evaluator"
+    folder.mkdir()
+    yield Ground(folder)
+    assert left_by(own_label()) == []
+
+
+def left_by(label: str) -> list[str]:
+    """The containers of a process that are still there."""
+    return output_of("docker", "ps", "-aq", "--filter", f"label={LABEL}={label}").split()
+
+
+class TestAProgram:
+    def test_reads_prints_and_exits_as_on_this_machine(self, ground: Ground) -> None:
+        reply = ground.run(
+            "import sys\ntext = sys.stdin.buffer.read()\nsys.stdout.buffer.write(text[::-1])\n"
+            "print('a word', file=sys.stderr)\nsys.exit(7)",
+            stdin=b"\xffbc\r\n",
+        )
+        assert reply == ProgramReply(stdout=b"\n\rcb\xff", stderr="a word\n", exit_code=7)
+
+    def test_is_read_from_and_written_to_at_the_same_time(self, ground: Ground) -> None:
+        text = b"0123456789abcde\n" * 200_000
+        assert ground.run("import sys\nsys.stdout.write(sys.stdin.read())", stdin=text) == (
+            ProgramReply(stdout=text, stderr="", exit_code=0)
+        )
+
+    def test_need_not_read(self, ground: Ground) -> None:
+        assert ground.run("print(1)", stdin=b"x" * 10_000_000).stdout == b"1\n"
+
+    def test_finds_what_lies_beside_it(self, ground: Ground) -> None:
+        (ground.folder / "parts").mkdir()
+        (ground.folder / "parts" / "words.py").write_text("WORD = open('data.txt').read()")
+        (ground.folder / "data.txt").write_text("here")
+        (ground.folder / "data.txt").chmod(0o600)
+        source = "import json, os\nfrom parts.words import WORD\n"
+        source += "print(json.dumps([WORD, __file__, os.getcwd(), os.listdir('.')]))"
+        told = ground.told(source)
+        assert told[:3] == ["here", "/evaluator/ev.py", "/evaluator"]
+        assert sorted(told[3]) == ["data.txt", "ev.py", "parts"]
+
+    def test_can_be_any_executable_file(self, ground: Ground) -> None:
+        reply = ground.run(
+            '#!/bin/sh\nread line; echo "$line"', stdin=b"yes\n", command=(), name="ev"
+        )
+        assert reply.stdout == b"yes\n"
+
+    def test_runs_whatever_the_entry_point_of_its_image_is(self, ground: Ground) -> None:
+        tag = f"agentci-test-{secrets.token_hex(4)}"
+        dockerfile = f'FROM {BASE_IMAGE}\nENTRYPOINT ["false"]\nENV OF_IMAGE=1\n'
+        subprocess.run(
+            ["docker", "build", "-q", "-t", tag, "-"], input=dockerfile.encode(), check=True
+        )
+        try:
+            told = ground.told(
+                "import json, os\nprint(json.dumps(os.environ['OF_IMAGE']))",
+                confinement=Confinement(image=tag),
+            )
+        finally:
+            output_of("docker", "rmi", tag)
+        assert told == "1"
+
+    def test_is_told_what_its_image_lacks(self, ground: Ground) -> None:
+        with pytest.raises(
+            EvaluatorError,
+            match=r"could not be started in a container:.*lacking.*have what it needs",
+        ):
+            ground.run("", command=("lacking",))
+        if subprocess.run(
+            ["docker", "run", "--rm", BASE_IMAGE, "which", "node"], capture_output=True, check=False
+        ).returncode:
+            with pytest.raises(EvaluatorError, match=r'"node": executable file not found'):
+                ground.run("console.log(1)", command=("node",), name="ev.ts")
+
+
+SECRETS = """
+import glob, json, os, socket
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError as error:
+        return type(error).__name__
+print(json.dumps({
+    "environment": dict(os.environ),
+    "environments": [read(path) for path in glob.glob("/proc/*/environ")],
+    "uids": os.getresuid() + os.getresgid(), "groups": os.getgroups(),
+    "status": read("/proc/self/status"), "mounts": read("/proc/self/mounts"),
+    "socket": os.path.exists("/var/run/docker.sock"), "shadow": read("/etc/shadow"),
+    "link": read("/evaluator/outside"), "git": os.path.exists("/evaluator/.git"),
+    "processes": len(glob.glob("/proc/[0-9]*")), "host": read(HOST), "name": socket.gethostname(),
+    "addresses": [name for _, name in socket.if_nameindex()],
+}))
+"""
+
+
+class TestTheWalls:
+    @pytest.fixture
+    def seen(self, ground: Ground, tmp_path: Path) -> Any:
+        (tmp_path / "host.txt").write_text("of the host")
+        (ground.folder / "outside").symlink_to(tmp_path / "host.txt")
+        (ground.folder / ".git").mkdir()
+        (ground.folder / ".git" / "config").write_text("token")
+        ground.take(
+            {
+                **os.environ,
+                "DOCKER_SECRET": "hush",
+                "HTTPS_PROXY": "http://u:hush@h:1",
+                "NO_PROXY": "*",
+            }
+        )
+        environment = {"LANG": "de_DE.UTF-8", "KEY": "wanted", "PATH": "/nowhere", "HOME": "/root"}
+        return ground.told(
+            f"HOST = {str(tmp_path / 'host.txt')!r}\n{SECRETS}", environment=environment
+        )
+
+    def test_let_no_secret_through(self, seen: Any) -> None:
+        assert "hush" not in json.dumps(seen)
+        environment = seen["environment"]
+        assert (environment["KEY"], environment["LANG"]) == ("wanted", "de_DE.UTF-8")
+        assert (environment["HOME"], environment["TMPDIR"]) == ("/tmp", "/tmp")
+        assert "/usr/bin" in environment["PATH"]
+        assert not [
+            name for name in environment if name.startswith(("DOCKER", "GITHUB", "AGENTCI"))
+        ]
+
+    def test_leave_it_nobody_without_rights(self, seen: Any) -> None:
+        assert (seen["uids"], seen["groups"]) == ([65534] * 6, [65534])
+        assert "CapBnd:\t0000000000000000" in seen["status"]
+        assert "NoNewPrivs:\t1" in seen["status"]
+        assert seen["shadow"] == "PermissionError"
+
+    def test_hide_the_machine(self, seen: Any) -> None:
+        assert (seen["host"], seen["link"]) == ("FileNotFoundError", "FileNotFoundError")
+        assert (seen["socket"], seen["git"]) == (False, False)
+        assert (seen["processes"], seen["name"]) == (1, "evaluator")
+
+    def test_leave_it_no_network(self, seen: Any, ground: Ground) -> None:
+        assert seen["addresses"] == ["lo"]
+        with_network = Confinement(network=True, image=BASE_IMAGE)
+        names = ground.told(
+            "import json, socket\nprint(json.dumps([name for _, name in socket.if_nameindex()]))",
+            confinement=with_network,
+        )
+        assert any(name.startswith("eth") for name in names)
+
+    def test_leave_it_one_place_to_write_to(self, ground: Ground) -> None:
+        source = """
+import json
+def write(path):
+    try:
+        with open(path, "w") as file:
+            file.write("x")
+        return ""
+    except OSError as error:
+        return error.strerror
+print(json.dumps([write(path + "/x") for path in ("/tmp", "/evaluator", "/", "/var/tmp", "/root")]))
+"""
+        own, *others = ground.told(source)
+        assert own == ""
+        assert all(others)
+
+    def test_keep_nothing_for_the_next_check(self, ground: Ground) -> None:
+        source = (
+            "import os\nprint(os.listdir('/tmp'))\nopen('/tmp/x', 'w')\nopen('/dev/shm/x', 'w')"
+        )
+        assert [ground.run(source).stdout for _ in range(2)] == [b"[]\n", b"[]\n"]
+
+
+class TestLimits:
+    def test_of_time(self, ground: Ground) -> None:
+        begun = time.monotonic()
+        source = (
+            "import signal, sys, time\n"
+            "for number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n"
+            "print('still here', file=sys.stderr, flush=True)\ntime.sleep(600)"
+        )
+        with pytest.raises(EvaluatorError, match=r"^timed out after 2s.*still here"):
+            ground.run(source, seconds=2)
+        assert time.monotonic() - begun < 30
+
+    def test_of_memory(self, ground: Ground) -> None:
+        with pytest.raises(EvaluatorError, match=r"used more than its 64 MiB.*memory_mb"):
+            ground.run("hoard = [bytearray(b'x' * 1_000_000) for _ in range(1000)]")
+
+    def test_of_memory_in_files(self, ground: Ground) -> None:
+        source = "file = open('/tmp/x', 'wb')\nwhile True: file.write(b'x' * 1_000_000)"
+        try:
+            reply = ground.run(source)
+        except EvaluatorError as error:
+            assert "used more than its 64 MiB" in str(error)  # noqa: PT017 (either is fine)
+        else:
+            assert "No space left" in reply.stderr
+
+    def test_of_processes(self, ground: Ground) -> None:
+        source = """
+import os, time
+count = 0
+try:
+    while True:
+        if os.fork() == 0:
+            time.sleep(600)
+        count += 1
+except OSError as error:
+    print(count, error.strerror)
+"""
+        count, _, why = ground.run(source).stdout.decode().partition(" ")
+        assert int(count) < 32
+        assert "temporarily unavailable" in why
+
+    def test_of_output(self, ground: Ground) -> None:
+        for stream in ("stdout", "stderr"):
+            with pytest.raises(EvaluatorError, match=f"MiB to {stream} and was ended"):
+                ground.run(f"import sys\nwhile True: sys.{stream}.write('x' * 100_000)")
+
+
+class TestWhatIsNotThere:
+    def test_an_image(self, ground: Ground) -> None:
+        nowhere = Confinement(image="localhost:1/nobody/nothing:1")
+        begun = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(
+                EvaluatorError, match=r"the image 'localhost:1/nobody/nothing:1' is not there.*pull"
+            ) as error:
+                ground.run("", confinement=nowhere)
+            assert "\n" not in str(error.value)
+        assert time.monotonic() - begun < 20
+
+    def test_an_engine(self, ground: Ground) -> None:
+        ground.take({**os.environ, "DOCKER_HOST": "tcp://127.0.0.1:1"})
+        with pytest.raises(
+            EvaluatorError, match=r"could not be run in a container: Cannot connect.*DOCKER_HOST"
+        ):
+            ground.run("")
+
+
+class TestContainers:
+    def test_are_many_at_a_time(self, ground: Ground) -> None:
+        (ground.folder / "ev.py").write_text("print(input())")
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            replies = [
+                pool.submit(ground.run, "print(input())", stdin=b"%d\n" % each)
+                for each in range(24)
+            ]
+            assert [int(reply.result().stdout) for reply in replies] == list(range(24))
+
+    def test_are_ended_from_elsewhere(self, ground: Ground) -> None:
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            runs = [pool.submit(ground.run, "import time\ntime.sleep(600)") for _ in range(4)]
+            wait_for(lambda: len(left_by(own_label())) == 4)
+            begun = time.monotonic()
+            ground.executor.stop()
+            for each in runs:
+                with pytest.raises(EvaluatorError, match=r"^was interrupted$"):
+                    each.result()
+        assert time.monotonic() - begun < 30
+        with pytest.raises(EvaluatorError, match=r"^was interrupted$"):
+            ground.run("import time\ntime.sleep(600)")
+
+    def test_may_be_killed_from_outside(self, ground: Ground) -> None:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            run = pool.submit(ground.run, "import time\ntime.sleep(600)")
+            wait_for(lambda: bool(left_by(own_label())))
+            wait_for(lambda: bool(running_for(os.getpid())))
+            output_of("docker", "rm", "--force", *left_by(own_label()))
+            try:
+                code = run.result().exit_code
+            except EvaluatorError as error:
+                assert "the engine was lost" in str(error)  # noqa: PT017 (it may be gone already)
+            else:
+                assert code == 128 + signal.SIGKILL
+
+    def test_of_the_dead_are_removed_and_all_others_left(self, ground: Ground) -> None:
+        place, process, start = own_label().rsplit(" ", 2)
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        labels = {
+            "dead": f"{place} {gone.pid} {start}",
+            "reused": f"{place} {process} 1",
+            "elsewhere": f"other{place} {gone.pid} {start}",
+            "odd": "nonsense",
+            "init": f"{place} 1 {start_of_init()}",
+        }
+        names = {key: f"agentci-test-{secrets.token_hex(4)}" for key in labels}
+        try:
+            for key, label in labels.items():
+                output_of(
+                    "docker",
+                    "create",
+                    "--name",
+                    names[key],
+                    "--label",
+                    f"{LABEL}={label}",
+                    BASE_IMAGE,
+                    "true",
+                )
+            ground.run("")
+            there = output_of("docker", "ps", "-a", "--format", "{{.Names}}").split()
+            assert [key for key in labels if names[key] in there] == ["elsewhere", "odd", "init"]
+        finally:
+            subprocess.run(
+                ["docker", "rm", "--force", *names.values()], capture_output=True, check=True
+            )
+
+    def test_leave_no_volume(self, ground: Ground) -> None:
+        before = set(output_of("docker", "volume", "ls", "-q").split())
+        ground.run("")
+        assert set(output_of("docker", "volume", "ls", "-q").split()) <= before
+
+
+CONFIG = """\
+defaults: {{executor: docker, image: "{image}", timeout: 600}}
+evaluators:
+- {{name: slow, type: code, path: evaluators/slow.py}}
+traces: trace.json
+"""
+
+
+class TestTheCommandLine:
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Path:
+        (tmp_path / "evaluators").mkdir()
+        (tmp_path / "eval_config.yaml").write_text(CONFIG.format(image=BASE_IMAGE))
+        (tmp_path / "trace.json").write_text(otlp())
+        return tmp_path
+
+    def started(self, workspace: Path, **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "agentci", "run"],
+            cwd=workspace,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def test_judges(self, workspace: Path) -> None:
+        (workspace / "evaluators/slow.py").write_text(
+            "import json, os\nprint(json.dumps({'score': 1, 'details': dict(os.environ)}))"
+        )
+        process = self.started(workspace, GITHUB_TOKEN="hush", INPUT_KEY="hush")
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, out
+        report = (workspace / "agentci-results/results.json").read_text()
+        assert "hush" not in report
+        assert json.loads(report)["results"][0]["details"]["HOSTNAME"] == "evaluator"
+
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_leaves_no_container_when_it_is_cancelled(
+        self, workspace: Path, number: int, code: int
+    ) -> None:
+        process = self.waiting(workspace)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == code, out
+        assert running_for(process.pid) == []
+
+    def test_leaves_what_the_next_one_removes_when_it_is_killed(
+        self, workspace: Path, ground: Ground
+    ) -> None:
+        process = self.waiting(workspace)
+        process.kill()
+        process.communicate(timeout=60)
+        assert len(running_for(process.pid)) == 1
+        ground.run("")
+        assert running_for(process.pid) == []
+
+    def waiting(self, workspace: Path) -> subprocess.Popen[str]:
+        """A run whose program will not end."""
+        (workspace / "evaluators/slow.py").write_text("import time\ntime.sleep(600)")
+        process = self.started(workspace)
+        wait_for(lambda: bool(running_for(process.pid)))
+        return process
+
+
+def test_works_from_inside_of_a_container_that_has_no_more_than_the_socket(
+    run_image: RunImage, workspace: Path
+) -> None:
+    folder = workspace / "evaluators"
+    folder.mkdir()
+    (folder / "slow.py").write_text("print('{\"score\": 1}')")
+    (workspace / "eval_config.yaml").write_text(
+        CONFIG.format(image=BASE_IMAGE).replace("trace.json", "agentevals/recordings/*")
+    )
+    program = shutil.which("docker")
+    assert program is not None
+    mounts = [f"{program}:/usr/local/bin/docker:ro", f"{SOCKET}:{SOCKET}"]
+    options = [word for mount in mounts for word in ("--volume", mount)]
+    done = run_image(workspace, "run", options=options)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_is_told_that_the_image_of_the_action_has_no_docker(
+    run_image: RunImage, workspace: Path
+) -> None:
+    (workspace / "ev.py").touch()
+    config = CONFIG.format(image=BASE_IMAGE).replace("evaluators/slow.py", "ev.py")
+    config = config.replace("trace.json", "agentevals/recordings/*")
+    (workspace / "eval_config.yaml").write_text(config)
+    done = run_image(workspace, "run")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "there is no `docker` on PATH; install Docker's command line" in done.stdout
+
+
+def running_for(process: int) -> list[str]:
+    """The containers of a process of this machine that run."""
+    form = f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
+    listed = output_of("docker", "ps", "--filter", f"label={LABEL}", "--format", form)
+    return [line for line in listed.splitlines() if f" {process} " in line]
+
+
+def start_of_init() -> str:
+    return Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
