@@ -20,8 +20,10 @@ from agentci.shims.messages import Message, receive, send
 # How often a private folder is looked at for its size.
 WATCH_MILLISECONDS: Final = 200
 EXIT_NOT_STARTED: Final = 127
-# Python ignores them; programs do not expect that.
-IGNORED: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+# Python and the launcher ignore them; programs do not expect that, nor do those whom they end.
+IGNORED: Final = (
+    signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
+)  # fmt: skip
 MOST_DESCRIPTORS: Final = 1 << 20
 
 

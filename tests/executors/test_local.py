@@ -220,6 +220,17 @@ def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path)
     assert set(details["environment"]) - {"LC_CTYPE"} == {"ONLY", "AGENTCI_EVALUATOR_RUN"}
 
 
+def test_the_program_can_be_asked_to_end_like_any_other(tmp_path: Path) -> None:
+    program = tmp_path / "asks.py"
+    program.write_text(
+        "import signal\n"
+        "asked = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)\n"
+        "print([each.name for each in asked if signal.getsignal(each) is signal.SIG_IGN])\n"
+    )
+    reply = _run_command((sys.executable, str(program)), tmp_path)
+    assert reply.stdout == b"['SIGPIPE']\n"  # which Python itself ignores
+
+
 class TestStart:
     def test_of_a_script_without_a_first_line_is_explained(self, tmp_path: Path) -> None:
         program = tmp_path / "script"
