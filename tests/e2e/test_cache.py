@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_remote import REF, REPOSITORY, agentci, configure, files, scores
+from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.recordings import otlp
 from tests.sources.fake_github import FakeGitHub
 

@@ -1,7 +1,6 @@
 """Caches that somebody else could write to: consistent in themselves, and not what was pinned."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,28 +8,14 @@ import pytest
 from agentci.model.program import ProgramFile, Snapshot
 from agentci.store.evaluators import EvaluatorStore
 from agentci.store.index import read_index
-from tests.e2e.test_remote import REF, REPOSITORY, agentci, configure, files, scores
+from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.http.servers import Answer, serve
-from tests.recordings import otlp
 from tests.sources.archives import zipped
 from tests.sources.fake_github import FakeGitHub
 from tests.support import run_agentci
 
 BOAST = b"print('{\"score\": 1.0}')\n"
 MODEST = b"print('{\"score\": 0.75}')\n"
-
-
-@pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "trace.json").write_text(otlp())
-    configure(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture

@@ -1,31 +1,16 @@
 """Locks that contradict the config or themselves: what they say is never taken in silence."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.e2e.test_remote import REPOSITORY, agentci, configure, files, scores
+from tests.e2e.remote import REPOSITORY, agentci, configure, files, scores
 from tests.http.servers import Answer, serve
-from tests.recordings import otlp
 from tests.sources.fake_github import FakeGitHub
 from tests.support import run_agentci
-
-
-@pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "trace.json").write_text(otlp())
-    configure(tmp_path)
-    return tmp_path
 
 
 def read(folder: Path) -> Any:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +10,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tests.e2e.test_remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
-from tests.recordings import otlp
+from tests.e2e.remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
 from tests.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
 from tests.support import ROOT
-
-
-@pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "trace.json").write_text(otlp())
-    configure(tmp_path)
-    return tmp_path
 
 
 def locked(folder: Path) -> Any:

@@ -35,12 +35,6 @@ def index() -> Iterator[PackageIndex]:
 
 
 @pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A workspace whose one evaluator needs a package."""
     own = tmp_path / "greeting"

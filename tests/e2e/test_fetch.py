@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from tests.e2e.test_remote import REF, REPOSITORY, agentci, configure, files, folder, github, scores
+from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.sources.fake_github import FakeGitHub
-
-__all__ = ["folder", "github"]  # fixtures
 
 
 def test_a_run_without_a_network_finds_what_was_fetched(folder: Path, github: FakeGitHub) -> None:
