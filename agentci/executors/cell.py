@@ -27,6 +27,17 @@ SIGNALS_SINCE: Final = 6
 # sooner a fork bomb is ended that we have no privilege against.
 SPARE_PROCESSES: Final = 128
 
+# For those who ask: the list of users has no name for a user of its own.
+NAMED: Final = {"USER": "agentci", "LOGNAME": "agentci"}
+# Without the system's settings, which may hold tokens, and with checkouts of whoever owns them: a
+# program is never their owner, and has no settings of its own to say that it may.
+GIT: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
+
 ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
 NO_LANDLOCK: Final = (
     "evaluators' programs can read and write whatever their user can:"
@@ -200,4 +211,5 @@ def _at_home(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
     own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
     home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
     moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
-    return {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"} | own | moved
+    user_packages = {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"}
+    return NAMED | GIT | user_packages | own | moved

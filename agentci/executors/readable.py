@@ -16,12 +16,15 @@ SYSTEM: Final = (
 )  # fmt: skip
 # One by one, because root reads all of the folder: shadow, keys of the host.
 SETTINGS: Final = (
-    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "fonts",
-    "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache", "ld.so.conf",
-    "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "machine-id", "mime.types",
-    "networks", "nsswitch.conf", "openssl", "os-release", "passwd", "pki", "profile", "protocols",
-    "resolv.conf", "services", "shells", "ssl", "terminfo", "timezone",
+    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
+    "fonts", "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
+    "machine-id", "magic", "mime.types", "networks", "nsswitch.conf", "openssl", "os-release",
+    "passwd", "perl", "pki", "profile", "protocols", "resolv.conf", "services", "shells", "ssl",
+    "terminfo", "timezone",
 )  # fmt: skip
+# Where distributions keep what belongs to an interpreter, in folders by its version.
+OF_INTERPRETERS: Final = ("java*", "python3*", "R")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 
 # Where version managers keep interpreters below a home.
@@ -68,6 +71,7 @@ def _rules(
         [
             *SYSTEM,
             *(f"/etc/{name}" for name in SETTINGS),
+            *(str(path) for name in OF_INTERPRETERS for path in Path("/etc").glob(name)),
             *_tools(programs, environment, home),
             *(path for name in SEARCHED for path in _split(environment.get(name, ""))),
             *(environment[name] for name in CERTIFICATES if name in environment),

@@ -163,6 +163,12 @@ class TestFiles:
         paths = _paths(_cell(opened, environment=environment))
         assert not {b"/", b"relative", b"/home/me"} & set(paths)
 
+    def test_of_the_system_include_the_settings_of_its_interpreters(self, opened: Path) -> None:
+        paths = set(_paths(_cell(opened)))
+        settings = {bytes(path) for path in Path("/etc").glob("java-*-openjdk")}
+        assert {b"/etc/perl", b"/etc/magic", *settings} <= paths
+        assert not {b"/etc", b"/etc/shadow", b"/etc/gitconfig"} & paths
+
     def test_of_our_packages_are_for_our_python_alone(self, opened: Path) -> None:
         facts = Builder(facts=FACTS).build(
             Confinement(),
@@ -188,7 +194,17 @@ class TestTheEnvironment:
             "TEMP": f"{cell.scratch}/tmp",
             "TMP": f"{cell.scratch}/tmp",
             "PYTHONUSERBASE": "/home/me/.local",
+            "USER": "agentci",
+            "LOGNAME": "agentci",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": "*",
         }
+
+    def test_names_a_user_where_ours_names_none(self, opened: Path) -> None:
+        cell = _cell(opened, environment={"USER": "me"})
+        assert (cell.environment["USER"], cell.environment["LOGNAME"]) == ("me", "agentci")
 
     def test_says_where_that_folder_is_made(self, opened: Path) -> None:
         cell = _cell(opened, environment={"TMPDIR": str(opened)})
