@@ -10,6 +10,7 @@ from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
 from agentci.model.program import LocalProgram, Program
+from agentci.runtimes.command import interpreter_of
 from agentci.runtimes.registry import command_elsewhere, command_for
 
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
@@ -40,6 +41,7 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     ready = _ready(request.program, name, world)
     command = _command(request, ready, world)
     folder = ready.path.parent
+    ours = isinstance(request.program, LocalProgram)
     try:
         return executor.run(
             command,
@@ -53,7 +55,9 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
             confinement=Confinement(
                 network=request.network,
                 readable=(folder, world.workspace.root),
-                shares_memory=isinstance(request.program, LocalProgram),
+                # Of the machine, which only those who work on it can mean.
+                interpreter=interpreter_of(ready.path) if ours else "",
+                shares_memory=ours,
                 memory_mb=request.memory_mb,
                 processes=request.processes,
                 image=request.image,

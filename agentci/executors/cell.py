@@ -116,7 +116,8 @@ class Builder:
         readable = (cwd, *confinement.readable)
         temporary = _temporary(environment)
         programs = programs_in(command)
-        closed = first_closed((*programs, *readable, temporary))
+        interpreters = programs_in((confinement.interpreter,))
+        closed = first_closed((*programs, *interpreters, *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
         alone = user is not None and user != NOBODY
@@ -168,7 +169,7 @@ class Builder:
         everything = landlock.rights(version)
         shared = alone or confinement.shares_memory
         return [
-            *rules_of(programs, environment),
+            *rules_of(programs, environment, programs_in((confinement.interpreter,))),
             *((os.fsencode(path), landlock.READ) for path in readable if not is_too_wide(path)),
             (os.fsencode(scratch), everything),
             *([(SHARED_MEMORY, everything)] if shared else ()),

@@ -21,6 +21,7 @@ class Confinement:
         network: whether it may make sockets.
         readable: files and folders that it may read, beside the system, its interpreter and its
             working directory.
+        interpreter: a program that runs it, and which it may read with the packages beside it.
         shares_memory: whether it may use shared memory where that cannot be cleared behind it.
         memory_mb: of a process, in MiB; what is mapped from files does not count.
         processes: how many it may have at a time, threads included.
@@ -30,6 +31,7 @@ class Confinement:
 
     network: bool = True
     readable: tuple[Path, ...] = ()
+    interpreter: str = ""
     shares_memory: bool = False
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES

@@ -49,11 +49,19 @@ def programs_in(command: Sequence[str]) -> tuple[str, ...]:
     return tuple(part for part in files if os.access(part, os.X_OK))
 
 
-def rules_of(programs: tuple[str, ...], environment: Mapping[str, str]) -> tuple[Rule, ...]:
-    """The rules for ``programs`` that see ``environment``."""
+def rules_of(
+    programs: tuple[str, ...],
+    environment: Mapping[str, str],
+    interpreters: tuple[str, ...] = (),
+) -> tuple[Rule, ...]:
+    """The rules for ``programs`` that see ``environment``.
+
+    Args:
+        interpreters: what a program itself says that it is run by.
+    """
     known = (*SEARCHED, *CERTIFICATES, "PATH", "HOME")
     seen = tuple((name, environment[name]) for name in known if name in environment)
-    return _rules(programs, seen, tuple(sys.path))
+    return _rules(programs, interpreters, seen, tuple(sys.path))
 
 
 def is_too_wide(path: Path) -> bool:
@@ -63,7 +71,10 @@ def is_too_wide(path: Path) -> bool:
 
 @lru_cache(maxsize=256)
 def _rules(
-    programs: tuple[str, ...], seen: tuple[tuple[str, str], ...], of_our_python: tuple[str, ...]
+    programs: tuple[str, ...],
+    interpreters: tuple[str, ...],
+    seen: tuple[tuple[str, str], ...],
+    of_our_python: tuple[str, ...],
 ) -> tuple[Rule, ...]:
     environment = dict(seen)
     home = environment.get("HOME", "")
@@ -73,6 +84,7 @@ def _rules(
             *(f"/etc/{name}" for name in SETTINGS),
             *(str(path) for name in OF_INTERPRETERS for path in Path("/etc").glob(name)),
             *_tools(programs, environment, home),
+            *_packages(interpreters, home),
             *(path for name in SEARCHED for path in _split(environment.get(name, ""))),
             *(environment[name] for name in CERTIFICATES if name in environment),
             *(of_our_python if sys.executable in programs else ()),
@@ -93,6 +105,19 @@ def _tools(programs: Sequence[str], environment: Mapping[str, str], home: str) -
             yield from _around(str(Path(each).parent), home)
     for folder in _split(environment.get("PATH", "")):
         yield from _around(folder, home)
+
+
+def _packages(interpreters: Sequence[str], home: str) -> Iterator[str]:
+    """Interpreters with what is beside them, if they lie where interpreters do.
+
+    A program chooses its own: with a script in the midst of other files, those are not meant.
+    """
+    for interpreter in interpreters:
+        for each in (interpreter, os.path.realpath(interpreter)):
+            yield each
+            folder = Path(each).parent
+            if folder.name == "bin":
+                yield from _around(str(folder), home)
 
 
 def _around(folder: str, home: str) -> Iterable[str]:

@@ -30,6 +30,12 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
     return (str(path),)
 
 
+def interpreter_of(path: Path) -> str:
+    """The program that the first line of a script names, empty where it names none."""
+    line = _first_line(path)
+    return os.fsdecode(b"".join(line[2:].split()[:1])) if line.startswith(b"#!") else ""
+
+
 def _flaw_of_shebang(path: Path) -> str | None:
     line = _first_line(path)
     if line.startswith(BYTE_ORDER_MARK):
@@ -38,7 +44,7 @@ def _flaw_of_shebang(path: Path) -> str | None:
         return None
     if line.endswith(b"\r"):
         return "its lines end as on Windows (CR LF); save it with LF (.gitattributes: eol=lf)"
-    interpreter = os.fsdecode(b"".join(line[2:].split()[:1]))
+    interpreter = interpreter_of(path)
     if not Path(interpreter).exists():
         return f"the interpreter of its first line, {interpreter!r}, is not on this machine"
     return None

@@ -157,6 +157,21 @@ class TestFiles:
         assert {f"{home}/.cargo/bin", "/corp/ca.pem"} <= paths
         assert not paths & {home, f"{home}/.local", f"{home}/.cargo", f"{home}/tools"}
 
+    def test_of_an_interpreter_are_those_of_its_environment(self, opened: Path) -> None:
+        for folder in ("venv/bin", "files"):
+            (opened / folder).mkdir(parents=True)
+            (opened / folder / "python").symlink_to(TRUE)
+        environment, files = opened / "venv", opened / "files"
+
+        def readable(folder: Path) -> set[bytes]:
+            confinement = Confinement(interpreter=str(folder / "python"))
+            return set(_paths(_cell(Path("/usr"), confinement=confinement)))
+
+        beside = {"bin", "bin/python", "lib", "pyvenv.cfg"}
+        assert {bytes(environment / name) for name in beside} <= readable(environment / "bin")
+        assert bytes(files / "python") in readable(files)
+        assert bytes(files) not in readable(files)
+
     def test_of_the_whole_system_are_not_meant_by_a_search_path(self, opened: Path) -> None:
         home = "/home/me"
         environment = {"PATH": "/:relative::/opt/tools", "PYTHONPATH": home, "HOME": home}

@@ -245,6 +245,14 @@ class TestStart:
         with pytest.raises(EvaluatorError, match=r"could not be started: .*chmod \+x"):
             _run_command((str(program),), tmp_path)
 
+    def test_of_a_script_whose_interpreter_is_closed_is_explained(self, tmp_path: Path) -> None:
+        interpreter, program = tmp_path / "interpreter", tmp_path / "script"
+        interpreter.write_text("")
+        program.write_text(f"#!{interpreter}\n")
+        program.chmod(0o755)
+        with pytest.raises(EvaluatorError, match=r"started: .*\(the interpreter of its first line"):
+            _run_command((str(program),), tmp_path)
+
     def test_of_what_is_not_there_is_explained(self, tmp_path: Path) -> None:
         with pytest.raises(EvaluatorError, match=r"^could not be started: "):
             _run_command((str(tmp_path / "nothing"),), tmp_path)

@@ -23,6 +23,10 @@ HINTS: Final = {
     errno.EAGAIN: "run fewer at a time with --jobs",
     errno.ENOMEM: "run fewer at a time with --jobs",
 }
+CLOSED_INTERPRETER: Final = (
+    "the interpreter of its first line is not executable, or lies where it may not read;"
+    " name one of the system, or put its folder on PATH"
+)
 
 
 class Ward:
@@ -133,6 +137,9 @@ def _refusal(refusal: Message) -> str:
     if stage in {"jail", "scratch"}:
         return f"could not be confined: {refusal['reason']}"
     hint = HINTS.get(number or 0)
+    started = refusal.get("of") if stage == "start" else None
+    if number == errno.EACCES and started and os.access(started, os.X_OK):
+        hint = CLOSED_INTERPRETER
     way_out = f" ({hint})" if hint else ""
     what = f": {os.fsdecode(refusal['of'])!r}" if refusal.get("of") else ""
     code = f"[Errno {number}] " if number else ""
