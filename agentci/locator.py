@@ -70,9 +70,10 @@ class Locator:
         path = self.locate(named, place)
         if reason := why_unsupported(path):
             raise InputError.of(reason, place=place)
+        home = None if self._home is self._workspace else str(self._home.root)
         requirements = path.parent / REQUIREMENTS_NAME
         if path.suffix != ".py" or not is_file(requirements):
-            return LocalProgram(path=str(path))
+            return LocalProgram(path=str(path), home=home)
         if self._is_project(path.parent):
             self.notices.append(
                 Problem(
@@ -83,8 +84,8 @@ class Locator:
                     severity="notice",
                 )
             )
-            return LocalProgram(path=str(path))
-        return LocalProgram(path=str(path), requirements=str(requirements))
+            return LocalProgram(path=str(path), home=home)
+        return LocalProgram(path=str(path), requirements=str(requirements), home=home)
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
         """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.

@@ -1,6 +1,7 @@
 """Carries out what evaluators ask for: one engine for every kind of request."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, assert_never
 
 from agentci.engines.world import World
@@ -54,7 +55,7 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
             },
             confinement=Confinement(
                 network=request.network,
-                readable=(folder, world.workspace.root),
+                readable=(folder, world.workspace.root, *_home(request.program)),
                 # Of the machine, which only those who work on it can mean.
                 interpreter=interpreter_of(ready.path) if ours else "",
                 shares_memory=ours,
@@ -71,6 +72,13 @@ def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]
     if request.image:
         return command_elsewhere(ready.path)
     return command_for(ready.path, search_path=world.search_path, python=ready.python)
+
+
+def _home(program: Program) -> tuple[Path, ...]:
+    """The repository of a config that was named from elsewhere."""
+    if isinstance(program, LocalProgram) and program.home is not None:
+        return (Path(program.home),)
+    return ()
 
 
 def _environment(ready: Ready, world: World) -> Mapping[str, str]:

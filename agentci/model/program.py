@@ -17,10 +17,13 @@ class LocalProgram:
     Attributes:
         path: absolute path of its file.
         requirements: absolute path of the requirements file that it needs installed, if any.
+        home: absolute path of the repository that its config is from, where that is not the
+            workspace.
     """
 
     path: str
     requirements: str | None = None
+    home: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,3 +115,23 @@ def test_what_cannot_be_enforced_is_told_once_and_changes_no_verdict(tmp_path: P
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     told = [(each["severity"], each["message"]) for each in report["problems"]]
     assert told == [("warning", "evaluators' programs run wild here")]
+
+
+def test_a_config_from_elsewhere_has_its_own_repository_to_read(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    repository, here = tmp_path / "repository", tmp_path_factory.mktemp("here")
+    for name in (".git", "evals", "data"):
+        (repository / name).mkdir(parents=True)
+    (repository / "data" / "score").write_text("0.75")
+    (repository / "evals" / "trace.json").write_text(otlp())
+    (repository / "evals" / "ev.py").write_text(
+        "import pathlib\n"
+        "score = pathlib.Path(__file__).parent.parent / 'data' / 'score'\n"
+        "print('{\"score\": %s}' % score.read_text())\n"
+    )
+    config = repository / "evals" / "agentci.yaml"
+    config.write_text("traces: trace.json\nevaluators: [{name: ev, type: code, path: ev.py}]\n")
+    ran = run_agentci(["run", str(config)], cwd=here)
+    [result] = ran.results["results"]
+    assert (result["reason"], result["score"]) == (None, 0.75)
