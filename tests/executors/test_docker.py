@@ -268,6 +268,13 @@ class TestTheEnd:
         assert engine.asked("start") == []
         assert engine.asked("rm")
 
+    @pytest.mark.parametrize("command", ["create", "cp"])
+    def test_may_take_a_container_away_that_is_being_made(
+        self, engine: Engine, command: str
+    ) -> None:
+        engine.answer(command, ': > "$here/started"; sleep 0.5; echo gone >&2; exit 1')
+        assert self.stopped_at("started", engine) == "was interrupted"
+
     def test_may_come_while_an_image_is_pulled(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
         engine.answer("pull", ': > "$here/started"; exec sleep 60')

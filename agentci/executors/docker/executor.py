@@ -99,6 +99,9 @@ class DockerExecutor:
             if reply.exit_code != 0:
                 self._explain(reply, name, confinement)
             return reply
+        except EvaluatorError:
+            self._go_on()  # whoever stops us takes the container away, whatever is done with it
+            raise
         finally:
             self._remove([name])
 
