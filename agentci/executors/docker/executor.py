@@ -98,10 +98,11 @@ class DockerExecutor:
             )
             if reply.exit_code != 0:
                 self._explain(reply, name, confinement)
-            return reply
         except EvaluatorError:
             self._go_on()  # whoever stops us takes the container away, whatever is done with it
             raise
+        else:
+            return reply
         finally:
             self._remove([name])
 
