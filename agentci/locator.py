@@ -10,14 +10,13 @@ from agentci.errors import InputError, RefusedError
 from agentci.library.sources import Sources
 from agentci.model.place import Place
 from agentci.model.problem import Problem
-from agentci.model.program import LocalProgram, RemoteProgram
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
 from agentci.runtimes.registry import why_unsupported
 from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
 
 if TYPE_CHECKING:
     from agentci.dialects.registry import EvaluatorType
 
-REQUIREMENTS_NAME = "requirements.txt"
 # Where one of these lies, the requirements beside it are those of a project.
 PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
 

@@ -9,10 +9,10 @@ from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.equipment import needs_preparation
 from agentci.errors import InputError
-from agentci.library.gathering import MAX_REQUIREMENTS_BYTES, REQUIREMENTS_NAME
+from agentci.library.gathering import MAX_REQUIREMENTS_BYTES
 from agentci.model.lock import Lock, Named, named
 from agentci.model.problem import Problem
-from agentci.model.program import LocalProgram, Wanted
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Wanted
 from agentci.suites import load_suite
 from agentci.text.words import count
 from agentci.workspace import is_file, read_file

@@ -13,11 +13,11 @@ from agentci.store.clearing import Cleared, clear
 from agentci.store.evaluators import Entry, EvaluatorStore
 from agentci.store.founding import is_cache, is_free
 from agentci.text.escape import one_line
+from agentci.text.names import short_commit
 from agentci.text.strict_json import dumps
 from agentci.text.words import count, number
 
 HEADINGS: Final = ("SOURCE", "REPOSITORY", "REF", "COMMIT", "SIZE", "FILES")
-SHOWN_DIGITS: Final = 12
 KIBIBYTE: Final = 1024
 
 
@@ -129,11 +129,11 @@ def _name(entry: Entry) -> str:
     if entry.key is None:
         return entry.name
     key = entry.key
-    return f"{key.source} {key.repository} {key.ref} at {_short(key.commit)} ({entry.name})"
+    return f"{key.source} {key.repository} {key.ref} at {short_commit(key.commit)} ({entry.name})"
 
 
 def _row(key: Key, stored: Stored, size_bytes: int) -> tuple[str, ...]:
-    cells = (key.source, key.repository or "-", key.ref, _short(key.commit))
+    cells = (key.source, key.repository or "-", key.ref, short_commit(key.commit))
     return (*map(one_line, cells), _size(size_bytes), str(len(stored.digests)))
 
 
@@ -155,10 +155,6 @@ def _json(entry: Entry) -> Json:
         "files": None if stored is None else dict(stored.digests),
         "damage": entry.damage,
     }
-
-
-def _short(commit: str) -> str:
-    return commit.removeprefix("sha256:")[:SHOWN_DIGITS]
 
 
 def _size(size_bytes: int) -> str:

@@ -7,16 +7,15 @@ from pathlib import Path
 from agentci.engines.world import World
 from agentci.equipment import load_lock, stock_of, workshop_of
 from agentci.errors import InputError
-from agentci.library.fetching import SHOWN_DIGITS
 from agentci.lockables import contents_of, lockable, locked_names, requirements_of
 from agentci.lockfile import render_lock
 from agentci.locking import lock_programs
-from agentci.model.lock import LOCK_NAME, Lock, LockedProgram
+from agentci.model.lock import LOCK_NAME, Lock
 from agentci.model.program import Wanted
 from agentci.settings import Access
 from agentci.sinks import say, write_files
 from agentci.text.escape import one_line
-from agentci.text.names import did_you_mean, quoted
+from agentci.text.names import did_you_mean, quoted, short_commit
 from agentci.workspace import is_file
 
 
@@ -95,13 +94,9 @@ def _changes(old: Lock, new: Lock) -> Iterator[str]:
     for key, each in sorted(after.items()):
         was = before.get(key)
         if was is None:
-            yield f"added {each.ref} at {_short(each)}"
+            yield f"added {each.ref} at {short_commit(each.commit)}"
         elif was.commit != each.commit:
-            yield f"moved {each.ref} from {_short(was)} to {_short(each)}"
+            yield f"moved {each.ref} from {short_commit(was.commit)} to {short_commit(each.commit)}"
     for key, each in sorted(before.items()):
         if key not in after:
             yield f"removed {each.ref}"
-
-
-def _short(locked: LockedProgram) -> str:
-    return locked.commit.removeprefix("sha256:")[:SHOWN_DIGITS]

@@ -6,12 +6,11 @@ from pathlib import Path
 from agentci.engines.world import World
 from agentci.equipment import load_lock
 from agentci.library.fetching import LOCK_HINT
-from agentci.library.gathering import REQUIREMENTS_NAME
 from agentci.lockables import contents_of, lockable, locked_names, requirements_of
 from agentci.model.lock import LOCK_NAME, Lock
 from agentci.model.place import Place
 from agentci.model.problem import Problem
-from agentci.model.program import LocalProgram, Wanted
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Wanted
 from agentci.model.result import EXIT_INVALID
 from agentci.reporters.problems import render_problems
 

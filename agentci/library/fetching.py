@@ -10,8 +10,8 @@ from agentci.model.lock import LOCK_NAME, LockedProgram
 from agentci.model.program import RemoteProgram, Snapshot
 from agentci.store.base import Key, Stored
 from agentci.store.evaluators import EvaluatorStore
+from agentci.text.names import short_commit
 
-SHOWN_DIGITS: Final = 12
 LOCK_HINT: Final = f"run `agentci lock`, review the change of {LOCK_NAME}, and commit it"
 
 
@@ -142,4 +142,4 @@ def _put(key: Key, snapshot: Snapshot, stock: Stock) -> tuple[Stored, tuple[str,
 
 def _shown(program: RemoteProgram, commit: str) -> str:
     where = f" of {program.repository}" if program.repository else ""
-    return f"{program.ref}{where} at {commit.removeprefix('sha256:')[:SHOWN_DIGITS]}"
+    return f"{program.ref}{where} at {short_commit(commit)}"

@@ -12,12 +12,11 @@ from agentci.library.shelf import Found, Ready, Shelf, Unready
 from agentci.library.stock import Stock
 from agentci.model.lock import LOCK_NAME
 from agentci.model.problem import Problem
-from agentci.model.program import LocalProgram, Program, Wanted
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Program, Wanted
 from agentci.model.result import Provenance
 from agentci.sources.crew import side_by_side
 from agentci.workspace import read_file
 
-REQUIREMENTS_NAME = "requirements.txt"
 MAX_REQUIREMENTS_BYTES = 1024**2
 
 

@@ -8,6 +8,8 @@ from agentci.model.place import Place
 
 # The source of evaluators in a folder of the workspace.
 LOCAL: Final = "local"
+# Beside a Python program: the packages that it needs.
+REQUIREMENTS_NAME: Final = "requirements.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Final
 from agentci.text import clip
 
 MAX_SHOWN: Final = 40
+SHOWN_DIGITS: Final = 12
 
 # Of the letters, that two names are likely to be one.
 _ALIKE: Final = 0.65
@@ -34,6 +35,11 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
     plain = {_letters(each): each for each in reversed(known)}
     close = get_close_matches(_letters(name), plain, n=1, cutoff=_ALIKE)
     return plain[close[0]] if close else None
+
+
+def short_commit(commit: str) -> str:
+    """The first digits of a commit, or of the digest that stands for one: enough to tell it by."""
+    return commit.removeprefix("sha256:")[:SHOWN_DIGITS]
 
 
 def _letters(name: str) -> str:
