@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import agentci.sdk
-from agentci.dialects.agentevals.output import parse_output
 from agentci.dialects.agentevals.result import eval_result
+from agentci.dialects.output import parse_output
 from agentci.sdk import (
     EvalInput,
     EvalResult,

@@ -1,17 +1,16 @@
 """``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult."""
 
 import codecs
-import signal
 from dataclasses import dataclass
 from typing import Final
 
 from agentci.dialects.agentevals.excess import without_excess
-from agentci.dialects.agentevals.output import EXAMPLE, parse_output
 from agentci.dialects.agentevals.protocol import eval_input
 from agentci.dialects.agentevals.result import EvalResult, eval_result
 from agentci.dialects.agentevals.threshold import threshold_of
-from agentci.dialects.agentevals.walls import hint_at_walls
 from agentci.dialects.base import Identity
+from agentci.dialects.endings import ending, silence
+from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunProgram
@@ -26,10 +25,6 @@ COMPLAINTS: Final = {"issues": "", "missing_tools": "missing tools: "}
 REASONS: Final = ("reasoning", "reason")
 
 PASSED: Final = {"PASSED": True, "FAILED": False, "NOT_EVALUATED": None}
-
-MAX_LOG_LINES: Final = 20
-MAX_LOG_CHARACTERS: Final = 2_000
-SDK: Final = "agentevals_evaluator_sdk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +91,7 @@ class CodeEvaluator:
     def _result(self, reply: ProgramReply) -> EvalResult:
         if reply.exit_code == 0:
             return _result(reply)
-        in_image = bool(self.image)
-        hint = hint_at_walls(reply.stderr, network=self.network, in_image=in_image)
-        raise EvaluatorError(f"{_ending(reply)}{_hint(reply, in_image=in_image)}{hint}")
+        raise EvaluatorError(ending(reply, network=self.network, in_image=bool(self.image)))
 
     def _judge(self, result: EvalResult) -> Judgement:
         by_score = result.score >= threshold_of(self.identity)
@@ -117,47 +110,12 @@ class CodeEvaluator:
 
 def _result(reply: ProgramReply) -> EvalResult:
     if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
-        raise EvaluatorError(_silence(reply))
+        raise EvaluatorError(silence(reply, EXAMPLE))
     try:
         result = eval_result(parse_output(reply.stdout))
     except EvaluatorError as error:
         raise EvaluatorError(f"produced invalid JSON: {error}") from None
     return without_excess(result, size=len(reply.stdout), shown=(*COMPLAINTS, *REASONS))
-
-
-def _ending(reply: ProgramReply) -> str:
-    how = f"exited with code {reply.exit_code}"
-    if reply.exit_code < 0:
-        how = f"was killed by {_signal(-reply.exit_code)}"
-    said = _last_lines(reply.stderr)
-    return f"{how}{': ' if said else ''}{said}"
-
-
-def _signal(number: int) -> str:
-    try:
-        return f"signal {number} ({signal.Signals(number).name})"
-    except ValueError:
-        return f"signal {number}"
-
-
-def _hint(reply: ProgramReply, *, in_image: bool) -> str:
-    if not in_image and f"No module named '{SDK}'" in reply.stderr:
-        return f"\n(install {SDK.replace('_', '-')} beside agentci; the action's image has it)"
-    if reply.exit_code == -signal.SIGKILL:
-        return " (the machine may have run out of memory)"
-    if reply.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
-        return " (127: a command that it calls is not there)"
-    return ""
-
-
-def _silence(reply: ProgramReply) -> str:
-    said = _last_lines(reply.stderr)
-    log = f"\nEvaluator stderr:\n{said}" if said else ""
-    return f"produced no output on stdout; print a result such as {EXAMPLE}{log}"
-
-
-def _last_lines(log: str) -> str:
-    return "\n".join(log.strip().splitlines()[-MAX_LOG_LINES:])[-MAX_LOG_CHARACTERS:]
 
 
 def _complaints(details: JsonObject) -> list[str]:

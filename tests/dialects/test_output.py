@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentci.dialects.agentevals.output import parse_output
+from agentci.dialects.output import parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.json import Json
 
