@@ -1,8 +1,11 @@
 """``agentci plan``: say what a run would judge, and judge nothing."""
 
+import shlex
+from typing import Final
+
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
-from agentci.model.exchange import Measure, RunProgram, Skip
+from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
 from agentci.pipeline import NO_TURNS, Check
@@ -10,8 +13,11 @@ from agentci.preflight import Plan, prepare
 from agentci.reporters.problems import render_problems
 from agentci.settings import Settings
 from agentci.sharding import take
+from agentci.text import clip
 from agentci.text.escape import one_line
 from agentci.text.words import count
+
+MAX_COMMAND: Final = 120
 
 
 def show_plan(settings: Settings, world: World) -> int:
@@ -45,13 +51,21 @@ def _intent(check: Check) -> str:
         request = check.evaluator.ask(check.case)
     except EvaluatorError as error:
         return f"error: {error}"
-    match request:
+    return f"skip: {request.reason}" if isinstance(request, Skip) else _deed(request)
+
+
+def _deed(task: Task) -> str:
+    match task:
         case RunProgram(program=program, timeout_seconds=seconds):
             return f"run {_shown(program)} for at most {seconds:g} s"
+        case RunCommand(command=command, timeout_seconds=seconds):
+            return f"run {clip.short(shlex.join(command), MAX_COMMAND)} for at most {seconds:g} s"
         case Measure(metric=metric):
             return f"measure {metric}"
-        case Skip(reason=reason):
-            return f"skip: {reason}"
+        case Settled():
+            return "judge what is recorded"
+        case Compose(parts=parts):
+            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts)
 
 
 def _shown(program: Program) -> str:

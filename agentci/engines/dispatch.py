@@ -4,12 +4,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
+from agentci.engines.command_line import run_command
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
 from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
-from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
+from agentci.model.exchange import (
+    Compose,
+    Measure,
+    Measurement,
+    ProgramReply,
+    Reply,
+    RunCommand,
+    RunProgram,
+    Settled,
+    Task,
+)
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
 from agentci.runtimes.registry import command_elsewhere, command_for
@@ -17,7 +28,7 @@ from agentci.runtimes.registry import command_elsewhere, command_for
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
 
-def carry_out(request: RunProgram | Measure, *, name: str, world: World) -> Reply:
+def carry_out(request: Task, *, name: str, world: World) -> Reply:
     """Do what ``request`` says.
 
     Args:
@@ -29,8 +40,15 @@ def carry_out(request: RunProgram | Measure, *, name: str, world: World) -> Repl
     match request:
         case RunProgram():
             return _run(request, name, world)
+        case RunCommand():
+            return run_command(request, name=name, world=world)
         case Measure():
             return _measure(request)
+        case Settled():
+            return request
+        case Compose():
+            replies = (carry_out(part, name=each, world=world) for each, part in request.parts)
+            return carry_out(request.then(tuple(replies)), name=name, world=world)
         case _:
             assert_never(request)
 

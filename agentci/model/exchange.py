@@ -1,9 +1,11 @@
 """What an evaluator asks to be done, and what comes back: values, to be compared and cached."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from agentci.model.json import JsonObject
+from agentci.model.judgement import Judgement
 from agentci.model.program import Program
 from agentci.model.trace import Turn
 
@@ -42,6 +44,29 @@ class RunProgram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommand:
+    """Run a command line, as it stands in a config.
+
+    Attributes:
+        command: the program, by path or as found in ``PATH``, and its arguments.
+        folder: absolute path of the working directory.
+        home: absolute path of the repository that its config is from, where that is not the
+            workspace.
+        stdin, timeout_seconds, network, variables, memory_mb, processes: as in ``RunProgram``.
+    """
+
+    command: tuple[str, ...]
+    folder: str
+    stdin: str
+    timeout_seconds: float
+    home: str | None = None
+    network: bool = True
+    variables: tuple[str, ...] = ()
+    memory_mb: int = MEMORY_MB
+    processes: int = PROCESSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Compute a metric of ours over pairs of turns.
 
@@ -63,7 +88,29 @@ class Skip:
     reason: str
 
 
-Request: TypeAlias = RunProgram | Measure | Skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Do nothing: what is recorded says all, and this is what comes of it."""
+
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compose:
+    """Do several things, and then what follows from what came back.
+
+    Attributes:
+        parts: what is done first, each with the name that messages call it by.
+        then: says by the replies, in the order of ``parts``, what is done next; pure. Raises
+            EvaluatorError where they are off protocol.
+    """
+
+    parts: "tuple[tuple[str, Task], ...]"
+    then: "Callable[[tuple[Reply, ...]], Task]"
+
+
+Task: TypeAlias = RunProgram | RunCommand | Measure | Settled | Compose
+Request: TypeAlias = Task | Skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,4 +145,4 @@ class Measurement:
     details: JsonObject = field(default_factory=dict)
 
 
-Reply: TypeAlias = ProgramReply | Measurement
+Reply: TypeAlias = ProgramReply | Measurement | Settled

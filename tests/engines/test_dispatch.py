@@ -1,0 +1,65 @@
+"""What evaluators ask for is carried out, also where one thing follows from others."""
+
+from pathlib import Path
+
+import pytest
+
+from agentci.engines.dispatch import carry_out
+from agentci.errors import EvaluatorError
+from agentci.model.exchange import Compose, ProgramReply, Reply, RunCommand, Settled, Task
+from agentci.model.judgement import Judgement
+from tests.support import world_at
+
+
+def _command(folder: Path, *words: str, stdin: str = "") -> RunCommand:
+    return RunCommand(command=words, folder=str(folder), stdin=stdin, timeout_seconds=20)
+
+
+def _printed(reply: Reply) -> str:
+    assert isinstance(reply, ProgramReply)
+    return reply.stdout.decode()
+
+
+class TestCommand:
+    def test_runs_in_its_folder_and_reads_what_it_is_given(self, tmp_path: Path) -> None:
+        (tmp_path / "judges").mkdir()
+        world = world_at(tmp_path, {})
+        command = _command(tmp_path / "judges", "sh", "-c", "basename $PWD; cat", stdin="said\n")
+        assert _printed(carry_out(command, name="a", world=world)) == "judges\nsaid\n"
+
+    def test_may_name_a_file_of_its_folder(self, tmp_path: Path) -> None:
+        program = tmp_path / "judge"
+        program.write_text("#!/bin/sh\necho $1\n")
+        program.chmod(0o755)
+        command = _command(tmp_path, "./judge", "yes")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "yes\n"
+
+    @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
+    def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
+        command = _command(tmp_path, program)
+        with pytest.raises(EvaluatorError, match=rf"'a' could not be started: '{program}'"):
+            carry_out(command, name="a", world=world_at(tmp_path, {}))
+
+
+class TestComposition:
+    def test_does_what_follows_from_what_came_back(self, tmp_path: Path) -> None:
+        def settle(replies: tuple[Reply, ...]) -> Task:
+            return Settled(
+                judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, replies)))
+            )
+
+        parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
+        reply = carry_out(
+            Compose(parts=parts, then=settle), name="both", world=world_at(tmp_path, {})
+        )
+        assert isinstance(reply, Settled)
+        assert reply.judgement.hits == ("a\n", "b\n")
+
+    def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
+        parts = (("part", _command(tmp_path, "no-such-program")),)
+        with pytest.raises(EvaluatorError, match="'part'"):
+            carry_out(
+                Compose(parts=parts, then=lambda _: parts[0][1]),
+                name="whole",
+                world=world_at(tmp_path, {}),
+            )
