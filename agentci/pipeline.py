@@ -83,7 +83,7 @@ def judge(check: Check, world: World) -> Result:
     started = world.clock()
     try:
         if not check.case.trace.turns:
-            raise EvaluatorError(NO_TURNS)
+            raise EvaluatorError(check.case.no_run_because or NO_TURNS)
         request = check.evaluator.ask(check.case)
         if isinstance(request, Skip):
             return _result(check, status="skipped", reason=request.reason)

@@ -46,7 +46,7 @@ def _amount(plan: Plan) -> str:
 
 def _intent(check: Check) -> str:
     if not check.case.trace.turns:
-        return f"error: {NO_TURNS}"
+        return f"error: {check.case.no_run_because or NO_TURNS}"
     try:
         request = check.evaluator.ask(check.case)
     except EvaluatorError as error:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from agentci.model.place import Place
+from agentci.model.sample import Sample
 from agentci.model.trace import Trace, Turn
+from agentci.model.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +34,15 @@ class Case:
         id: unique in a run; the golden case's id where there is one (it stays the same when the
             agent is recorded anew), else the trace's or the conversation's.
         no_golden_because: why ``golden`` is None ("no matching eval case").
+        sample, transcript: the case of an eval file, and its run message by message; None where
+            cases come from recordings.
+        no_run_because: why there is nothing to judge, where that is known; its checks are errored.
     """
 
     id: str
     trace: Trace
     golden: Golden | None = None
     no_golden_because: str | None = None
+    sample: Sample | None = None
+    transcript: Transcript | None = None
+    no_run_because: str | None = None

@@ -1,0 +1,1 @@
+"""Recorded outputs as AgentV's tools write them."""

@@ -1,0 +1,30 @@
+"""Cases that bring their own question and expectations, as AgentV's eval files list them."""
+
+from dataclasses import dataclass, field
+
+from agentci.model.json import JsonObject
+from agentci.model.place import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What an agent was asked, and what a good answer does.
+
+    Attributes:
+        id: unique in its file.
+        criteria: what a good answer does, in words; empty where the file does not say.
+        input_messages: as they are written, shorthands written out.
+        expected_messages: likewise, with the text of each file in the place of its reference.
+        guideline_files, input_files: absolute paths of what the input messages refer to.
+        metadata: the author's own.
+        place: the case in its file.
+    """
+
+    id: str
+    criteria: str
+    input_messages: tuple[JsonObject, ...]
+    expected_messages: tuple[JsonObject, ...]
+    place: Place
+    guideline_files: tuple[str, ...] = ()
+    input_files: tuple[str, ...] = ()
+    metadata: JsonObject = field(default_factory=dict)
