@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentci.config.suite import JudgedSample
 from agentci.dialects.agentevals.goldens import choose, multi_turn
 from agentci.discovery import matches
 from agentci.engines.world import World
@@ -17,6 +18,7 @@ from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
+from agentci.outputs import find_outputs, pair_outputs
 from agentci.pipeline import Check
 from agentci.settings import Settings
 from agentci.suites import LoadedSuite, load_suites
@@ -106,7 +108,8 @@ def _find_sources(
         except InputError as error:
             problems += error.problems
         try:
-            recordings = _find_recordings(loaded, settings, world.workspace)
+            find = _find_recordings if loaded.suite.samples is None else find_outputs
+            recordings = find(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
         sources.append(_Sources(loaded=loaded, goldens=goldens, recordings=recordings))
@@ -143,6 +146,9 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
     problems: dict[Problem, None] = {}
     for source in sources:
         suite = source.loaded.suite
+        if suite.samples is not None:
+            planned.append(_planned_samples(source, suite.samples, problems, settings, world))
+            continue
         trees, broken = _read(source, settings, world)
         traces = traces_of(
             trees,
@@ -165,6 +171,27 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
         )
         planned.append(PlannedSuite(gate=gate, checks=checks))
     return Plan(suites=tuple(planned), problems=tuple(problems))
+
+
+def _planned_samples(
+    source: _Sources,
+    samples: Sequence[JudgedSample],
+    problems: dict[Problem, None],
+    settings: Settings,
+    world: World,
+) -> PlannedSuite:
+    """The checks of an eval file, each of whose cases has evaluators of its own."""
+    paired = pair_outputs(source.loaded, source.recordings, settings, world.workspace)
+    problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
+    suite = source.loaded.suite
+    checks = tuple(
+        Check(config=suite.file, evaluator=evaluator, case=case)
+        for case, judged in zip(paired.cases, samples, strict=True)
+        for evaluator in judged.evaluators
+    )
+    names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
+    gate = Gate(config=suite.file, policy=suite.gate, evaluators=names)
+    return PlannedSuite(gate=gate, checks=checks)
 
 
 def _read(

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentci.attachments import Attachments, sidecar_of
+from agentci.config.eval_file.jsonl import read_jsonl
+from agentci.config.kind import is_eval_file
 from agentci.config.overrides import Overrides, selection_problems
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.config.yaml_document import YamlDocument, read_yaml
@@ -85,14 +88,40 @@ def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
     Raises:
         InputError: with every problem of it.
     """
-    name = world.workspace.name_of(path)
-    document = read_yaml(read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES), file=name)
+    document = _document(path, world)
     locator = _locator(path.parent, world)
+    if is_eval_file(document):
+        # It loads pydantic, and much that eval configs have no use for.
+        from agentci.config.eval_file.reading import read_eval_file  # noqa: PLC0415
+
+        files = Attachments(path.parent, world.workspace)
+        return LoadedSuite(suite=read_eval_file(document, overrides, files), locator=locator)
     try:
         suite = read_suite(document, overrides, locator)
     except InputError as error:
         raise InputError([*error.problems, *_missing_eval_set(document, locator)]) from None
     return LoadedSuite(suite=suite, locator=locator)
+
+
+def _document(path: Path, world: World) -> YamlDocument:
+    """A config, or an eval file; one of JSON Lines with what the file beside it adds."""
+    if path.suffix != ".jsonl":
+        return _yaml(path, world)
+    sidecar = sidecar_of(path)
+    return read_jsonl(
+        _content(path, world),
+        file=world.workspace.name_of(path),
+        sidecar=None if sidecar is None else _yaml(sidecar, world),
+    )
+
+
+def _yaml(path: Path, world: World) -> YamlDocument:
+    return read_yaml(_content(path, world), file=world.workspace.name_of(path))
+
+
+def _content(path: Path, world: World) -> bytes:
+    name = world.workspace.name_of(path)
+    return read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES)
 
 
 def _locator(folder: Path, world: World) -> Locator:

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentci.config.checks import cross_checks
-from agentci.config.kind import kind_of
+from agentci.config.kind import check_kind
 from agentci.config.rejections import rejections
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.registry import EVALUATOR_TYPES
 from agentci.errors import InputError
-from agentci.model.place import Place
 from agentci.model.problem import Problem
 
 MAX_LISTED: Final = 1000
@@ -23,11 +22,9 @@ def complaints(document: YamlDocument, types: Types = EVALUATOR_TYPES) -> tuple[
         types: of evaluators, those that there are.
     """
     try:
-        kind = kind_of(document)
+        check_kind(document)
     except InputError as error:
         return (*document.problems, *error.problems)
-    if kind == "eval_file":
-        return (*document.problems, _eval_file(document))
     problems = [*document.problems, *_shape(document, types), *cross_checks(document)]
     return in_order(problems)
 
@@ -67,14 +64,6 @@ def _violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
     from agentci.config.violations import violations  # noqa: PLC0415
 
     return violations(document, types)
-
-
-def _eval_file(document: YamlDocument) -> Problem:
-    return Problem(
-        message="AgentV eval files are not run by this version of agentci",
-        place=Place(file=document.file),
-        hint="judge recorded runs by an eval config with `evaluators`",
-    )
 
 
 def _position(problem: Problem) -> tuple[int, int]:

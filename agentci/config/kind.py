@@ -1,14 +1,12 @@
 """Which kind of file a config is, seen from its keys."""
 
 from collections.abc import Set as AbstractSet
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.text.names import did_you_mean, quoted
-
-Kind: TypeAlias = Literal["eval_config", "eval_file"]
 
 # AgentV has called the list of cases by each of these.
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
@@ -17,11 +15,17 @@ CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 RECORDING_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
 
 
-def kind_of(document: YamlDocument) -> Kind:
-    """Tell an eval config, which lists evaluators, from an AgentV eval file, which lists cases.
+def is_eval_file(document: YamlDocument) -> bool:
+    """Whether it lists cases and no evaluators."""
+    keys = document.data.keys()
+    return "evaluators" not in keys and not keys.isdisjoint(CASE_KEYS)
+
+
+def check_kind(document: YamlDocument) -> None:
+    """See that a file is an eval config, which lists evaluators at the top.
 
     Raises:
-        InputError: the file is both, or neither.
+        InputError: it is not, or an AgentV eval file, which lists cases, as well.
     """
     keys = document.data.keys()
     if "eval_set_id" in keys or "evalSetId" in keys:
@@ -35,15 +39,14 @@ def kind_of(document: YamlDocument) -> Kind:
         raise InputError.of(
             f"the file is both an eval config (`evaluators`) and an eval file (`{case_keys[0]}`)",
             place=Place(file=document.file),
-            hint="make it two files",
+            hint="make it two files; evaluators for all cases stand below `execution`",
         )
-    if "evaluators" in keys:
-        return "eval_config"
-    if case_keys:
-        return "eval_file"
-    raise InputError.of(
-        "the file lists no `evaluators`", place=Place(file=document.file), hint=_likely_key(keys)
-    )
+    if "evaluators" not in keys:
+        raise InputError.of(
+            "the file lists no `evaluators`",
+            place=Place(file=document.file),
+            hint=_likely_key(keys),
+        )
 
 
 def _likely_key(keys: AbstractSet[str]) -> str:

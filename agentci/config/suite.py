@@ -13,8 +13,17 @@ from agentci.model.choices import GroupBy
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.sample import Sample
 
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSample:
+    """A case of an eval file, and what judges it."""
+
+    sample: Sample
+    evaluators: tuple[Evaluator, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +32,9 @@ class Suite:
 
     Attributes:
         file: the config as shown to the user.
+        evaluators: those of all cases.
         names: of all its evaluators, also of those that are left out (``--only``).
+        samples: the cases that it brings; None where recordings are the cases.
         traces: paths and globs as they are written; empty leaves them to the command line.
         eval_set: path as it is written.
         trace_format: None where it is to be seen from the content.
@@ -35,6 +46,7 @@ class Suite:
     evaluators: tuple[Evaluator, ...]
     gate: GatePolicy
     names: tuple[str, ...]
+    samples: tuple[JudgedSample, ...] | None = None
     traces: tuple[str, ...] = ()
     group_by: GroupBy = "auto"
     eval_set: str | None = None

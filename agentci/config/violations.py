@@ -38,6 +38,19 @@ def violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
     return tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
 
 
+def breaches(document: YamlDocument, schema: Schema, *, at: Path, noun: str) -> tuple[Problem, ...]:
+    """The breaches of the ``schema`` of one part of a document.
+
+    Args:
+        at: where the part is.
+        noun: what it is: ``evaluator``, ``case``.
+    """
+    reader = _Reader(document, {}, at=at, noun=noun)
+    errors = Draft202012Validator(schema).iter_errors(document.value(at))
+    problems = (problem for error in errors for problem in reader.read(error))
+    return tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
+
+
 def subject(path: Path) -> str:
     """How a message calls the value at ``path``; an entry's fields go by their own names."""
     match path:
@@ -51,13 +64,17 @@ def subject(path: Path) -> str:
 
 
 class _Reader:
-    def __init__(self, document: YamlDocument, types: Types) -> None:
+    def __init__(
+        self, document: YamlDocument, types: Types, *, at: Path = (), noun: str = "evaluator"
+    ) -> None:
         self._document = document
         self._types = types
+        self._at = at
+        self._noun = noun
 
     def read(self, error: ValidationError) -> Iterator[Problem]:
         """Say in words what ``error`` is about; of alternatives, the one that was meant."""
-        path: Path = tuple(error.absolute_path)
+        path: Path = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:
             case "oneOf":
@@ -91,13 +108,17 @@ class _Reader:
                 yield Problem(
                     message=f"unknown key {quoted(key)}",
                     place=self._document.place_of((*path, key), key=True),
-                    hint=_key_hint(key, path, known, self._types),
+                    hint=did_you_mean(key, known)
+                    if self._at
+                    else _key_hint(key, path, known, self._types),
                 )
 
     def _missing_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
         mapping = self._mapping(path)
-        name = mapping.get("name")
-        owner = f"the evaluator {quoted(name)}" if isinstance(name, str) else "an evaluator"
+        name = mapping.get("name", mapping.get("id"))
+        article = "an" if self._noun[0] in "aeiou" else "a"
+        owner = f"the {self._noun} {quoted(name)}" if isinstance(name, str) else ""
+        owner = owner or f"{article} {self._noun}"
         for key in schema["required"]:
             if key not in mapping:
                 yield Problem(
@@ -108,8 +129,9 @@ class _Reader:
 
     def _wrong_value(self, schema: Schema, path: Path) -> Problem:
         value, written = self._document.value(path), self._document.written(path)
+        name = subject(path[len(self._at) :] or (self._noun,))
         return Problem(
-            message=f"{subject(path)} must be {expected(schema)}, not {shown(value, written)}",
+            message=f"{name} must be {expected(schema)}, not {shown(value, written)}",
             place=self._document.place_of(path),
             hint=way_out(schema, value, written),
         )

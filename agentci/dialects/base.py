@@ -21,6 +21,7 @@ class Identity:
         required: False makes it advisory.
         place: its entry in the config.
         needs_golden: it compares with golden cases, and has nothing to say without.
+        weight: how much its score counts in the score of its case.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Identity:
     required: bool
     place: Place
     needs_golden: bool = False
+    weight: float = 1.0
 
 
 class Evaluator(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentci.config.kind import kind_of
+from agentci.config.kind import is_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.config.yaml_document import read_yaml
@@ -362,10 +362,10 @@ class TestWithoutConfig:
 class TestKind:
     @pytest.mark.parametrize("key", ["evalcases", "cases", "eval_cases", "tests"])
     def test_a_list_of_cases_makes_an_eval_file(self, key: str) -> None:
-        assert kind_of(read_yaml(f"{key}: []".encode(), file="c.yaml")) == "eval_file"
+        assert is_eval_file(read_yaml(f"{key}: []".encode(), file="c.yaml"))
 
     def test_a_list_of_evaluators_makes_an_eval_config(self) -> None:
-        assert kind_of(read_yaml(b"evaluators: []", file="c.yaml")) == "eval_config"
+        assert not is_eval_file(read_yaml(b"evaluators: []", file="c.yaml"))
 
 
 class TestStartUp:

@@ -1,0 +1,1 @@
+"""AgentV's eval files: cases with the evaluators of each."""

@@ -1,0 +1,140 @@
+"""Messages of cases: shorthands written out, files read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from agentci.config.eval_file.files import Files
+from agentci.config.eval_file.models import MessageSpec
+from agentci.config.violations import breaches
+from agentci.config.yaml_document import YamlDocument
+from agentci.errors import InputError
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Problem
+
+Path = tuple[str | int, ...]
+
+USER, ASSISTANT = "user", "assistant"
+
+
+@dataclass(slots=True, kw_only=True)
+class MessageReader:
+    """Reads the messages of one case.
+
+    Attributes:
+        problems: what is wrong with them.
+        guideline_files, input_files: absolute paths of what input messages refer to.
+    """
+
+    document: YamlDocument
+    files: Files
+    problems: list[Problem] = field(default_factory=list)
+    guideline_files: list[str] = field(default_factory=list)
+    input_files: list[str] = field(default_factory=list)
+
+    def asked(self, at: Path) -> tuple[JsonObject, ...]:
+        """The input messages at ``at``: parts that refer to files stay as they are."""
+        messages = self._messages(at, USER)
+        for message, path in messages:
+            for index, part in enumerate(_parts(message)):
+                self._attach(part, (*path, "content", index))
+        return tuple(message for message, _ in messages)
+
+    def expected(self, at: Path) -> tuple[JsonObject, ...]:
+        """The expected messages at ``at``, with what the files say that they refer to."""
+        return tuple(self._written_out(*each) for each in self._messages(at, ASSISTANT))
+
+    def _messages(self, at: Path, role: str) -> list[tuple[JsonObject, Path]]:
+        """Messages with their paths; of a shorthand, the message that it stands for."""
+        value = self.document.value(at)
+        if isinstance(value, Mapping) and "role" in value:
+            return [(value, at)] if self._is_message(value, at) else []
+        if isinstance(value, list) and (role == USER or _begins_with_message(value)):
+            numbered = [(each, (*at, index)) for index, each in enumerate(value)]
+            return [(m, path) for m, path in numbered if self._is_message(m, path)]
+        if isinstance(value, list):
+            value = self._mappings(value, at)
+        return [] if value is None else [({"role": role, "content": value}, at)]
+
+    def _mappings(self, items: Sequence[Json], at: Path) -> list[Json]:
+        """The items of a shorthand that AgentV keeps."""
+        kept: list[Json] = [each for each in items if isinstance(each, Mapping)]
+        if len(kept) < len(items):
+            self.problems.append(
+                Problem(
+                    message="a list as expected output keeps only its mappings, as in AgentV",
+                    place=self.document.place_of(at),
+                    hint="give the data as a mapping, or as the content of a message",
+                    severity="warning",
+                )
+            )
+        return kept
+
+    def _is_message(self, value: Json, at: Path) -> bool:
+        try:
+            message = MessageSpec.model_validate(value)
+        except ValidationError:
+            schema = MessageSpec.model_json_schema()
+            self.problems += breaches(self.document, schema, at=at, noun="message")
+            return False
+        if message.content is None and message.tool_calls is None:
+            self.problems.append(
+                Problem(
+                    message="a message has neither `content` nor `tool_calls`",
+                    place=self.document.place_of(at),
+                )
+            )
+            return False
+        return True
+
+    def _attach(self, part: JsonObject, at: Path) -> None:
+        named = _file_in(part)
+        if named is None:
+            return
+        try:
+            found = self.files.read(named, self.document.place_of((*at, "value")))
+        except InputError as error:
+            self.problems += error.problems
+            return
+        (self.guideline_files if found.is_guideline else self.input_files).append(found.path)
+
+    def _written_out(self, message: JsonObject, at: Path) -> JsonObject:
+        if not isinstance(message.get("content"), list):
+            return message
+        parts = enumerate(_parts(message))
+        return {**message, "content": [self._part(p, (*at, "content", i)) for i, p in parts]}
+
+    def _part(self, part: JsonObject, at: Path) -> JsonObject:
+        named = _file_in(part)
+        if named is None:
+            return part
+        try:
+            found = self.files.read(named, self.document.place_of((*at, "value")))
+        except InputError as error:
+            self.problems += error.problems
+            return part
+        return {
+            "type": "file",
+            "path": found.shown,
+            "text": found.text,
+            "resolved_path": found.path,
+        }
+
+
+def _begins_with_message(items: Sequence[Json]) -> bool:
+    return bool(items) and isinstance(items[0], Mapping) and "role" in items[0]
+
+
+def _parts(message: JsonObject) -> Iterator[JsonObject]:
+    content = message.get("content")
+    yield from (each for each in _listed(content) if isinstance(each, Mapping))
+
+
+def _listed(content: Json) -> Sequence[Json]:
+    return content if isinstance(content, list) else ()
+
+
+def _file_in(part: JsonObject) -> str | None:
+    named = part.get("value")
+    return named if part.get("type") == "file" and isinstance(named, str) else None

@@ -1,0 +1,35 @@
+"""Names of evaluators, also of those that AgentV 4 lets go without."""
+
+from collections.abc import Collection
+from itertools import count
+from typing import Final
+
+from agentci.dialects.agentv.judge import Era
+from agentci.model.json import Json, JsonObject
+
+MAX_PATTERN: Final = 30
+
+
+def name_of(entry: JsonObject, kind: str, *, era: Era, taken: Collection[str]) -> str | None:
+    """The name of an entry of type ``kind``; None where it has to have one and has none.
+
+    Args:
+        taken: names in the same list, which a name that is made up stays clear of.
+    """
+    given = entry.get("name")
+    if isinstance(given, str) and given.strip():
+        return given
+    if era == "seed" or given is not None:
+        return None
+    name = _made_up(entry, kind.replace("_", "-"))
+    numbered = (f"{name}-{number}" for number in count(2))
+    return name if name not in taken else next(each for each in numbered if each not in taken)
+
+
+def _made_up(entry: JsonObject, kind: str) -> str:
+    value: Json = entry.get("value")
+    if isinstance(value, list):
+        return f"{kind}-{len(value)}"
+    if isinstance(value, str):
+        return f"{kind}-{value[:MAX_PATTERN]}" if kind == "regex" else f"{kind}-{value}"
+    return kind

@@ -1,0 +1,138 @@
+"""An eval file as cases, evaluators and a gate, ready to be run."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from agentci.config.building import gate_policy
+from agentci.config.complaints import in_order
+from agentci.config.eval_file.cases import CaseReader, key_problems
+from agentci.config.eval_file.files import Files
+from agentci.config.eval_file.judges import JudgeReader
+from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
+from agentci.config.kind import CASE_KEYS
+from agentci.config.overrides import Overrides
+from agentci.config.suite import JudgedSample, Suite
+from agentci.config.violations import breaches
+from agentci.config.yaml_document import YamlDocument
+from agentci.dialects.agentv.judge import Era
+from agentci.dialects.agentv.verdict import PASS
+from agentci.errors import InputError
+from agentci.model.problem import Problem
+from agentci.text.names import did_you_mean, one_of, quoted
+
+
+def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -> Suite:
+    """Make an eval file ready to be run.
+
+    Args:
+        files: finds those that the file refers to.
+
+    Raises:
+        InputError: with all problems of the file.
+    """
+    try:
+        spec = EvalFile.model_validate(document.data)
+    except ValidationError:
+        schema = EvalFile.model_json_schema()
+        found = breaches(document, schema, at=(), noun="eval file")
+        raise InputError(in_order([*document.problems, *found])) from None
+    keys = [key for key in CASE_KEYS if key in document.data]
+    judges = JudgeReader(
+        document=document,
+        files=files,
+        era=_era(keys[0]),
+        line=_line(spec, overrides),
+        wire=spec.wire,
+    )
+    reader = CaseReader(document=document, files=files, judges=judges)
+    samples = reader.listed(keys[0])
+    problems = [*document.problems, *reader.problems, *judges.problems]
+    problems += key_problems(
+        document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
+    )
+    problems += _listed_twice(keys, document)
+    names = _names(samples)
+    problems += _unknown_bars(spec, names, document)
+    if any(problem.severity == "error" for problem in problems):
+        raise InputError(in_order(problems))
+    return _suite(spec, document, _selected(samples, overrides), names, in_order(problems))
+
+
+def _suite(
+    spec: EvalFile,
+    document: YamlDocument,
+    samples: tuple[JudgedSample, ...],
+    names: tuple[str, ...],
+    notices: tuple[Problem, ...],
+) -> Suite:
+    evaluators = {id(each): each for sample in samples for each in sample.evaluators}
+    return Suite(
+        file=document.file,
+        evaluators=tuple(evaluators.values()),
+        gate=gate_policy(spec.gate, _names(samples)),
+        names=names,
+        samples=samples,
+        traces=spec.globs,
+        group_by=spec.group_by or "auto",
+        trace_format=spec.trace_format,
+        places={key: document.place_of((key,)) for key in document.data},
+        notices=notices,
+    )
+
+
+def _era(key: str) -> Era:
+    return "v4" if key == "tests" else "seed"
+
+
+def _line(spec: EvalFile, overrides: Overrides) -> float:
+    """The score that passes: of the command line, else of the file, else AgentV's."""
+    own = None if spec.execution is None else spec.execution.threshold
+    given = own if overrides.threshold is None else overrides.threshold
+    return PASS if given is None else given
+
+
+def _names(samples: tuple[JudgedSample, ...]) -> tuple[str, ...]:
+    names = (each.identity.name for sample in samples for each in sample.evaluators)
+    return tuple(dict.fromkeys(names))
+
+
+def _selected(samples: tuple[JudgedSample, ...], overrides: Overrides) -> tuple[JudgedSample, ...]:
+    """The cases with the evaluators that are wanted; those without any are left out."""
+    if not overrides.only:
+        return samples
+    kept = (
+        replace(
+            sample,
+            evaluators=tuple(e for e in sample.evaluators if e.identity.name in overrides.only),
+        )
+        for sample in samples
+    )
+    return tuple(sample for sample in kept if sample.evaluators)
+
+
+def _listed_twice(keys: list[str], document: YamlDocument) -> list[Problem]:
+    if len(keys) == 1:
+        return []
+    both = f"`{keys[0]}` and `{keys[1]}`"
+    return [
+        Problem(
+            message=f"the file lists its cases twice, as {both}",
+            place=document.place_of((keys[1],), key=True),
+            hint="make it one list",
+        )
+    ]
+
+
+def _unknown_bars(spec: EvalFile, names: tuple[str, ...], document: YamlDocument) -> list[Problem]:
+    bars: Mapping[str, object] = spec.gate.evaluators
+    return [
+        Problem(
+            message=f"there is no evaluator {quoted(name)} for the gate to check",
+            place=document.place_of(("gate", "evaluators", name), key=True),
+            hint=did_you_mean(name, names) or (f"there is {one_of(names)}" if names else None),
+        )
+        for name in bars
+        if name not in names
+    ]

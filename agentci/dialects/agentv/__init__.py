@@ -1,0 +1,1 @@
+"""Evaluators of AgentV's eval files, of all its generations."""

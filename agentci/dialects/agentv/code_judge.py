@@ -1,0 +1,111 @@
+"""``code_judge`` (``code-grader`` in AgentV 4): a command that reads a run and prints a score."""
+
+import codecs
+from dataclasses import dataclass
+
+from agentci.dialects.agentv.payload import Wire, payload
+from agentci.dialects.agentv.recorded import recorded
+from agentci.dialects.agentv.result import finding_in
+from agentci.dialects.agentv.verdict import Finding, judgement_of
+from agentci.dialects.base import Identity
+from agentci.dialects.endings import ending, silence
+from agentci.dialects.output import EXAMPLE, parse_output
+from agentci.errors import EvaluatorError
+from agentci.model.case import Case
+from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunCommand
+from agentci.model.json import JsonObject
+from agentci.model.judgement import Judgement
+from agentci.model.program import Wanted
+from agentci.text import clip
+
+MAX_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeJudge:
+    """A command that judges one case at a time.
+
+    Attributes:
+        command: the program and its arguments; a line of shell is given to a shell.
+        folder: absolute path of its working directory.
+        line: the score that passes.
+        config: what it is given under ``config``; None where its entry has no keys of its own.
+        wire: the words in which it is given the case.
+        prefers_assertions: see ``finding_in``.
+        home, network, variables, memory_mb, processes: see ``RunCommand``.
+    """
+
+    identity: Identity
+    command: tuple[str, ...]
+    folder: str
+    line: float
+    timeout_seconds: float
+    config: JsonObject | None = None
+    wire: Wire = "union"
+    prefers_assertions: bool = False
+    home: str | None = None
+    network: bool = True
+    variables: tuple[str, ...] = ()
+    memory_mb: int = MEMORY_MB
+    processes: int = PROCESSES
+
+    @property
+    def needs(self) -> tuple[Wanted, ...]:
+        """Nothing that could be made ready: a command may be anything."""
+        return ()
+
+    def ask(self, case: Case) -> RunCommand:
+        """Have the command run over the case and its run."""
+        return RunCommand(
+            command=self.command,
+            folder=self.folder,
+            home=self.home,
+            stdin=payload(*recorded(case), self.config, self.wire),
+            timeout_seconds=self.timeout_seconds,
+            network=self.network,
+            variables=self.variables,
+            memory_mb=self.memory_mb,
+            processes=self.processes,
+        )
+
+    def read(self, reply: Reply) -> Judgement:
+        """Judge by the score that was printed.
+
+        Raises:
+            EvaluatorError: it failed, or did not print a result; AgentV takes that for a 0, or
+                from 4.0 on for a pass.
+        """
+        if not isinstance(reply, ProgramReply):
+            raise TypeError(f"a command was asked for, not {type(reply).__name__}")
+        try:
+            return judgement_of(self._finding(reply), self.line)
+        except EvaluatorError as error:
+            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+
+    def _finding(self, reply: ProgramReply) -> Finding:
+        if reply.exit_code != 0:
+            ended = ending(reply, network=self.network, in_image=False)
+            raise EvaluatorError(f"{ended}{self._last_words(reply)}")
+        if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
+            raise EvaluatorError(silence(reply, EXAMPLE))
+        try:
+            return self._printed(reply)
+        except EvaluatorError as error:
+            raise EvaluatorError(f"produced invalid JSON: {error}") from None
+
+    def _printed(self, reply: ProgramReply) -> Finding:
+        return finding_in(
+            parse_output(reply.stdout),
+            size=len(reply.stdout),
+            prefers_assertions=self.prefers_assertions,
+        )
+
+    def _last_words(self, reply: ProgramReply) -> str:
+        """What it printed before it failed: AgentV's own templates say there what went wrong."""
+        try:
+            found = self._printed(reply)
+        except EvaluatorError:
+            return ""
+        said = [*found.misses, *([found.reasoning] if found.reasoning else [])]
+        lines = clip.listed([f"\n- {each}" for each in dict.fromkeys(said)], MAX_SHOWN)
+        return f"\nIt had printed:{''.join(lines)}" if lines else ""

@@ -1,0 +1,94 @@
+"""What every evaluator of an eval file is, and what its entry cannot say of itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from agentci.dialects.agentv.fields import JudgeEntry
+from agentci.dialects.agentv.payload import Wire
+from agentci.dialects.agentv.verdict import bar_of
+from agentci.dialects.base import Evaluator, Identity
+from agentci.model.case import Case
+from agentci.model.exchange import Task
+from agentci.model.place import Place
+
+E = TypeVar("E", bound=JudgeEntry)
+
+# Files of AgentV 4 list `tests`; some rules are others in them.
+Era: TypeAlias = Literal["seed", "v4"]
+
+
+class Judge(Evaluator, Protocol):
+    """An evaluator that always has something to judge, so that others can be made of it."""
+
+    def ask(self, case: Case) -> Task:
+        """Say what has to be done to judge ``case``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an entry cannot say of itself.
+
+    Attributes:
+        place: the entry in its file.
+        place_of: the value of one of its fields; the entry where it has none of that name.
+        era: of the file.
+        line: the score that passes, where the entry names none.
+        wire: in which words cases are told, where the entry does not say.
+        folder: absolute path of the folder that an entry names, of the file's where it names
+            none; raises InputError where there is none, or it is out of bounds.
+        home: absolute path of the repository that the file is from, where that is not the
+            workspace.
+        members: the evaluators that the entry lists in turn.
+    """
+
+    place: Place
+    place_of: Callable[[str], Place]
+    era: Era
+    line: float
+    wire: Wire
+    folder: Callable[[str | None], str]
+    home: str | None
+    members: tuple[Judge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeType(Generic[E]):
+    """How entries of one type are read, and what becomes of them.
+
+    Attributes:
+        entry: its fields; from it come the JSON Schema and the messages.
+        build: makes the evaluator; raises InputError where its surroundings do.
+        also: other names of the type.
+        has_members: whether its entries list evaluators in turn.
+    """
+
+    entry: type[E]
+    build: Callable[[E, Surroundings], Judge]
+    also: tuple[str, ...] = ()
+    has_members: bool = False
+
+
+AnyJudgeType: TypeAlias = JudgeType[Any]
+
+
+def line_of(entry: JudgeEntry, surroundings: Surroundings) -> float:
+    """The score that an evaluator has to reach."""
+    if entry.min_score is not None:
+        return entry.min_score
+    return surroundings.line if isinstance(entry.required, bool) else entry.required
+
+
+def identity_of(entry: JudgeEntry, surroundings: Surroundings) -> Identity:
+    """What reports show of an evaluator."""
+    line = line_of(entry, surroundings)
+    return Identity(
+        name=entry.name,
+        type=entry.type,
+        bar=bar_of(line),
+        threshold=line,
+        required=entry.required is not False,
+        place=surroundings.place,
+        weight=entry.weight,
+    )

@@ -1,0 +1,61 @@
+"""Evaluators that judge what is recorded, without anything being run."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentci.dialects.agentv.verdict import Finding, judgement_of
+from agentci.dialects.base import Identity
+from agentci.model.case import Case
+from agentci.model.exchange import Reply, Settled
+from agentci.model.judgement import Judgement
+from agentci.model.program import Wanted
+from agentci.model.sample import Sample
+from agentci.model.transcript import Transcript
+
+
+class Rule(Protocol):
+    """How a recorded run is scored; a frozen value."""
+
+    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+        """Score ``transcript``, a run of ``sample``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleJudge:
+    """An evaluator that goes by a rule.
+
+    Attributes:
+        line: the score that passes.
+    """
+
+    identity: Identity
+    rule: Rule
+    line: float
+
+    @property
+    def needs(self) -> tuple[Wanted, ...]:
+        """Nothing."""
+        return ()
+
+    def ask(self, case: Case) -> Settled:
+        """Judge at once."""
+        return Settled(judgement=judgement_of(self.rule.find(*recorded(case)), self.line))
+
+    def read(self, reply: Reply) -> Judgement:
+        """What was settled."""
+        return settled(reply)
+
+
+def recorded(case: Case) -> tuple[Sample, Transcript]:
+    """The sample of a case and its run, which every case of an eval file has when it is judged."""
+    if case.sample is None or case.transcript is None:
+        raise TypeError(f"{case.id} is no case of an eval file")
+    return case.sample, case.transcript
+
+
+def settled(reply: Reply) -> Judgement:
+    """The judgement that was made without an engine."""
+    if not isinstance(reply, Settled):
+        raise TypeError(f"nothing was asked for, and {type(reply).__name__} came")
+    return reply.judgement

@@ -1,0 +1,65 @@
+"""What a score means in AgentV: it passes at 0.8, and is borderline from 0.6 on."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from agentci.model.json import JsonObject
+from agentci.model.judgement import Judgement
+
+PASS: Final = 0.8
+BORDERLINE: Final = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What an evaluator found, before anybody says whether that is enough.
+
+    Attributes:
+        score: 0 to 1.
+        reason: what has to be said of the score itself.
+    """
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    details: JsonObject = field(default_factory=dict)
+    reason: str | None = None
+
+
+def judgement_of(finding: Finding, line: float) -> Judgement:
+    """Hold a finding against the score that passes."""
+    passed = finding.score >= line
+    return Judgement(
+        score=finding.score,
+        passed=passed,
+        reason=finding.reason if passed else finding.reason or _borderline(finding.score, line),
+        hits=finding.hits,
+        misses=finding.misses,
+        reasoning=finding.reasoning,
+        details=finding.details,
+    )
+
+
+def verdict_of(score: float) -> str:
+    """AgentV's word for a score."""
+    if score >= PASS:
+        return "pass"
+    return "borderline" if score >= BORDERLINE else "fail"
+
+
+def bar_of(line: float) -> str:
+    """What has to be reached, in words."""
+    return f"at least {line:g}"
+
+
+def clamped(score: float) -> float:
+    """Within 0 to 1; what is no finite number is 0."""
+    return min(max(score, 0.0), 1.0) if math.isfinite(score) else 0.0
+
+
+def _borderline(score: float, line: float) -> str | None:
+    if score < BORDERLINE:
+        return None
+    return f"borderline: {BORDERLINE:g} or more, less than {line:g}"
