@@ -129,7 +129,9 @@ def _choices_of(schema: Schema) -> tuple[str, ...]:
 
 def _range(schema: Schema) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
-    return "" if low is None or high is None else f" from {low} to {high}"
+    if low is None:
+        return ""
+    return f" of at least {low}" if high is None else f" from {low} to {high}"
 
 
 def _types(schema: Schema) -> Iterator[str]:

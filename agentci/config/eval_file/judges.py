@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import name_of
-from agentci.config.eval_file.schema import entry_schema
+from agentci.config.eval_file.schema import MEMBER_LISTS, entry_schema
 from agentci.config.schema_words import shown
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
@@ -23,8 +23,6 @@ from agentci.text.names import did_you_mean, one_of, quoted
 
 Path = tuple[str | int, ...]
 
-# Keys of the lists that entries have in turn.
-MEMBER_LISTS: Final = ("evaluators", "assertions", "assert")
 EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
 
 

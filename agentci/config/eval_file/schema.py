@@ -1,10 +1,13 @@
 """The JSON Schema of eval files, made from the models that read them."""
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from agentci.config.schema_words import Schema
 from agentci.dialects.agentv.types import TYPES, spellings
+
+# Keys of the lists that entries have in turn.
+MEMBER_LISTS: Final = ("evaluators", "assertions", "assert")
 
 
 @cache
@@ -16,4 +19,7 @@ def entry_schema(kind: str) -> Schema:
     properties["type"] = {"enum": [*spellings(kind)], "description": described}
     if "script" in properties:
         properties["command"] = {**properties["script"]}
+    if TYPES[kind].has_members:
+        members = {"type": "array", "items": {}, "description": "What it is made of."}
+        properties.update(dict.fromkeys(MEMBER_LISTS, members))
     return schema

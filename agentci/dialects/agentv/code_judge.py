@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agentci.dialects.agentv.payload import Wire, payload
 from agentci.dialects.agentv.recorded import recorded
 from agentci.dialects.agentv.result import finding_in
-from agentci.dialects.agentv.verdict import Finding, judgement_of
+from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
 from agentci.dialects.base import Identity
 from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
@@ -28,7 +28,6 @@ class CodeJudge:
     Attributes:
         command: the program and its arguments; a line of shell is given to a shell.
         folder: absolute path of its working directory.
-        line: the score that passes.
         config: what it is given under ``config``; None where its entry has no keys of its own.
         wire: the words in which it is given the case.
         prefers_assertions: see ``finding_in``.
@@ -38,7 +37,7 @@ class CodeJudge:
     identity: Identity
     command: tuple[str, ...]
     folder: str
-    line: float
+    standard: Standard
     timeout_seconds: float
     config: JsonObject | None = None
     wire: Wire = "union"
@@ -75,10 +74,14 @@ class CodeJudge:
             EvaluatorError: it failed, or did not print a result; AgentV takes that for a 0, or
                 from 4.0 on for a pass.
         """
+        return judgement_of(self.finding(reply), self.standard)
+
+    def finding(self, reply: Reply) -> Finding:
+        """What was printed; as ``read``."""
         if not isinstance(reply, ProgramReply):
             raise TypeError(f"a command was asked for, not {type(reply).__name__}")
         try:
-            return judgement_of(self._finding(reply), self.line)
+            return self._finding(reply)
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 

@@ -40,3 +40,6 @@ class JudgeEntry(Strict):
     min_score: Share | None = Field(
         default=None, description="Score that it has to reach to pass; by default 0.8."
     )
+    negate: bool = Field(
+        default=False, description="Whether what it looks for must not be: the score is turned."
+    )

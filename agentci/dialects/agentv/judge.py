@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from agentci.dialects.agentv.fields import JudgeEntry
 from agentci.dialects.agentv.payload import Wire
-from agentci.dialects.agentv.verdict import bar_of
+from agentci.dialects.agentv.verdict import Standard, bar_of
 from agentci.dialects.base import Evaluator, Identity
 from agentci.model.case import Case
 from agentci.model.exchange import Task
@@ -73,16 +73,15 @@ class JudgeType(Generic[E]):
 AnyJudgeType: TypeAlias = JudgeType[Any]
 
 
-def line_of(entry: JudgeEntry, surroundings: Surroundings) -> float:
-    """The score that an evaluator has to reach."""
-    if entry.min_score is not None:
-        return entry.min_score
-    return surroundings.line if isinstance(entry.required, bool) else entry.required
+def standard_of(entry: JudgeEntry, surroundings: Surroundings) -> Standard:
+    """What an evaluator has to reach."""
+    line = surroundings.line if isinstance(entry.required, bool) else entry.required
+    return Standard(line=line if entry.min_score is None else entry.min_score, negated=entry.negate)
 
 
 def identity_of(entry: JudgeEntry, surroundings: Surroundings) -> Identity:
     """What reports show of an evaluator."""
-    line = line_of(entry, surroundings)
+    line = standard_of(entry, surroundings).line
     return Identity(
         name=entry.name,
         type=entry.type,

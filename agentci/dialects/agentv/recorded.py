@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentci.dialects.agentv.verdict import Finding, judgement_of
+from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
 from agentci.dialects.base import Identity
 from agentci.model.case import Case
 from agentci.model.exchange import Reply, Settled
@@ -23,15 +23,11 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleJudge:
-    """An evaluator that goes by a rule.
-
-    Attributes:
-        line: the score that passes.
-    """
+    """An evaluator that goes by a rule."""
 
     identity: Identity
     rule: Rule
-    line: float
+    standard: Standard
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -40,7 +36,7 @@ class RuleJudge:
 
     def ask(self, case: Case) -> Settled:
         """Judge at once."""
-        return Settled(judgement=judgement_of(self.rule.find(*recorded(case)), self.line))
+        return Settled(judgement=judgement_of(self.rule.find(*recorded(case)), self.standard))
 
     def read(self, reply: Reply) -> Judgement:
         """What was settled."""

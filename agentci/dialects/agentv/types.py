@@ -1,4 +1,4 @@
-"""The types of evaluators that an eval file can list: a new one is an entry model and a line here.
+"""The types of evaluators in eval files: a new one is a file of ``entries``, and a line here.
 
 AgentV spells types with ``_`` in its first years and with ``-`` since; either is read.
 """
@@ -6,32 +6,21 @@ AgentV spells types with ``_`` in its first years and with ``-`` since; either i
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from agentci.dialects.agentv.code_judge import CodeJudge
-from agentci.dialects.agentv.entries import (
-    CodeJudgeEntry,
-    CostEntry,
-    ExecutionMetricsEntry,
-    ExpectedCall,
-    LatencyEntry,
-    TokenUsageEntry,
-    TrajectoryEntry,
-)
-from agentci.dialects.agentv.execution_metrics import ExecutionMetrics
-from agentci.dialects.agentv.expected_use import ArgsMatch, ExpectedUse
+from agentci.dialects.agentv.entries import composite, fields, limits, text, trajectory
+from agentci.dialects.agentv.entries.code_judge import CodeJudgeEntry, build_code_judge
 from agentci.dialects.agentv.fields import JudgeEntry
-from agentci.dialects.agentv.judge import AnyJudgeType, Judge, JudgeType, Surroundings, identity_of
-from agentci.dialects.agentv.judge import line_of as _line
-from agentci.dialects.agentv.limits import Cost, Latency, Tokens
+from agentci.dialects.agentv.judge import (
+    AnyJudgeType,
+    Judge,
+    JudgeType,
+    Surroundings,
+    identity_of,
+    standard_of,
+)
 from agentci.dialects.agentv.recorded import Rule, RuleJudge
-from agentci.dialects.agentv.trajectory import Trajectory
-from agentci.errors import InputError
 from agentci.model.json import JsonObject
 
 E = TypeVar("E", bound=JudgeEntry)
-
-# What runs a command that is written as one line. AgentV starts a login shell, which would forget
-# our PATH and read settings of the machine.
-SHELL: Final = ("sh", "-c")
 
 
 def canonical(name: str) -> str:
@@ -46,101 +35,40 @@ def spellings(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for n in names for each in (n, n.replace("_", "-"))))
 
 
-def _build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> Judge:
-    if entry.target is not None:
-        raise InputError.of(
-            "`target` is not run by this version of agentci: code judges cannot ask a language "
-            "model through it",
-            place=surroundings.place_of("target"),
-            hint="remove it, or leave the evaluator out",
-        )
-    script = entry.script
-    return CodeJudge(
-        identity=identity_of(entry, surroundings),
-        command=(*SHELL, script) if isinstance(script, str) else tuple(script),
-        folder=surroundings.folder(entry.cwd),
-        home=surroundings.home,
-        line=_line(entry, surroundings),
-        config=_own_keys(entry, surroundings),
-        wire=entry.wire or surroundings.wire,
-        prefers_assertions=surroundings.era == "v4",
-        timeout_seconds=entry.timeout,
-        network=entry.network,
-        variables=tuple(entry.env),
-        memory_mb=entry.memory_mb,
-        processes=entry.processes,
-    )
+def _by_rule(entry: type[E], rule: Callable[[E, Surroundings], Rule]) -> JudgeType[E]:
+    """A type whose evaluators judge what is recorded."""
 
-
-def _own_keys(entry: CodeJudgeEntry, surroundings: Surroundings) -> JsonObject | None:
-    """The author's own keys; since AgentV 4 those under ``config`` are among them."""
-    own = dict(entry.model_extra or {})
-    if surroundings.era == "v4" and isinstance(own.get("config"), dict):
-        own = {**own.pop("config"), **own}
-    return own or None
-
-
-def _rule(build: Callable[[E, Surroundings], Rule]) -> Callable[[E, Surroundings], Judge]:
-    """How an evaluator is made that goes by a rule."""
-
-    def build_judge(entry: E, surroundings: Surroundings) -> Judge:
+    def build(read: E, surroundings: Surroundings) -> Judge:
         return RuleJudge(
-            identity=identity_of(entry, surroundings),
-            rule=build(entry, surroundings),
-            line=_line(entry, surroundings),
+            identity=identity_of(read, surroundings),
+            rule=rule(read, surroundings),
+            standard=standard_of(read, surroundings),
         )
 
-    return build_judge
-
-
-def _trajectory(entry: TrajectoryEntry, surroundings: Surroundings) -> Trajectory:
-    is_v4 = surroundings.era == "v4"
-    timed = is_v4 or entry.strict
-
-    def match_of(call: ExpectedCall) -> ArgsMatch:
-        named = call.args_match or entry.args_match or ("exact" if is_v4 else "superset")
-        return tuple(named) if isinstance(named, list) else named
-
-    return Trajectory(
-        mode=entry.mode,
-        minimums=entry.minimums or {},
-        expected=tuple(
-            ExpectedUse(
-                tool=call.tool,
-                args=call.args,
-                match=match_of(call),
-                max_duration_ms=call.max_duration_ms if timed else None,
-            )
-            for call in entry.expected or ()
-        ),
-        at_least=">=" if is_v4 else "≥",
-        strict=entry.strict,
-    )
-
-
-def _latency(entry: LatencyEntry, _: Surroundings) -> Latency:
-    return Latency(threshold=entry.threshold)
-
-
-def _cost(entry: CostEntry, _: Surroundings) -> Cost:
-    return Cost(budget=entry.budget)
-
-
-def _tokens(entry: TokenUsageEntry, _: Surroundings) -> Tokens:
-    return Tokens(**entry.model_dump(include={"max_input", "max_output", "max_total"}))
-
-
-def _execution_metrics(entry: ExecutionMetricsEntry, _: Surroundings) -> ExecutionMetrics:
-    return ExecutionMetrics(**entry.model_dump(exclude=set(JudgeEntry.model_fields)))
+    return JudgeType(entry=entry, build=build)
 
 
 TYPES: Final[Mapping[str, AnyJudgeType]] = {
-    "code_judge": JudgeType(entry=CodeJudgeEntry, build=_build_code_judge, also=("code_grader",)),
-    "tool_trajectory": JudgeType(entry=TrajectoryEntry, build=_rule(_trajectory)),
-    "latency": JudgeType(entry=LatencyEntry, build=_rule(_latency)),
-    "cost": JudgeType(entry=CostEntry, build=_rule(_cost)),
-    "token_usage": JudgeType(entry=TokenUsageEntry, build=_rule(_tokens)),
-    "execution_metrics": JudgeType(entry=ExecutionMetricsEntry, build=_rule(_execution_metrics)),
+    "code_judge": JudgeType(entry=CodeJudgeEntry, build=build_code_judge, also=("code_grader",)),
+    "composite": JudgeType(
+        entry=composite.CompositeEntry, build=composite.build_composite, has_members=True
+    ),
+    "tool_trajectory": _by_rule(trajectory.TrajectoryEntry, trajectory.trajectory),
+    "field_accuracy": _by_rule(fields.FieldAccuracyEntry, fields.field_accuracy),
+    "latency": _by_rule(limits.LatencyEntry, limits.latency),
+    "cost": _by_rule(limits.CostEntry, limits.cost),
+    "token_usage": _by_rule(limits.TokenUsageEntry, limits.tokens),
+    "execution_metrics": _by_rule(limits.ExecutionMetricsEntry, limits.execution_metrics),
+    **dict.fromkeys(
+        ("contains", "icontains", "starts_with", "ends_with", "equals"),
+        _by_rule(text.OneTextEntry, text.text),
+    ),
+    **dict.fromkeys(
+        ("contains_any", "contains_all", "icontains_any", "icontains_all"),
+        _by_rule(text.TextsEntry, text.texts),
+    ),
+    "regex": _by_rule(text.RegexEntry, text.regex),
+    "is_json": _by_rule(text.IsJsonEntry, text.is_json),
 }
 
 _ASKS: Final = "it asks a language model to judge"

@@ -1,7 +1,7 @@
 """What a score means in AgentV: it passes at 0.8, and is borderline from 0.6 on."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agentci.model.json import JsonObject
@@ -28,13 +28,31 @@ class Finding:
     reason: str | None = None
 
 
-def judgement_of(finding: Finding, line: float) -> Judgement:
-    """Hold a finding against the score that passes."""
-    passed = finding.score >= line
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standard:
+    """What a finding has to be.
+
+    Attributes:
+        line: the score that passes.
+        negated: whether what was found is wanted to be otherwise.
+    """
+
+    line: float
+    negated: bool = False
+
+
+def judgement_of(finding: Finding, standard: Standard) -> Judgement:
+    """Hold a finding against what it has to be."""
+    if standard.negated:
+        finding = replace(
+            finding, score=1 - finding.score, hits=finding.misses, misses=finding.hits
+        )
+    passed = finding.score >= standard.line
+    reason = finding.reason or (None if passed else _borderline(finding.score, standard.line))
     return Judgement(
         score=finding.score,
         passed=passed,
-        reason=finding.reason if passed else finding.reason or _borderline(finding.score, line),
+        reason=reason,
         hits=finding.hits,
         misses=finding.misses,
         reasoning=finding.reasoning,

@@ -1,0 +1,166 @@
+"""``composite``: one score out of those of other evaluators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from agentci.dialects.agentv.code_judge import CodeJudge
+from agentci.dialects.agentv.judge import Judge
+from agentci.dialects.agentv.recorded import settled
+from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
+from agentci.dialects.base import Identity
+from agentci.errors import EvaluatorError
+from agentci.model.case import Case
+from agentci.model.exchange import Compose, Reply, RunCommand, Settled, Task
+from agentci.model.json import Json, JsonObject
+from agentci.model.judgement import Judgement
+from agentci.model.program import Wanted
+from agentci.text.javascript import number, stringify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedAverage:
+    """The mean of the members' scores; a weight that is not given is 1."""
+
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRate:
+    """The share of members that pass."""
+
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that is given the members' results; ``judge`` says how it is run and read."""
+
+    judge: CodeJudge
+
+
+Aggregator: TypeAlias = WeightedAverage | PassRate | Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composite:
+    """The evaluator; a member that cannot judge leaves it without a judgement."""
+
+    identity: Identity
+    members: tuple[Judge, ...]
+    aggregator: Aggregator
+    standard: Standard
+
+    @property
+    def needs(self) -> tuple[Wanted, ...]:
+        """What the members need."""
+        return tuple(each for member in self.members for each in member.needs)
+
+    def ask(self, case: Case) -> Compose:
+        """Have all members judge, then put their scores together."""
+        return Compose(
+            parts=tuple((member.identity.name, member.ask(case)) for member in self.members),
+            then=self._aggregate,
+        )
+
+    def read(self, reply: Reply) -> Judgement:
+        """What came of it."""
+        return settled(reply)
+
+    def _aggregate(self, replies: tuple[Reply, ...]) -> Task:
+        judged = {
+            member.identity.name: member.read(reply)
+            for member, reply in zip(self.members, replies, strict=True)
+        }
+        match self.aggregator:
+            case WeightedAverage(weights=weights):
+                return self._settled(_averaged(judged, weights), judged)
+            case PassRate(threshold=threshold):
+                return self._settled(_counted(judged, threshold), judged)
+            case Program(judge=judge):
+                return self._ask_program(judge, judged)
+
+    def _ask_program(self, judge: CodeJudge, judged: Mapping[str, Judgement]) -> Compose:
+        results = {name: _result(judgement) for name, judgement in judged.items()}
+        request = RunCommand(
+            command=judge.command,
+            folder=judge.folder,
+            home=judge.home,
+            stdin=stringify({"results": results}, indent=2),
+            timeout_seconds=judge.timeout_seconds,
+        )
+
+        def read(replies: tuple[Reply, ...]) -> Task:
+            return self._settled(judge.finding(replies[0]), judged)
+
+        return Compose(parts=((self.identity.name, request),), then=read)
+
+    def _settled(self, finding: Finding, judged: Mapping[str, Judgement]) -> Settled:
+        judgement = judgement_of(finding, self.standard)
+        members: JsonObject = {name: _summary(each) for name, each in judged.items()}
+        details = {**judgement.details, "members": members}
+        return Settled(judgement=replace(judgement, details=details))
+
+
+def _averaged(judged: Mapping[str, Judgement], weights: Mapping[str, float]) -> Finding:
+    total = sum(weights.get(name, 1.0) for name in judged)
+    weighted = sum(score_of(each) * weights.get(name, 1.0) for name, each in judged.items())
+    return Finding(
+        score=weighted / total if total else 0.0,
+        hits=_prefixed({name: each.hits for name, each in judged.items()}),
+        misses=_prefixed({name: each.misses for name, each in judged.items()}),
+        reasoning=_reasoning(judged),
+    )
+
+
+def _counted(judged: Mapping[str, Judgement], threshold: float) -> Finding:
+    passed = sum(each.passed is True for each in judged.values())
+    share = passed / len(judged)
+    found = _averaged(judged, {})
+    line = f"{passed}/{len(judged)} evaluators passed (threshold: {number(threshold)})"
+    if share >= threshold:
+        return replace(found, score=share, hits=(line, *found.hits))
+    return replace(found, score=share, misses=(line, *found.misses))
+
+
+def score_of(judgement: Judgement) -> float:
+    """The score that every evaluator of an eval file gives.
+
+    Raises:
+        EvaluatorError: it gave none.
+    """
+    if judgement.score is None:
+        raise EvaluatorError("gave no score")
+    return judgement.score
+
+
+def _prefixed(told: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(f"[{name}] {line}" for name, lines in told.items() for line in lines)
+
+
+def _reasoning(judged: Mapping[str, Judgement]) -> str | None:
+    told = [f"{name}: {each.reasoning}" for name, each in judged.items() if each.reasoning]
+    return "; ".join(told) or None
+
+
+def _result(judgement: Judgement) -> JsonObject:
+    """What a program is told of a member, in AgentV's camelCase."""
+    told: dict[str, Json] = {
+        "score": judgement.score,
+        "verdict": verdict_of(score_of(judgement)),
+        "hits": judgement.hits,
+        "misses": judgement.misses,
+        "expectedAspectCount": max(len(judgement.hits) + len(judgement.misses), 1),
+        "reasoning": judgement.reasoning,
+        "details": judgement.details or None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _summary(judgement: Judgement) -> JsonObject:
+    nested = judgement.details.get("members")
+    told: JsonObject = {
+        "score": judgement.score,
+        "verdict": verdict_of(score_of(judgement)),
+    }
+    return told if nested is None else {**told, "members": nested}

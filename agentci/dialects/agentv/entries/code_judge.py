@@ -1,0 +1,103 @@
+"""Entries of ``code_judge``, ``code-grader`` in AgentV 4."""
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from agentci.dialects.agentv.code_judge import CodeJudge
+from agentci.dialects.agentv.fields import JudgeEntry, without_default
+from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
+from agentci.dialects.agentv.payload import Wire
+from agentci.dialects.fields import Count, Seconds, Text, VariableName
+from agentci.errors import InputError
+from agentci.model.exchange import MEMORY_MB, PROCESSES
+from agentci.model.json import JsonObject
+
+DEFAULT_TIMEOUT_SECONDS: Final = 120
+# What runs a command that is written as one line. AgentV starts a login shell, which would forget
+# our PATH and read settings of the machine.
+SHELL: Final = ("sh", "-c")
+
+Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
+
+
+class CodeJudgeEntry(JudgeEntry):
+    """A command that reads a case with its run from stdin, and writes a score to stdout."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra=without_default("name", "script"),
+    )
+
+    type: Literal["code_judge"] = Field(description="A command of your own.")
+    script: Command = Field(
+        description="The command: a list of words, or a line for the shell. `command` says the "
+        "same."
+    )
+    cwd: Text | None = Field(
+        default=None, description="Folder that it runs in; by default that of this file."
+    )
+    wire: Wire | None = Field(
+        default=None,
+        description="The words that it is given the case in: those of one generation of AgentV "
+        "(`camel`, `snake`, `v4`), or of all at once (`union`, the default).",
+    )
+    timeout: Seconds = Field(
+        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which it is stopped."
+    )
+    network: bool = Field(default=True, description="Whether it may use the network.")
+    env: list[VariableName] = Field(
+        default=[],
+        description="Names of environment variables that it may see, beside the harmless ones.",
+    )
+    memory_mb: Count = Field(
+        default=MEMORY_MB, description="MiB of memory that each process of it may use."
+    )
+    processes: Count = Field(
+        default=PROCESSES, description="Processes that it may have at a time, threads included."
+    )
+    target: JsonValue = Field(default=None, description="Access to a language model: not yet.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_script(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if "command" in data and "script" in data:
+            raise ValueError("script and command are one field: keep one of them")
+        if "command" not in data and "script" not in data:
+            raise ValueError("code_judge needs `script`, such as [python3, judge.py]")
+        return {"script" if key == "command" else key: value for key, value in data.items()}
+
+
+def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJudge:
+    """Make the evaluator; raises InputError where its folder is missing."""
+    if entry.target is not None:
+        raise InputError.of(
+            "`target` is not run by this version of agentci: code judges cannot ask a language "
+            "model through it",
+            place=surroundings.place_of("target"),
+            hint="remove it, or leave the evaluator out",
+        )
+    script = entry.script
+    return CodeJudge(
+        identity=identity_of(entry, surroundings),
+        command=(*SHELL, script) if isinstance(script, str) else tuple(script),
+        folder=surroundings.folder(entry.cwd),
+        home=surroundings.home,
+        standard=standard_of(entry, surroundings),
+        config=_own_keys(entry, surroundings),
+        wire=entry.wire or surroundings.wire,
+        prefers_assertions=surroundings.era == "v4",
+        timeout_seconds=entry.timeout,
+        network=entry.network,
+        variables=tuple(entry.env),
+        memory_mb=entry.memory_mb,
+        processes=entry.processes,
+    )
+
+
+def _own_keys(entry: CodeJudgeEntry, surroundings: Surroundings) -> JsonObject | None:
+    """The author's own keys; since AgentV 4 those under ``config`` are among them."""
+    own = dict(entry.model_extra or {})
+    if surroundings.era == "v4" and isinstance(own.get("config"), dict):
+        own = {**own.pop("config"), **own}
+    return own or None

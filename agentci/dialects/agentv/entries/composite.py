@@ -1,0 +1,111 @@
+"""Entries of ``composite``."""
+
+from dataclasses import replace
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from agentci.dialects.agentv.code_judge import CodeJudge
+from agentci.dialects.agentv.composite import (
+    Aggregator,
+    Composite,
+    PassRate,
+    Program,
+    WeightedAverage,
+)
+from agentci.dialects.agentv.entries.code_judge import DEFAULT_TIMEOUT_SECONDS, SHELL
+from agentci.dialects.agentv.fields import JudgeEntry, NonNegative
+from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
+from agentci.dialects.agentv.verdict import bar_of
+from agentci.dialects.fields import Share, Strict, Text
+from agentci.errors import InputError
+
+
+class AverageSpec(Strict):
+    """The mean of the members' scores."""
+
+    type: Literal["weighted_average"]
+    weights: dict[str, NonNegative] = Field(
+        default={}, description="How much each member counts; 1 where it is left out."
+    )
+
+
+class ProgramSpec(Strict):
+    """A program that reads the members' results and prints a score."""
+
+    type: Literal["code_judge", "code_grader", "code-judge", "code-grader"]
+    path: Text = Field(description="Line for the shell.")
+
+
+class ThresholdSpec(Strict):
+    """The share of members that pass."""
+
+    type: Literal["threshold"]
+    threshold: Share = Field(description="Share that passes.")
+
+
+class ModelSpec(Strict):
+    """A language model: not yet."""
+
+    type: Literal["llm_judge", "llm_grader", "llm-judge", "llm-grader"]
+    prompt: str | None = None
+
+
+Spec: TypeAlias = Annotated[
+    AverageSpec | ProgramSpec | ThresholdSpec | ModelSpec, Field(discriminator="type")
+]
+
+
+class CompositeEntry(JudgeEntry):
+    """One score out of those of other evaluators."""
+
+    type: Literal["composite"] = Field(description="One score out of those of other evaluators.")
+    aggregator: Spec = Field(description="How their scores become one.")
+
+
+def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Composite:
+    """Make the evaluator; raises InputError where it has no members."""
+    if not surroundings.members:
+        raise InputError.of(
+            "a composite needs `evaluators`",
+            place=surroundings.place,
+            hint="list evaluators with `name` and `type` below it",
+        )
+    aggregator = _aggregator(entry, surroundings)
+    identity, standard = identity_of(entry, surroundings), standard_of(entry, surroundings)
+    if isinstance(aggregator, PassRate):
+        # The share that passes is the aggregator's own.
+        line = aggregator.threshold
+        identity = replace(identity, bar=bar_of(line), threshold=line)
+        standard = replace(standard, line=line)
+    return Composite(
+        identity=identity,
+        members=surroundings.members,
+        aggregator=aggregator,
+        standard=standard,
+    )
+
+
+def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator:
+    match entry.aggregator:
+        case AverageSpec(weights=weights):
+            return WeightedAverage(weights=weights)
+        case ThresholdSpec(threshold=threshold):
+            return PassRate(threshold=threshold)
+        case ProgramSpec(path=path):
+            judge = CodeJudge(
+                identity=identity_of(entry, surroundings),
+                command=(*SHELL, path),
+                folder=surroundings.folder(None),
+                home=surroundings.home,
+                standard=standard_of(entry, surroundings),
+                prefers_assertions=surroundings.era == "v4",
+                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            )
+            return Program(judge=judge)
+        case ModelSpec():
+            raise InputError.of(
+                "aggregators of type 'llm_judge' are not run by this version of agentci",
+                place=surroundings.place_of("aggregator"),
+                hint="they ask a language model to judge",
+            )
