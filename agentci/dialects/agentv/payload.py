@@ -26,6 +26,9 @@ Wire: TypeAlias = Literal["union", "camel", "snake", "v4"]
 WIRES: Final[tuple[Wire, ...]] = get_args(Wire)
 
 COUNTED_BY_NAME: Final = "tool_calls_by_name"
+# What the generation that spoke camelCase did not know.
+_TIMES: Final = ("start_time", "end_time", "duration_ms")
+_SINCE_SNAKE_CASE: Final = ("llm_call_count", "tool_durations", "start_time", "end_time")
 
 
 def payload(sample: Sample, transcript: Transcript, config: JsonObject | None, wire: Wire) -> str:
@@ -50,11 +53,13 @@ def _camel(matter: _Matter) -> dict[str, Json]:
             "expected_messages": authored(matter.sample.expected_messages, camel),
             "reference_answer": reference_answer_of(matter.sample),
             "candidate_answer": candidate_answer_of(matter.transcript),
-            "output_messages": messages(matter.transcript.messages, camel),
+            "output_messages": messages(matter.transcript.messages, camel, without=_TIMES),
             "guideline_files": matter.sample.guideline_files,
             "input_files": matter.sample.input_files,
             "input_messages": authored(matter.sample.input_messages, camel),
-            "trace_summary": _camel_summary(summary_of(matter.transcript)),
+            "trace_summary": fields(
+                summary_of(matter.transcript), camel, without=_SINCE_SNAKE_CASE
+            ),
         },
         camel,
     )
@@ -109,7 +114,7 @@ def _v4(matter: _Matter) -> dict[str, Json]:
 def _union(matter: _Matter) -> dict[str, Json]:
     """All of them. The SDKs make one of both spellings, so the summaries hold the same."""
     summary = summary_of(matter.transcript)
-    both = {**_camel_summary(summary), **summary, "tool_calls": summary[COUNTED_BY_NAME]}
+    both = {**fields(summary, camel), **summary, "tool_calls": summary[COUNTED_BY_NAME]}
     return {
         **_camel(matter),
         **_v4(matter),
@@ -117,10 +122,6 @@ def _union(matter: _Matter) -> dict[str, Json]:
         "traceSummary": both,
         "trace_summary": both,
     }
-
-
-def _camel_summary(summary: JsonObject) -> JsonObject:
-    return fields(summary, camel)
 
 
 def _renamed(summary: JsonObject) -> JsonObject:

@@ -1,6 +1,6 @@
 """Fields of our own values in the spellings of the wire; what users wrote is never rewritten."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
 from agentci.model.json import Json, JsonObject
@@ -20,20 +20,26 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def fields(known: JsonObject, spell: Spell) -> dict[str, Json]:
+def fields(known: JsonObject, spell: Spell, *, without: Collection[str] = ()) -> dict[str, Json]:
     """The fields that have a value; the others are left out, since the SDKs refuse null."""
-    return {spell(name): value for name, value in known.items() if value is not None}
+    return {
+        spell(name): value
+        for name, value in known.items()
+        if value is not None and name not in without
+    }
 
 
-def messages(recorded: Sequence[Message], spell: Spell) -> list[Json]:
-    """Recorded messages."""
+def messages(
+    recorded: Sequence[Message], spell: Spell, *, without: Collection[str] = ()
+) -> list[Json]:
+    """Recorded messages, without some of the fields that they and their tool calls may have."""
     return [
         fields(
             {
                 "role": message.role,
                 "name": message.name,
                 "content": message.content,
-                "tool_calls": [_use(use, spell) for use in message.tool_calls] or None,
+                "tool_calls": [_use(use, spell, without) for use in message.tool_calls] or None,
                 "timestamp": message.timestamp,
                 "start_time": message.start_time,
                 "end_time": message.end_time,
@@ -41,6 +47,7 @@ def messages(recorded: Sequence[Message], spell: Spell) -> list[Json]:
                 "metadata": message.metadata,
             },
             spell,
+            without=without,
         )
         for message in recorded
     ]
@@ -64,7 +71,7 @@ def _part(part: Json, spell: Spell) -> Json:
     return {spell(name) if name == "resolved_path" else name: v for name, v in part.items()}
 
 
-def _use(use: ToolUse, spell: Spell) -> JsonObject:
+def _use(use: ToolUse, spell: Spell, without: Collection[str]) -> JsonObject:
     return fields(
         {
             "tool": use.tool,
@@ -78,4 +85,5 @@ def _use(use: ToolUse, spell: Spell) -> JsonObject:
             "duration_ms": use.duration_ms,
         },
         spell,
+        without=without,
     )

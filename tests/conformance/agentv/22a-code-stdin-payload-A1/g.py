@@ -1,0 +1,2 @@
+import json, sys
+print(json.dumps({"score": 1, "details": json.load(sys.stdin)}))

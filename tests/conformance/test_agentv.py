@@ -1,0 +1,252 @@
+"""agentci answers as AgentV does (1.6.0, 1.6.1, 2.7.0, 4.42.4), save where that misleads a gate."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import yaml
+
+from tests.support import Ran, run_agentci
+
+FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
+# By AgentV's own word; a borderline score does not pass.
+STATUS = {"pass": "passed", "borderline": "failed", "fail": "failed"}
+V4 = "N"
+
+Row: TypeAlias = "tuple[str, str, float | None, str, list[str], list[str]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where we answer otherwise: why, and a line for each of our results that differ.
+
+    ``versions`` are those of AgentV that it is about.
+    """
+
+    why: str
+    rows: tuple[str, ...]
+    versions: str = "A1 A2 B2 N"
+
+
+ERRORED = "a judge that fails is errored; AgentV takes it for 0, and from 4 on often for a pass"
+LOST = "a case without a recording is errored, its evaluators judge nothing"
+
+READ_ALL = "hits and misses are read also where AgentV 4 wants assertions"
+
+DIFFERENCES = {
+    "20-code-protocol": (Difference(READ_ALL, ("noscore failed 0.0", "strscore failed 0.0"), V4),),
+    "21-code-failures": (
+        Difference(
+            ERRORED,
+            tuple(
+                f"{name} errored None"
+                for name in (
+                    *("exit1_json", "exit1_text", "exit3_stderr", "text", "empty", "array"),
+                    *("number", "nan", "logline", "missing_binary"),
+                )
+            ),
+        ),
+    ),
+    "23-code-script-forms": (
+        Difference(ERRORED, ("not_found_script errored None",)),
+        Difference(READ_ALL, ("with_cwd failed 0.5",), V4),
+    ),
+    "27-code-timeout": (Difference(ERRORED, ("slow errored None",)),),
+    "33-field-dates": (
+        Difference(
+            "`formats` say whether the day comes first; AgentV reads them too late",
+            ("d_eu failed 0.5",),
+        ),
+    ),
+    "33b-field-dates-timezone": (
+        Difference(
+            "dates are days in UTC whatever the time zone of the machine",
+            ("iso_vs_mon passed 1.0",),
+        ),
+    ),
+    "76-batch-recorded-jsonl": (Difference(LOST, ("c errored None", "t errored None"), "B2 N"),),
+}
+
+# Evaluators that AgentV leaves out with a warning, by what we say of each; the others are compared.
+INVALID = {
+    "23-code-script-forms": {"cwd_missing": "there is no folder ./nope"},
+    "24-code-script-invalid": {"missing": "code_judge needs `script`"},
+    "31-field-missing": {"bad_match_skipped": "must be exact, numeric_tolerance or date, not"},
+    "40-latency-cost-tokens": {
+        "lat_invalid": "threshold must be a number of at least 0, not -1",
+        "tok_none": "token_usage needs max_total, max_input or max_output",
+    },
+    "42-execution-metrics": {"tolerance_only_skipped": "execution_metrics needs one of"},
+}
+# Files that AgentV judges by a language model alone once it has left out what is invalid.
+REFUSED = {
+    "09-traj-invalid-configs": (
+        "mode must be any_order, in_order, exact, superset or subset, not the text 'sideways'",
+        "mode any_order needs `minimums`",
+        "mode exact needs `expected`",
+    ),
+    "26-code-target-proxy": ("`target` is not run by this version",),
+    "54-composite-llm-agg": ("aggregators of type 'llm_judge' are not run by this version",),
+    "60-llm-default": ("nothing judges the case 'case1'",),
+    **dict.fromkeys(
+        (
+            *("61-llm-bad-reply", "63-llm-rubrics", "64-llm-score-ranges", "66-llm-template-md"),
+            *("67b-llm-template-file-invalid", "68-llm-template-script"),
+        ),
+        ("are not run by this version of agentci",),
+    ),
+}
+# What is read differently by the version that wrote the answers: as it is said in the test's name.
+LEFT_TO_OTHER_TESTS = {"22a-code-stdin-payload-A1", "71-shorthands"}
+
+
+def _versions(folder: Path) -> Iterator[str]:
+    yield from json.loads((folder / "expected.json").read_text())["results"]
+
+
+JUDGED = [
+    pytest.param(folder, version, id=f"{folder.name}-{version}")
+    for folder in FOLDERS
+    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS}
+    for version in _versions(folder)
+    if (folder.name, version)
+    not in {
+        ("76-batch-recorded-jsonl", "A2"),  # it mixes all answers up where one is missing
+        ("70-inherit-file-evaluators", "A2"),  # below
+    }
+]
+
+
+@pytest.mark.parametrize(("folder", "version"), JUDGED)
+def test_a_recorded_run_is_judged_as_agentv_judges_it(
+    folder: Path, version: str, tmp_path: Path
+) -> None:
+    ran = _run(folder, version, tmp_path, without=tuple(INVALID.get(folder.name, ())))
+    ours, theirs = list(_our_rows(ran)), list(_their_rows(folder, version))
+    differing = [f"{one[1]} {one[3]} {one[2]}" for one in ours if one not in theirs]
+    known = [each for each in DIFFERENCES.get(folder.name, ()) if version in each.versions]
+    assert sorted(differing) == sorted(row for each in known for row in each.rows)
+    assert [one[:2] for one in ours] == [one[:2] for one in theirs]
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_an_evaluator_that_agentv_leaves_out_is_a_problem(name: str, tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / name
+    for version in _versions(folder):
+        ran = _run(folder, version, tmp_path / version)
+        assert ran.code == 2
+        assert _all_told(ran, INVALID[name].values())
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_a_language_model_would_judge_is_refused(name: str, tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / name
+    for version in _versions(folder):
+        ran = _run(folder, version, tmp_path / version)
+        assert ran.code == 2
+        assert _all_told(ran, REFUSED[name])
+
+
+def test_evaluators_of_the_file_judge_a_case_whose_execution_lists_none(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "70-inherit-file-evaluators"
+    ran = _run(folder, "A2", tmp_path)  # which leaves case4 to a language model
+    judged = [(row["case"], row["evaluator"]) for row in ran.results["results"]]
+    assert judged == [
+        ("case1", "global"), ("case2", "local"), ("case3", "local2"), ("case4", "global"),
+    ]  # fmt: skip
+
+
+def test_the_oldest_judges_read_what_they_always_read(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "22a-code-stdin-payload-A1"
+    ran = _run(folder, "A1", tmp_path, wire="camel")
+    captured = json.loads((folder / "captured_stdin.A1.json").read_text())
+    told = json.dumps(ran.results["results"][0]["details"]).replace(str(tmp_path), "<CASE_DIR>")
+    # The capture lost what tools were given.
+    assert _without_inputs(json.loads(told)) == _without_inputs(captured)
+
+
+def test_shorthands_mean_the_same_messages(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "71-shorthands"
+    for version, wire in (("B2", "snake"), ("N", "v4")):
+        ran = _run(folder, version, tmp_path / version, wire=wire)
+        captured = json.loads((folder / f"captured_cases.{version}.json").read_text())
+        ours = [row["details"] for row in ran.results["results"]]
+        # AgentV rewrites the keys of users; we leave them alone.
+        told = json.dumps([{key: each.get(key) for key in captured[0]} for each in ours])
+        assert json.loads(told.replace('"riskLevel"', '"risk_level"')) == captured
+
+
+def _run(
+    folder: Path, version: str, into: Path, *, without: Sequence[str] = (), wire: str = ""
+) -> Ran:
+    shutil.copytree(folder, into, dirs_exist_ok=True)
+    file = yaml.safe_load((folder / f"eval.{version}.yaml").read_text())
+    _drop(file, without)
+    if wire:
+        file["wire"] = wire
+    if folder.name.startswith("27"):  # its command line gives two seconds to everything
+        _each_evaluator(file)["slow"]["timeout"] = 2
+    (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))
+    batch = ["--traces", "recorded.jsonl"] if (folder / "recorded.jsonl").exists() else []
+    return run_agentci(["run", "eval.yaml", *batch], cwd=into)
+
+
+def _lists(file: Mapping[str, Any]) -> Iterator[list[Any]]:
+    cases = next(file[key] for key in ("evalcases", "cases", "tests") if key in file)
+    for part in (file, *cases):
+        for owner in (part, part.get("execution") or {}):
+            yield from (owner[key] for key in ("evaluators", "assertions") if key in owner)
+
+
+def _each_evaluator(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.get("name"): each for entries in _lists(file) for each in entries}
+
+
+def _drop(file: Mapping[str, Any], names: Sequence[str]) -> None:
+    for entries in _lists(file):
+        entries[:] = [each for each in entries if each.get("name") not in names]
+
+
+def _all_told(ran: Ran, wanted: Any) -> bool:
+    messages = [problem["message"] for problem in ran.results["problems"]]
+    return all(any(part in message for message in messages) for part in wanted)
+
+
+def _their_rows(folder: Path, version: str) -> Iterator[Row]:
+    results = json.loads((folder / "expected.json").read_text())["results"][version]
+    left_out = INVALID.get(folder.name, {})
+    for case in results["cases"]:
+        case_id = case.get("evalId") or case.get("eval_id") or case["test_id"]
+        for found in (
+            case.get("evaluatorResults") or case.get("evaluator_results") or case["scores"]
+        ):
+            if found["name"] in left_out:
+                continue
+            hits, misses = found.get("hits", []), found.get("misses", [])
+            if version == V4:
+                hits, misses = (
+                    [each["text"] for each in found["assertions"] if each["passed"] is passed]
+                    for passed in (True, False)
+                )
+            status = STATUS[found["verdict"]]
+            yield case_id, found["name"], round(found["score"], 9), status, hits, misses
+
+
+def _our_rows(ran: Ran) -> Iterator[Row]:
+    for row in ran.results["results"]:
+        score = row["score"] if row["score"] is None else round(row["score"], 9)
+        yield row["case"], row["evaluator"], score, row["status"], row["hits"], row["misses"]
+
+
+def _without_inputs(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_inputs(each) for key, each in value.items() if key != "input"}
+        case list():
+            return [_without_inputs(each) for each in value]
+        case _:
+            return value
