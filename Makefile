@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SRC    := agentci tests scripts entrypoint.py $(wildcard benchmarks)
 SH     := .ci/run $(wildcard scripts/*.sh)
-PURE   := agentci/model/*,agentci/text/*,agentci/github/*,agentci/telemetry/*,agentci/formats/*,agentci/metrics/*,agentci/dialects/*,agentci/reasons.py,agentci/gate.py,agentci/reporters/*,agentci/merging/*
+PURE   := agentci/model/*,agentci/text/*,agentci/github/*,agentci/telemetry/*,agentci/formats/*,agentci/metrics/*,agentci/dialects/*,agentci/case_scores.py,agentci/reasons.py,agentci/gate.py,agentci/reporters/*,agentci/merging/*
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 
@@ -52,7 +52,7 @@ docs: schemas ## write the generated parts of action.yml, README.md and docs/
 	$(BIN)/python -m scripts.docs
 
 schemas: $(VENV)/.dev ## write schemas/ from the code
-	@for name in config results lock; do \
+	@for name in config evalfile results lock; do \
 	  $(BIN)/python -m agentci schema $$name > .schema.new && mv .schema.new schemas/$$name.schema.json || exit 1; \
 	done
 

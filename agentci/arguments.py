@@ -11,7 +11,7 @@ from agentci.version import __version__
 # Options of a run that other commands have, too.
 ACCESS: Final = ("offline", "no-cache", "cache-dir")
 
-SCHEMAS: Final = ("config", "results", "lock")
+SCHEMAS: Final = ("config", "evalfile", "results", "lock")
 EXIT_CODES: Final = (
     "Exit codes: 0 gate open, 1 gate shut, 2 wrong input, 3 could not be judged, "
     "70 a bug of agentci, 129, 130 or 143 interrupted."

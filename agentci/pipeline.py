@@ -130,6 +130,7 @@ def _result(
         bar=identity.bar,
         threshold=identity.threshold,
         required=identity.required,
+        weight=identity.weight,
         place=identity.place,
         judgement=judgement,
         reason=reason,

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentci.model.policy import Bar, GatePolicy
+from agentci.case_scores import case_scores
+from agentci.model.policy import Bar, CaseBar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Result, Status
 from agentci.text import clip
@@ -39,6 +40,7 @@ def reasons(
     for gate in gates:
         told += [reason for group in gate.rates for reason in _pass_rate(group)]
         told += [reason for group in gate.scores for reason in _score(group)]
+        told += _whole_cases(gate)
         told += [reason for group in gate.minds for reason in _minded(group)]
     return [*told, *_coverage(gates, uncovered), *_advice(gates)]
 
@@ -84,6 +86,7 @@ class _Gate:
     """The gate of one config: what its demands are held against, each with its own groups."""
 
     where: str
+    cases: CaseBar | None
     results: Sequence[Result]
     required: tuple[Result, ...]
     rates: tuple[_Group, ...]
@@ -116,6 +119,7 @@ def _gate(policy: GatePolicy, results: Sequence[Result], *, alone: bool) -> _Gat
     bars = policy.evaluators
     return _Gate(
         where=where,
+        cases=policy.cases,
         results=results,
         required=required,
         rates=groups({name: bar for name, bar in bars.items() if bar.min_pass_rate is not None}),
@@ -176,6 +180,26 @@ def _score(group: _Group) -> Iterator[Reason]:
     elif mean < least - TOLERANCE:
         written, bar = apart(mean, least)
         yield Reason("failed", f"{group.where}mean score {written} is below {bar}")
+
+
+def _whole_cases(gate: _Gate) -> Iterator[Reason]:
+    """Cases that fell short as a whole; those that were not judged are minded elsewhere."""
+    if gate.cases is None:
+        return
+    scores = case_scores(gate.results)
+    fallen = {k: v for k, v in scores.items() if v < gate.cases.threshold - TOLERANCE}
+    if not fallen:
+        return
+    least, rate = gate.cases.min_pass_rate, 1 - len(fallen) / len(scores)
+    written, bar = percents_apart(rate, least)
+    worst = sorted(fallen, key=lambda case_id: fallen[case_id])
+    names = ", ".join(clip.listed([f"{each} {fallen[each]:.3g}" for each in worst], MAX_NAMES))
+    told = f"{gate.where}{len(fallen):,} of {count(len(scores), 'case')} scored below"
+    text = f"{told} {gate.cases.threshold:g} ({names}): pass rate {written} is"
+    if rate < least - TOLERANCE:
+        yield Reason("failed", f"{text} below {bar}")
+    else:
+        yield Reason("remark", f"{text} at least {bar}")
 
 
 def _minded(group: _Group) -> Iterator[Reason]:

@@ -57,6 +57,7 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         identity.bar,
         identity.threshold,
         identity.required,
+        identity.weight,
         str(identity.place),
         case.trace.id,
         case.trace.place.file,

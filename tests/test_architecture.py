@@ -19,6 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
+    {"case_scores"},
     {"github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
@@ -43,7 +44,8 @@ LAYERS = (
     {"__main__"},
 )
 PURE = {
-    *("model", "errors", "text", "github", "telemetry", "metrics", "reasons", "gate"),
+    *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
+    "gate",
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -1,6 +1,7 @@
 """When the gate opens, and what it says."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from agentci.gate import decide, decide_shard, judged_by, totals
 from agentci.model.choices import FailOn
 from agentci.model.place import Place
-from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Result, Status, Totals
 from agentci.model.shard import Shard
@@ -503,3 +504,46 @@ def test_every_gate_has_the_results_of_its_config_also_where_there_are_none() ->
     gates = [Gate(config=config, policy=GatePolicy(), evaluators=()) for config in ("a", "b", "c")]
     results = [make_result("passed", config=config) for config in ("c", "a", "c")]
     assert [len(own) for _, own in judged_by(gates, results)] == [1, 0, 2]
+
+
+class TestABarForCases:
+    def _decide(self, results: Sequence[Result], least: float = 1.0, **others: Any) -> Decision:
+        bar = CaseBar(threshold=0.8, min_pass_rate=least)
+        policy = GatePolicy(overall=Bar(min_pass_rate=0.0), cases=bar)
+        return _decide_all([(policy, results)], **others)
+
+    def _case(self, case: str, *scores: tuple[float, float]) -> list[Result]:
+        """A case with a check for each weight and score."""
+        return [
+            replace(
+                make_result("passed" if score >= 0.8 else "failed", score, case=case), weight=weight
+            )
+            for weight, score in scores
+        ]
+
+    def test_is_about_the_weighted_mean_of_the_checks(self) -> None:
+        assert self._decide(self._case("a", (9, 1.0), (1, 0.5))).open
+        assert not self._decide(self._case("a", (1, 1.0), (1, 0.5))).open
+
+    def test_says_which_cases_fell_short_the_worst_first(self) -> None:
+        results = [
+            *self._case("a", (1, 0.7)), *self._case("b", (1, 0.2)), *self._case("c", (1, 0.9)),
+        ]  # fmt: skip
+        assert self._decide(results).why[0] == (
+            "2 of 3 cases scored below 0.8 (b 0.2, a 0.7): pass rate 33% is below 100%"
+        )
+
+    def test_may_be_reached_by_a_share_of_them(self) -> None:
+        results = [*self._case("a", (1, 0.7)), *self._case("b", (1, 0.9))]
+        decision = self._decide(results, least=0.5)
+        assert decision.open
+        assert (
+            "1 of 2 cases scored below 0.8 (a 0.7): pass rate 50% is at least 50%" in decision.why
+        )
+
+    def test_is_not_reached_without_any_weight(self) -> None:
+        assert not self._decide(self._case("a", (0, 1.0))).open
+
+    def test_does_not_make_up_for_what_was_not_judged(self) -> None:
+        errored = make_result("errored", case="b")
+        assert self._decide([*self._case("a", (1, 0.9)), errored]).exit_code == 3

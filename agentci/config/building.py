@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agentci.config.complaints import complaints, in_order
 from agentci.config.entry_types import types_in
 from agentci.config.merging import Merged, merge
-from agentci.config.models import EvalConfig, GateSpec
+from agentci.config.models import BarSpec, EvalConfig, GateSpec
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
@@ -79,7 +79,7 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
 
 def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
     """The gate over the evaluators ``names``; bars of others, which do not run, are left out."""
-    overall = gate.model_dump(exclude={"evaluators"})
+    overall = gate.model_dump(include=set(BarSpec.model_fields))
     shared = {**overall, "min_pass_rate": None, "min_score": None}
     return GatePolicy(
         overall=Bar(**overall),

@@ -59,6 +59,29 @@ class GateSpec(BarSpec):
     )
 
 
+class CaseBarSpec(Strict):
+    """What whole cases have to reach, by the weighted means of their checks' scores.
+
+    Single checks then need not pass, unless `min_pass_rate` of the gate or of their evaluator asks
+    for that, or their entry says `required: true`.
+    """
+
+    threshold: Share | None = Field(
+        default=None, description="Score that passes; by default as for evaluators."
+    )
+    min_pass_rate: Share = Field(
+        default=1.0, description="Share of cases that have to pass, from 0 to 1."
+    )
+
+
+class EvalFileGateSpec(GateSpec):
+    """What has to be reached for the gate to open."""
+
+    cases: CaseBarSpec | None = Field(
+        default=None, description="What whole cases have to reach, in place of every check."
+    )
+
+
 def _with_own_keys(schema: dict[str, JsonValue]) -> None:
     schema["patternProperties"] = {f"^{OWN_PREFIX}": {}}
 

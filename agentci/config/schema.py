@@ -32,7 +32,7 @@ def json_schema(types: Types = EVALUATOR_TYPES) -> Schema:
         "description": properties["defaults"]["description"],
     }
     definitions["BuiltinEntry"]["properties"]["name"]["examples"] = list(METRICS)
-    return {"$schema": DIALECT, "$id": SCHEMA_ID, **_readable(schema)}
+    return {"$schema": DIALECT, "$id": SCHEMA_ID, **readable(schema)}
 
 
 def defaults_model(types: Types = EVALUATOR_TYPES) -> type[BaseModel]:
@@ -53,7 +53,7 @@ def _add(definitions: Schema, model: type[BaseModel]) -> str:
     return f"#/$defs/{schema['title']}"
 
 
-def _readable(schema: Schema) -> Schema:
+def readable(schema: Schema) -> Schema:
     """Leave out what tells an editor nothing: titles that repeat the key, any JSON as a name."""
     definitions = {name: part for name, part in schema["$defs"].items() if name != "JsonValue"}
     return {key: _plain(part) for key, part in {**schema, "$defs": definitions}.items()}

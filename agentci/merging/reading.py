@@ -19,7 +19,7 @@ from agentci.merging.spec import (
 from agentci.model.case import Case, Golden
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
-from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
@@ -121,6 +121,7 @@ def _result(spec: ResultSpec, case: Case) -> Result:
         bar=spec.bar,
         threshold=spec.threshold,
         required=spec.required,
+        weight=spec.weight,
         place=_place(spec.place),
         judgement=Judgement(
             score=spec.score,
@@ -182,6 +183,7 @@ def _gate(spec: GateSpec) -> Gate:
             evaluators={
                 name: Bar(**bar.model_dump()) for name, bar in spec.policy.evaluators.items()
             },
+            cases=None if spec.policy.cases is None else CaseBar(**spec.policy.cases.model_dump()),
         ),
     )
 

@@ -46,6 +46,7 @@ class ResultSpec(Strict):
     bar: str
     threshold: Score | None
     required: bool
+    weight: Annotated[float, Field(ge=0, le=MOST)]
     turn_scores: list[float | None]
     hits: list[str]
     misses: list[str]
@@ -117,11 +118,19 @@ class BarSpec(Strict):
     on_turn_mismatch: OnTurnMismatch
 
 
+class CaseBarSpec(Strict):
+    """Demands on whole cases."""
+
+    threshold: Share
+    min_pass_rate: Share
+
+
 class PolicySpec(Strict):
     """The ``gate`` of one config."""
 
     overall: BarSpec
     evaluators: dict[str, BarSpec]
+    cases: CaseBarSpec | None
 
 
 class GateSpec(Strict):

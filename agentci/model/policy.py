@@ -29,6 +29,19 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseBar:
+    """The demands on whole cases, each with the weighted mean of its checks' scores.
+
+    Attributes:
+        threshold: score that a case has to reach to pass, 0 to 1.
+        min_pass_rate: share of cases that have to pass.
+    """
+
+    threshold: float
+    min_pass_rate: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatePolicy:
     """The ``gate:`` of one config: a bar for all its checks, and bars for single evaluators.
 
@@ -36,10 +49,12 @@ class GatePolicy:
         overall: each of its demands holds over the checks of all evaluators together, save those
             that have such a demand of their own.
         evaluators: by name; what they say holds over that evaluator's checks alone.
+        cases: None where cases are not looked at as a whole.
     """
 
     overall: Bar = field(default_factory=Bar)
     evaluators: Mapping[str, Bar] = field(default_factory=dict)
+    cases: CaseBar | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ class Result:
         type: the evaluator's ``type`` in the config.
         bar: what had to be reached, in words; known also where nothing was judged.
         required: False for an advisory evaluator, which never shuts the gate.
+        weight: how much its score counts in the score of its case.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
         place: the evaluator in the config.
     """
@@ -42,6 +43,7 @@ class Result:
     threshold: float | None
     required: bool
     place: Place
+    weight: float = 1.0
     judgement: Judgement | None = None
     reason: str | None = None
     seconds: float = 0.0

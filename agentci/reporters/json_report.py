@@ -71,6 +71,7 @@ def _result(result: Result) -> JsonObject:
         "bar": result.bar,
         "threshold": result.threshold,
         "required": result.required,
+        "weight": result.weight,
         "turn_scores": judgement.turn_scores,
         "hits": judgement.hits,
         "misses": judgement.misses,

@@ -66,6 +66,7 @@ def _result() -> JsonObject:
         bar=_said(_TEXT, "What had to be reached, in words."),
         threshold=_NUMBER_OR_NULL,
         required=_said(_BOOLEAN, "False for an advisory evaluator, which never shuts the gate."),
+        weight=_said({"type": "number"}, "How much its score counts in that of its case."),
         turn_scores={"type": "array", "items": _NUMBER_OR_NULL},
         hits=_TEXTS,
         misses=_TEXTS,
@@ -132,7 +133,8 @@ def _gate() -> JsonObject:
         evaluators=_said(_TEXTS, "Those that judge, in the order of the config."),
         uncovered=_said(_COUNT, "Golden cases that no recording matched."),
         policy=_said(
-            _object(overall={"$ref": "#/$defs/bar"}, evaluators=bars), "The config's `gate`."
+            _object(overall={"$ref": "#/$defs/bar"}, evaluators=bars, cases=_case_bar()),
+            "The config's `gate`.",
         ),
     )
 
@@ -144,6 +146,13 @@ def _bar() -> JsonObject:
         on_error={"enum": list(get_args(OnError))},
         on_skip={"enum": list(get_args(OnSkip))},
         on_turn_mismatch={"enum": list(get_args(OnTurnMismatch))},
+    )
+
+
+def _case_bar() -> JsonObject:
+    bar = _object(threshold={"type": "number"}, min_pass_rate={"type": "number"})
+    return _said(
+        {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
     )
 
 

@@ -33,6 +33,7 @@ class JudgeReader:
     Attributes:
         line: the score that passes, where entries name none.
         problems: what is wrong with them.
+        vital: names of those that say of themselves that they are required.
     """
 
     document: YamlDocument
@@ -41,6 +42,7 @@ class JudgeReader:
     line: float
     wire: Wire
     problems: list[Problem] = field(default_factory=list)
+    vital: set[str] = field(default_factory=set)
     _made: dict[Path, tuple[Judge, ...]] = field(default_factory=dict)
 
     def listed(self, at: Path) -> tuple[Judge, ...]:
@@ -81,6 +83,8 @@ class JudgeReader:
             self._complain(message, (*at, "name"), hint="give one of them another name")
             return None
         names.add(name)
+        if entry.get("required") not in (None, False):
+            self.vital.add(name)
         return self._built(entry, name, kind, at)
 
     def _built(self, entry: JsonObject, name: str, kind: str, at: Path) -> Judge | None:

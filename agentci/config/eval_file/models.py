@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from agentci.config.models import GateSpec, TraceFormat
+from agentci.config.models import EvalFileGateSpec, TraceFormat
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import Name, Share, Strict, Text
 from agentci.model.choices import GroupBy
@@ -104,7 +104,9 @@ class EvalFile(Lenient):
     wire: Wire = Field(
         default="union", description="The words in which code judges are given cases."
     )
-    gate: GateSpec = Field(default_factory=GateSpec, description="What has to be reached.")
+    gate: EvalFileGateSpec = Field(
+        default_factory=EvalFileGateSpec, description="What has to be reached."
+    )
 
     @property
     def globs(self) -> tuple[str, ...]:

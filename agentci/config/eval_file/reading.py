@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from agentci.config.building import gate_policy
 from agentci.config.complaints import in_order
 from agentci.config.eval_file.cases import CaseReader, key_problems
 from agentci.config.eval_file.files import Files
+from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
 from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
 from agentci.config.kind import CASE_KEYS
@@ -19,6 +19,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era
 from agentci.dialects.agentv.verdict import PASS
 from agentci.errors import InputError
+from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
 
@@ -57,13 +58,17 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
     problems += _unknown_bars(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
         raise InputError(in_order(problems))
-    return _suite(spec, document, _selected(samples, overrides), names, in_order(problems))
+    samples = _selected(samples, overrides)
+    policy = policy_of(spec.gate, _names(samples), vital=judges.vital, line=judges.line)
+    return _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
 
 
 def _suite(
     spec: EvalFile,
     document: YamlDocument,
     samples: tuple[JudgedSample, ...],
+    policy: GatePolicy,
+    *,
     names: tuple[str, ...],
     notices: tuple[Problem, ...],
 ) -> Suite:
@@ -71,7 +76,7 @@ def _suite(
     return Suite(
         file=document.file,
         evaluators=tuple(evaluators.values()),
-        gate=gate_policy(spec.gate, _names(samples)),
+        gate=policy,
         names=names,
         samples=samples,
         traces=spec.globs,

@@ -3,23 +3,76 @@
 from functools import cache
 from typing import Any, Final
 
+from agentci.config.eval_file.models import CaseSpec, EvalFile
+from agentci.config.kind import CASE_KEYS
+from agentci.config.schema import DIALECT, readable
 from agentci.config.schema_words import Schema
 from agentci.dialects.agentv.types import TYPES, spellings
 
+SCHEMA_ID: Final = "evalfile.schema.json"
+
 # Keys of the lists that entries have in turn.
 MEMBER_LISTS: Final = ("evaluators", "assertions", "assert")
+# Keys of lists of evaluators, by the part of a file.
+LISTS: Final = {
+    "EvalFile": ("assertions", "assert"),
+    "CaseSpec": MEMBER_LISTS,
+    "Execution": ("evaluators",),
+    "CompositeEntry": MEMBER_LISTS,
+}
 
 
 @cache
 def entry_schema(kind: str) -> Schema:
     """The schema of the entries of one type of the table, with all names of that type."""
-    schema: dict[str, Any] = TYPES[kind].entry.model_json_schema()
+    return _named(TYPES[kind].entry.model_json_schema(), [*spellings(kind)])
+
+
+def eval_file_schema() -> Schema:
+    """The schema of eval files, for editors and other programs."""
+    schema: Schema = EvalFile.model_json_schema()
+    definitions: Schema = schema["$defs"]
+    definitions.update(_entries())
+    definitions.update(CaseSpec.model_json_schema()["$defs"])
+    definitions["CaseSpec"] = {
+        key: value for key, value in CaseSpec.model_json_schema().items() if key != "$defs"
+    }
+    entries = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_titles().values())]
+    evaluators = {"type": "array", "items": {"anyOf": entries}, "description": "What judges."}
+    for part, keys in LISTS.items():
+        properties = (schema if part == "EvalFile" else definitions[part])["properties"]
+        properties.update(dict.fromkeys(keys, evaluators))
+    cases = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/CaseSpec"}}
+    for key in CASE_KEYS:
+        described = schema["properties"][key]["description"]
+        schema["properties"][key] = {**cases, "description": described}
+    schema["anyOf"] = [{"required": [key]} for key in CASE_KEYS]
+    return {"$schema": DIALECT, "$id": SCHEMA_ID, **readable(schema)}
+
+
+def _titles() -> dict[str, str]:
+    """The name of the definition for each type; some types share their fields."""
+    return {kind: each.entry.__name__ for kind, each in TYPES.items()}
+
+
+def _entries() -> Schema:
+    definitions: Schema = {}
+    titles = _titles()
+    for title in dict.fromkeys(titles.values()):
+        kinds = [kind for kind in TYPES if titles[kind] == title]
+        schema = TYPES[kinds[0]].entry.model_json_schema()
+        definitions.update(schema.pop("$defs", {}))
+        definitions[title] = _named(schema, [each for kind in kinds for each in spellings(kind)])
+    return definitions
+
+
+def _named(schema: dict[str, Any], names: list[str]) -> Schema:
+    """A schema of entries whose type may be called by any of ``names``."""
     properties = schema["properties"]
     described = properties["type"].get("description", "")
-    properties["type"] = {"enum": [*spellings(kind)], "description": described}
+    properties["type"] = {"enum": names, "description": described}
     if "script" in properties:
         properties["command"] = {**properties["script"]}
-    if TYPES[kind].has_members:
-        members = {"type": "array", "items": {}, "description": "What it is made of."}
-        properties.update(dict.fromkeys(MEMBER_LISTS, members))
+    if schema["title"] == "CompositeEntry":
+        properties.update({key: {"type": "array"} for key in MEMBER_LISTS})
     return schema
