@@ -11,7 +11,10 @@ import pytest
 import yaml
 
 from agentci.cli import main
+from agentci.config.eval_file.schema import eval_file_schema
 from agentci.config.schema import json_schema
+from agentci.dialects.agentv.types import NOT_YET as AGENTV_NOT_YET
+from agentci.dialects.agentv.types import TYPES
 from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET
 from agentci.executors.registry import EXECUTORS
 from agentci.metrics.registry import METRICS
@@ -64,6 +67,11 @@ def test_the_exit_codes_of_the_command_line_are_explained(
             id="types of evaluators",
         ),
         pytest.param([f"`{name}`" for name in METRICS], AGENTEVALS, id="metrics"),
+        pytest.param(
+            [f"`{name}`" for name in (*TYPES, *AGENTV_NOT_YET) if name != "llm_grader"],
+            (ROOT / "docs/agentv.md").read_text(),
+            id="types of evaluators of AgentV",
+        ),
         pytest.param(
             [f"`{each}`" for runtime in RUNTIMES.values() for each in runtime.EXTENSIONS],
             AGENTEVALS,
@@ -121,6 +129,9 @@ class TestEveryDocument:
             config = yaml.safe_load(snippet)
             if isinstance(config, dict) and "evaluators" in config:
                 assert [error.message for error in validator.iter_errors(config)] == []
+            if isinstance(config, dict) and "cases" in config:
+                of_eval_files = jsonschema.Draft202012Validator(eval_file_schema())
+                assert [error.message for error in of_eval_files.iter_errors(config)] == []
 
 
 def test_the_results_in_the_documents_are_of_the_schema() -> None:

@@ -40,6 +40,20 @@ class TestCommand:
         with pytest.raises(EvaluatorError, match=rf"'a' could not be started: '{program}'"):
             carry_out(command, name="a", world=world_at(tmp_path, {}))
 
+    @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])
+    def test_of_typescript_runs_by_a_node_that_knows_it(
+        self, words: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        (tmp_path / "judge.ts").write_text(
+            "const told: string = process.argv[2]; console.log(told)\n"
+        )
+        command = _command(tmp_path, *words, "judge.ts", "typed")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
+
+    def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
+        command = _command(tmp_path, "node", "--version")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
+
 
 class TestComposition:
     def test_does_what_follows_from_what_came_back(self, tmp_path: Path) -> None:
