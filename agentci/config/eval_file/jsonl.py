@@ -1,5 +1,7 @@
 """Eval files with a case a line, and the YAML file beside them that speaks for all."""
 
+from collections.abc import Mapping
+
 from agentci.config.nodes import Field, Fields, Items, Node, Scalar
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
@@ -46,16 +48,10 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
 
 def node_of(value: Json, place: Place) -> Node:
     """A value all of whose parts stand on one line."""
-    match value:
-        case dict():
-            fields = {
-                key: Field(place=place, value=node_of(each, place)) for key, each in value.items()
-            }
-            return Fields(place=place, fields=fields, size=1 + len(fields), height=1)
-        case list():
-            items = tuple(node_of(each, place) for each in value)
-            return Items(place=place, items=items, size=1 + len(items), height=1)
-        case str() | int() | float() | bool() | None:
-            return Scalar(place=place, value=value, text=str(value), plain=False)
-        case _:
-            raise TypeError(f"{type(value).__name__} is no JSON")
+    if value is None or isinstance(value, str | int | float):
+        return Scalar(place=place, value=value, text=str(value), plain=False)
+    if isinstance(value, Mapping):
+        fields = {k: Field(place=place, value=node_of(each, place)) for k, each in value.items()}
+        return Fields(place=place, fields=fields, size=1 + len(fields), height=1)
+    items = tuple(node_of(each, place) for each in value)
+    return Items(place=place, items=items, size=1 + len(items), height=1)

@@ -19,6 +19,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era
 from agentci.dialects.agentv.verdict import PASS
 from agentci.errors import InputError
+from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
@@ -54,6 +55,7 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
     )
     problems += _listed_twice(keys, document)
+    problems += _without_effect(overrides, document)
     names = _names(samples)
     problems += _unknown_bars(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
@@ -126,6 +128,19 @@ def _listed_twice(keys: list[str], document: YamlDocument) -> list[Problem]:
             message=f"the file lists its cases twice, as {both}",
             place=document.place_of((keys[1],), key=True),
             hint="make it one list",
+        )
+    ]
+
+
+def _without_effect(overrides: Overrides, document: YamlDocument) -> list[Problem]:
+    if not overrides.metrics:
+        return []
+    return [
+        Problem(
+            message="--metric does not judge the cases of an eval file",
+            place=Place(file=document.file),
+            hint="list evaluators in the file",
+            severity="warning",
         )
     ]
 

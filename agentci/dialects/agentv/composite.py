@@ -9,7 +9,6 @@ from agentci.dialects.agentv.judge import Judge
 from agentci.dialects.agentv.recorded import settled
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
 from agentci.dialects.base import Identity
-from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import Compose, Reply, RunCommand, Settled, Task
 from agentci.model.json import Json, JsonObject
@@ -72,13 +71,12 @@ class Composite:
             member.identity.name: member.read(reply)
             for member, reply in zip(self.members, replies, strict=True)
         }
-        match self.aggregator:
-            case WeightedAverage(weights=weights):
-                return self._settled(_averaged(judged, weights), judged)
-            case PassRate(threshold=threshold):
-                return self._settled(_counted(judged, threshold), judged)
-            case Program(judge=judge):
-                return self._ask_program(judge, judged)
+        aggregator = self.aggregator
+        if isinstance(aggregator, Program):
+            return self._ask_program(aggregator.judge, judged)
+        if isinstance(aggregator, PassRate):
+            return self._settled(_counted(judged, aggregator.threshold), judged)
+        return self._settled(_averaged(judged, aggregator.weights), judged)
 
     def _ask_program(self, judge: CodeJudge, judged: Mapping[str, Judgement]) -> Compose:
         results = {name: _result(judgement) for name, judgement in judged.items()}
@@ -104,7 +102,7 @@ class Composite:
 
 def _averaged(judged: Mapping[str, Judgement], weights: Mapping[str, float]) -> Finding:
     total = sum(weights.get(name, 1.0) for name in judged)
-    weighted = sum(score_of(each) * weights.get(name, 1.0) for name, each in judged.items())
+    weighted = sum(_score(each) * weights.get(name, 1.0) for name, each in judged.items())
     return Finding(
         score=weighted / total if total else 0.0,
         hits=_prefixed({name: each.hits for name, each in judged.items()}),
@@ -123,15 +121,9 @@ def _counted(judged: Mapping[str, Judgement], threshold: float) -> Finding:
     return replace(found, score=share, misses=(line, *found.misses))
 
 
-def score_of(judgement: Judgement) -> float:
-    """The score that every evaluator of an eval file gives.
-
-    Raises:
-        EvaluatorError: it gave none.
-    """
-    if judgement.score is None:
-        raise EvaluatorError("gave no score")
-    return judgement.score
+def _score(judgement: Judgement) -> float:
+    """The score, which every evaluator of an eval file gives."""
+    return judgement.score or 0.0
 
 
 def _prefixed(told: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -147,7 +139,7 @@ def _result(judgement: Judgement) -> JsonObject:
     """What a program is told of a member, in AgentV's camelCase."""
     told: dict[str, Json] = {
         "score": judgement.score,
-        "verdict": verdict_of(score_of(judgement)),
+        "verdict": verdict_of(_score(judgement)),
         "hits": judgement.hits,
         "misses": judgement.misses,
         "expectedAspectCount": max(len(judgement.hits) + len(judgement.misses), 1),
@@ -161,6 +153,6 @@ def _summary(judgement: Judgement) -> JsonObject:
     nested = judgement.details.get("members")
     told: JsonObject = {
         "score": judgement.score,
-        "verdict": verdict_of(score_of(judgement)),
+        "verdict": verdict_of(_score(judgement)),
     }
     return told if nested is None else {**told, "members": nested}

@@ -14,6 +14,7 @@ from agentci.errors import InputError
 from agentci.model.policy import Bar, CaseBar
 from tests.config.eval_file.no_files import NoFiles
 
+GONE = "{type: file, value: gone}"
 CODE = "{name: c, type: code_judge, script: [judge]}"
 
 
@@ -98,7 +99,7 @@ class TestCases:
                 "3:64: there is no file gone",
             ),
             (
-                "{id: a, input: q, expected_output: {role: tool, content: [{type: file, value: gone}]}}",
+                f"{{id: a, input: q, expected_output: {{role: tool, content: [{GONE}]}}}}",
                 "3:83: there is no file gone",
             ),
         ],
@@ -205,6 +206,10 @@ class TestEvaluators:
     def test_are_made_once_for_all_cases(self) -> None:
         suite = _read(_cases("{id: a, input: q}", "{id: b, input: q}"))
         assert len(suite.evaluators) == 1
+
+    def test_are_those_of_the_file_alone(self) -> None:
+        [notice] = _read(_cases("{id: a, input: q}"), metrics=("response_match_score",)).notices
+        assert str(notice).startswith("f.yaml:1: --metric does not judge the cases of an eval")
 
     def test_may_be_run_alone(self) -> None:
         own = "{id: a, input: q, evaluators: [{name: own, type: latency, threshold: 1}]}"

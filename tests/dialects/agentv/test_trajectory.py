@@ -71,6 +71,8 @@ class TestArguments:
 
     def test_have_to_be_there(self) -> None:
         wanted = [{"tool": "a", "args": {}}]
+        missed = _judge("a", mode="exact", expected=wanted).misses
+        assert missed == ("Position 0: a args mismatch",)
         assert _judge("a", mode="exact", expected=wanted, args_match="superset").score == 0.0
         assert _judge(("a", {}), mode="exact", expected=wanted).score == 1.0
 

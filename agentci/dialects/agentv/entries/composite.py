@@ -87,25 +87,25 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
 
 
 def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator:
-    match entry.aggregator:
-        case AverageSpec(weights=weights):
-            return WeightedAverage(weights=weights)
-        case ThresholdSpec(threshold=threshold):
-            return PassRate(threshold=threshold)
-        case ProgramSpec(path=path):
-            judge = CodeJudge(
-                identity=identity_of(entry, surroundings),
-                command=(*SHELL, path),
-                folder=surroundings.folder(None),
-                home=surroundings.home,
-                standard=standard_of(entry, surroundings),
-                prefers_assertions=surroundings.era == "v4",
-                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
-            )
-            return Program(judge=judge)
-        case ModelSpec():
-            raise InputError.of(
-                "aggregators of type 'llm_judge' are not run by this version of agentci",
-                place=surroundings.place_of("aggregator"),
-                hint="they ask a language model to judge",
-            )
+    spec = entry.aggregator
+    if isinstance(spec, AverageSpec):
+        return WeightedAverage(weights=spec.weights)
+    if isinstance(spec, ThresholdSpec):
+        return PassRate(threshold=spec.threshold)
+    if isinstance(spec, ModelSpec):
+        raise InputError.of(
+            "aggregators of type 'llm_judge' are not run by this version of agentci",
+            place=surroundings.place_of("aggregator"),
+            hint="they ask a language model to judge",
+        )
+    return Program(
+        judge=CodeJudge(
+            identity=identity_of(entry, surroundings),
+            command=(*SHELL, spec.path),
+            folder=surroundings.folder(None),
+            home=surroundings.home,
+            standard=standard_of(entry, surroundings),
+            prefers_assertions=surroundings.era == "v4",
+            timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+        )
+    )
