@@ -50,6 +50,21 @@ class TestCommand:
         command = _command(tmp_path, *words, "judge.ts", "typed")
         assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
 
+    @pytest.mark.parametrize("words", [("uv", "run"), ("uv",)])
+    def test_of_python_runs_where_there_is_no_uv(
+        self, words: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        (tmp_path / "judge.py").write_text("import sys; print(sys.argv[1])\n")
+        command = _command(tmp_path, *words, "judge.py", "snake")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+
+    @pytest.mark.parametrize("words", [("uv", "run", "gone.py"), ("uv", "run"), ("bun", "x.py")])
+    def test_without_its_script_is_what_it_says(
+        self, words: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        with pytest.raises(EvaluatorError, match=f"'{words[0]}' is not on this machine"):
+            carry_out(_command(tmp_path, *words), name="a", world=world_at(tmp_path, {}))
+
     def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
         command = _command(tmp_path, "node", "--version")
         assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))[0] == "v"

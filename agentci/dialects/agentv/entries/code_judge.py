@@ -1,5 +1,6 @@
 """Entries of ``code_judge``, ``code-grader`` in AgentV 4."""
 
+import re
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -17,6 +18,8 @@ DEFAULT_TIMEOUT_SECONDS: Final = 120
 # What runs a command that is written as one line. AgentV starts a login shell, which would forget
 # our PATH and read settings of the machine.
 SHELL: Final = ("sh", "-c")
+
+PLAIN_LINE: Final = re.compile(r"\s*(?:uv|bun|node)(?:\s+[\w./-]+)+\s*")
 
 Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
 
@@ -77,10 +80,9 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
             place=surroundings.place_of("target"),
             hint="remove it, or leave the evaluator out",
         )
-    script = entry.script
     return CodeJudge(
         identity=identity_of(entry, surroundings),
-        command=(*SHELL, script) if isinstance(script, str) else tuple(script),
+        command=_command(entry.script),
         folder=surroundings.folder(entry.cwd),
         home=surroundings.home,
         standard=standard_of(entry, surroundings),
@@ -93,6 +95,16 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
         memory_mb=entry.memory_mb,
         processes=entry.processes,
     )
+
+
+def _command(script: Command) -> tuple[str, ...]:
+    """The words of a command; a line is the shell's to read, unless it runs a script and no more.
+
+    What such a line names may have to be stood in for, which a shell could not do.
+    """
+    if not isinstance(script, str):
+        return tuple(script)
+    return tuple(script.split()) if PLAIN_LINE.fullmatch(script) else (*SHELL, script)
 
 
 def _own_keys(entry: CodeJudgeEntry, surroundings: Surroundings) -> JsonObject | None:
