@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from agentci.engines.stand_ins import stand_in
+from agentci.engines.stand_ins import SDK_FOLDER, stand_in
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
@@ -30,7 +30,7 @@ def run_command(request: RunCommand, *, name: str, world: World) -> ProgramReply
             },
             confinement=Confinement(
                 network=request.network,
-                readable=(folder, world.workspace.root, *homes),
+                readable=(folder, world.workspace.root, SDK_FOLDER, *homes),
                 shares_memory=True,
                 memory_mb=request.memory_mb,
                 processes=request.processes,

@@ -1,5 +1,6 @@
 """What evaluators ask for is carried out, also where one thing follows from others."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,16 @@ from agentci.errors import EvaluatorError
 from agentci.model.exchange import Compose, ProgramReply, Reply, RunCommand, Settled, Task
 from agentci.model.judgement import Judgement
 from tests.support import world_at
+
+SDK_JUDGE = """\
+#!/usr/bin/env bun
+import { createTargetClient, defineCodeJudge } from '@agentv/eval';
+
+export default defineCodeJudge(({ candidateAnswer, toolCallsByName }) => {
+  const hits: string[] = createTargetClient() ? [] : [candidateAnswer];
+  return { score: 7, hits, misses: [], details: toolCallsByName };
+});
+"""
 
 
 def _command(folder: Path, *words: str, stdin: str = "") -> RunCommand:
@@ -49,6 +60,41 @@ class TestCommand:
         )
         command = _command(tmp_path, *words, "judge.ts", "typed")
         assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
+
+    def test_that_imports_the_sdk_of_agentv_finds_it(self, tmp_path: Path) -> None:
+        (tmp_path / "judge.ts").write_text(SDK_JUDGE)
+        told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
+        command = _command(tmp_path, "bun", "judge.ts", stdin=told)
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert json.loads(_printed(reply)) == {
+            "score": 1,
+            "hits": ["it"],
+            "misses": [],
+            "details": {"my_tool": 1},
+        }
+
+    def test_that_throws_in_the_sdk_says_why(self, tmp_path: Path) -> None:
+        (tmp_path / "judge.mjs").write_text(
+            "import { defineCodeGrader } from '@agentv/sdk';\n"
+            "export default defineCodeGrader(() => { throw new Error('no'); });\n"
+        )
+        command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert isinstance(reply, ProgramReply)
+        assert reply.exit_code == 1
+        assert json.loads(_printed(reply))["misses"] == ["no"]
+
+    def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
+        own = tmp_path / "node_modules" / "@agentv" / "eval"
+        own.mkdir(parents=True)
+        (own / "package.json").write_text('{"type": "module", "exports": "./own.js"}')
+        (own / "own.js").write_text(
+            "export const defineCodeJudge = () => console.log('own');\n"
+            "export const createTargetClient = () => undefined;\n"
+        )
+        (tmp_path / "judge.ts").write_text(SDK_JUDGE)
+        command = _command(tmp_path, "node", "judge.ts")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "own\n"
 
     @pytest.mark.parametrize("words", [("uv", "run"), ("uv",)])
     def test_of_python_runs_where_there_is_no_uv(

@@ -1,10 +1,9 @@
 // A code judge in TypeScript: whether the answer says what the case asks for.
-// It runs under Node.js 22.18 or later, and as well under Bun.
-import { readFileSync } from 'node:fs';
+// It runs under Bun, or under Node.js 22.18 or later.
+import { defineCodeJudge } from '@agentv/eval';
 
-type Told = { candidateAnswer: string; criteria: string };
-
-const { candidateAnswer, criteria }: Told = JSON.parse(readFileSync(0, 'utf8'));
-const holds: boolean = candidateAnswer.includes(criteria);
-const line = `${holds ? 'says' : 'does not say'} ${criteria}`;
-console.log(JSON.stringify({ score: holds ? 1 : 0, [holds ? 'hits' : 'misses']: [line] }));
+export default defineCodeJudge(({ candidateAnswer, criteria }) => {
+  const holds: boolean = candidateAnswer.includes(criteria);
+  const line = `${holds ? 'says' : 'does not say'} ${criteria}`;
+  return { score: holds ? 1 : 0, hits: holds ? [line] : [], misses: holds ? [] : [line] };
+});
