@@ -33,7 +33,7 @@ def render_annotations(report: Report) -> str:
     What falls short of an open gate, or is advisory, is a warning. A gate that is shut for
     something else says so.
     """
-    found = tallies(report.results)
+    found = tallies(report.results, by_place=True)
     fallen = [tally for tally in found if tally.totals.failed or tally.totals.errored]
     annotations = [
         *(

@@ -8,6 +8,7 @@ from agentci.gate import totals
 from agentci.github.commands import Annotation
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
+from agentci.model.place import Place
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import (
     EXIT_INVALID,
@@ -59,11 +60,17 @@ class Tally:
         return self.results[0]
 
 
-def tallies(results: Sequence[Result]) -> tuple[Tally, ...]:
-    """Results by config and evaluator, in the order in which these come up."""
-    groups: dict[tuple[str, str], list[Result]] = {}
+def tallies(results: Sequence[Result], *, by_place: bool = False) -> tuple[Tally, ...]:
+    """Results by config and evaluator, in the order in which these come up.
+
+    Args:
+        by_place: whether evaluators of one name are told apart that stand on different lines, as
+            those of different cases of an eval file may.
+    """
+    groups: dict[tuple[str, str, Place | None], list[Result]] = {}
     for result in results:
-        groups.setdefault((result.config, result.evaluator), []).append(result)
+        key = (result.config, result.evaluator, result.place if by_place else None)
+        groups.setdefault(key, []).append(result)
     return tuple(Tally(results=tuple(group), totals=totals(group)) for group in groups.values())
 
 

@@ -48,6 +48,14 @@ def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
     assert (command.name, command.properties["title"]) == ("error", "Gate shut in shard 2 of 3")
 
 
+def test_evaluators_of_one_name_on_different_lines_have_one_each() -> None:
+    results = [
+        make_result("failed", 0.1, case=f"case{line}", place=Place(file=CONFIG, line=line))
+        for line in (5, 9)
+    ]
+    assert [command.properties["line"] for command in _read(make_report(results))] == ["5", "9"]
+
+
 def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
     results = [make_result("passed", 1.0, case=f"ok{number}") for number in range(9)]
     results += [
