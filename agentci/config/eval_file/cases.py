@@ -11,6 +11,7 @@ from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
     SEED_LISTS,
     UNREAD,
+    UNREAD_AT_THE_TOP,
     V4_LISTS,
     WITHOUT_EFFECT,
     CaseSpec,
@@ -68,6 +69,12 @@ class CaseReader:
             self.problems += breaches(self.document, schema, at=at, noun="case")
             return None
         self._look_at_keys(value, at)
+        if spec.execution is not None and spec.execution.threshold is not None:
+            self._complain(
+                "the threshold of a single case is not read by this version of agentci",
+                (*at, "execution", "threshold"),
+                hint="give its evaluators a `min_score`, or the file a threshold",
+            )
         evaluators = self._evaluators(spec, at)
         if not evaluators and not self.judges.problems:
             self._complain(
@@ -140,12 +147,13 @@ def key_problems(
     value: JsonObject, known: list[str], document: YamlDocument, at: Path
 ) -> Iterator[Problem]:
     """Keys that nobody reads: a warning, since AgentV passes them over; others change too much."""
+    unread = UNREAD if at else UNREAD | UNREAD_AT_THE_TOP
     for key in value:
-        if key in UNREAD:
+        if key in unread:
             yield Problem(
                 message=f"`{key}` is not read by this version of agentci",
                 place=document.place_of((*at, key), key=True),
-                hint=UNREAD[key],
+                hint=unread[key],
             )
         elif key not in known and not key.startswith("x-"):
             yield Problem(

@@ -38,6 +38,8 @@ UNREAD: Final = {
     "turns": "conversations are judged as one recorded run",
     "vars": "write the case out",
 }
+# Likewise at the top of a file, where AgentV 4 has one for all cases.
+UNREAD_AT_THE_TOP: Final = {"input": "write it into the cases"}
 
 
 class Lenient(Strict):
@@ -53,7 +55,10 @@ class Execution(Lenient):
     skip_defaults: bool = Field(
         default=False, description="In files with `tests`: leave out the file's own evaluators."
     )
-    threshold: Share | None = Field(default=None, description="Score that passes, 0.8 by default.")
+    threshold: Share | None = Field(
+        default=None, description="Score that passes, 0.8 by default; for the whole file."
+    )
+    trials: JsonValue = Field(default=None, description="Repeats; one output a case is judged.")
 
 
 class CaseSpec(Lenient):

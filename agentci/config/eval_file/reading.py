@@ -1,6 +1,6 @@
 """An eval file as cases, evaluators and a gate, ready to be run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -55,7 +55,7 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
     )
     problems += _listed_twice(keys, document)
-    problems += _without_effect(overrides, document)
+    problems += _without_effect(spec, overrides, document)
     names = _names(samples)
     problems += _unknown_bars(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
@@ -132,17 +132,22 @@ def _listed_twice(keys: list[str], document: YamlDocument) -> list[Problem]:
     ]
 
 
-def _without_effect(overrides: Overrides, document: YamlDocument) -> list[Problem]:
-    if not overrides.metrics:
-        return []
-    return [
-        Problem(
+def _without_effect(
+    spec: EvalFile, overrides: Overrides, document: YamlDocument
+) -> Iterator[Problem]:
+    if overrides.metrics:
+        yield Problem(
             message="--metric does not judge the cases of an eval file",
             place=Place(file=document.file),
             hint="list evaluators in the file",
             severity="warning",
         )
-    ]
+    if spec.execution is not None and spec.execution.trials is not None:
+        yield Problem(
+            message="`trials` have no effect: one recorded output a case is judged",
+            place=document.place_of(("execution", "trials"), key=True),
+            severity="warning",
+        )
 
 
 def _unknown_bars(spec: EvalFile, names: tuple[str, ...], document: YamlDocument) -> list[Problem]:

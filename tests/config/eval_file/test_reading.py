@@ -108,6 +108,15 @@ class TestCases:
         [problem] = _told(_cases(line))
         assert problem.startswith(f"f.yaml:{told}")
 
+    def test_say_what_of_them_is_not_read(self) -> None:
+        own = "{id: a, input: q, execution: {threshold: 0.5}}"
+        assert _told(_cases(own))[0].startswith("f.yaml:3:46: the threshold of a single case")
+        for_all = _cases("{id: a, input: q}") + "input: before\n"
+        assert _told(for_all)[0].startswith("f.yaml:4:1: `input` is not read")
+        text = _cases("{id: a, input: q}").replace("execution: {", "execution: {trials: {}, ")
+        [notice] = _read(text).notices
+        assert str(notice).startswith("f.yaml:1:13: `trials` have no effect")
+
     def test_have_an_id_each(self) -> None:
         assert _told(_cases("{id: a, input: q}", "{id: a, input: q}")) == [
             "f.yaml:4:10: two cases have the id 'a' (give one of them another id)"
