@@ -43,6 +43,10 @@ class TestStrict:
         assert _judge(("a", {"n": 1}), mode="in_order", expected=wanted, strict=True).score == 0.5
 
 
+def test_another_tool_in_its_place_is_named() -> None:
+    assert _judge("b", mode="exact", expected=["a"]).misses == ("Position 0: expected a, got b",)
+
+
 class TestTime:
     def _timed(self, duration: float | None, **entry: Any) -> Judgement:
         use = ToolUse(tool="a", duration_ms=duration)
