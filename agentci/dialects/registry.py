@@ -142,6 +142,7 @@ def _program(
         variables=tuple(entry.env),
         memory_mb=entry.memory_mb,
         processes=entry.processes,
+        isolation=entry.isolation,
         image=_image(entry) or "",
     )
 

@@ -12,7 +12,7 @@ from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
-from agentci.runtimes.registry import command_elsewhere, command_for
+from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
 
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
@@ -62,6 +62,7 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
                 memory_mb=request.memory_mb,
                 processes=request.processes,
                 image=request.image,
+                imports=_imports(request, ready),
             ),
         )
     except EvaluatorError as error:
@@ -72,6 +73,15 @@ def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]
     if request.image:
         return command_elsewhere(ready.path)
     return command_for(ready.path, search_path=world.search_path, python=ready.python)
+
+
+def _imports(request: RunProgram, ready: Ready) -> tuple[str, ...] | None:
+    """What a program imports, where it may be a fork of a Python that has imported that already.
+
+    Not with packages of its own: what they do when they are imported is to be done in its jail.
+    """
+    forks = request.isolation == "fork" and not request.image and ready.python is None
+    return imports_of(ready.path) if forks else None
 
 
 def _home(program: Program) -> tuple[Path, ...]:

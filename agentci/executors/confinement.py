@@ -27,6 +27,8 @@ class Confinement:
         processes: how many it may have at a time, threads included.
         file_mb, folder_mb: of a file, and of all that it keeps in its private folder.
         image: what it runs in, where its executor runs programs in images.
+        imports: modules that it is going to import, where ``python file`` may be a fork of a Python
+            that has imported them already; None where it has to start by itself.
     """
 
     network: bool = True
@@ -38,6 +40,7 @@ class Confinement:
     file_mb: int = FILE_MB
     folder_mb: int = FOLDER_MB
     image: str = ""
+    imports: tuple[str, ...] | None = None
 
 
 def limits_of(

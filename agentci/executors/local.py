@@ -7,17 +7,18 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED
-from agentci.executors.cell import Builder, Cell
-from agentci.executors.child.launcher import OFFICE, Launcher
+from agentci.executors.cell import Builder, Cell, with_user_packages
+from agentci.executors.child.launcher import OFFICE, Launcher, Warmth
 from agentci.executors.child.orphans import adopt, end_children
 from agentci.executors.child.pipes import Pipes, Sink
 from agentci.executors.child.stragglers import MARK, end_marked
-from agentci.executors.child.ward import Ward, start
+from agentci.executors.child.ward import LostError, Ward, start
 from agentci.executors.confinement import Confinement
 from agentci.model.exchange import ProgramReply
 from agentci.shims import kernel
@@ -64,31 +65,38 @@ class LocalExecutor:
         confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it."""
+        order = _Order(
+            command=command,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            cwd=cwd,
+            environment=environment,
+            confinement=confinement,
+        )
+        try:
+            return self._run(order, _warmth_for(order))
+        except LostError:
+            return self._run(order, None)
+
+    def _run(self, order: "_Order", warmth: Warmth | None) -> ProgramReply:
+        """Run a program, as a fork of a warm Python where there is one."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
-        launcher = self._launcher()
+        launcher = self._launcher(warmth)
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
-        seen = {**environment, MARK: mark}
         number = self._take_number()
         try:
-            if confinement is None:
-                cell = Cell(jail=None, environment=seen)
-            else:
-                cell = self._builder_for(launcher).build(
-                    confinement,
-                    command=command,
-                    cwd=cwd,
-                    environment=seen,
-                    timeout_seconds=timeout_seconds,
-                    number=number,
-                )
+            cell = self._cell(order, launcher, mark, number)
             self._note(cell.shortcomings)
-            ward = start(cell.order(command, cwd), launcher)
-            pipes = Pipes(ward, stdin)
+            ward = start(cell.order(order.command, order.cwd), launcher, order.imports)
+            pipes = Pipes(ward, order.stdin)
             try:
                 self._enlist(number, ward)
-                _attend(ward, pipes, begun=begun, timeout_seconds=timeout_seconds)
+                _attend(ward, pipes, begun=begun, timeout_seconds=order.timeout_seconds)
+            except BaseException:
+                ward.kill()
+                raise
             finally:
                 exit_code = self._dismiss(ward, mark)
         finally:
@@ -116,24 +124,37 @@ class LocalExecutor:
                     ward.kill()
         end_marked(self._brand)
         if self._adopts:
-            end_children(spared=OFFICE.number())
+            end_children(spared=OFFICE.numbers())
 
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _launcher(self) -> Launcher:
+    def _launcher(self, warmth: Warmth | None) -> Launcher:
         with self._lock:
             self._adopts = self._adopts or adopt()
             if self._builder is None:
                 with suppress(OSError):  # what we hold is not for programs of the same user
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-            return OFFICE.launcher()
+            return OFFICE.launcher(warmth)
 
     def _builder_for(self, launcher: Launcher) -> Builder:
         with self._lock:
             if self._builder is None:
                 self._builder = Builder(facts=launcher.facts or {})
             return self._builder
+
+    def _cell(self, order: "_Order", launcher: Launcher, mark: str, number: int) -> Cell:
+        seen = {**order.environment, MARK: mark}
+        if order.confinement is None:
+            return Cell(jail=None, environment=seen)
+        return self._builder_for(launcher).build(
+            order.confinement,
+            command=order.command,
+            cwd=order.cwd,
+            environment=seen,
+            timeout_seconds=order.timeout_seconds,
+            number=number,
+        )
 
     def _note(self, shortcomings: Sequence[str]) -> None:
         with self._lock:
@@ -156,13 +177,37 @@ class LocalExecutor:
             if self._has_stopped():
                 ward.kill()
 
-    def _dismiss(self, ward: Ward, mark: str) -> int:
-        ward.kill()
+    @staticmethod
+    def _dismiss(ward: Ward, mark: str) -> int:
         try:
             return ward.release()
         finally:
             if ward.left:
                 end_marked(mark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """A program that is to be run, see :meth:`Executor.run`."""
+
+    command: Sequence[str]
+    stdin: bytes
+    timeout_seconds: float
+    cwd: Path
+    environment: Mapping[str, str]
+    confinement: Confinement | None
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """What it may find imported; nothing where it starts a Python of its own."""
+        return self.confinement.imports or () if self.confinement is not None else ()
+
+
+def _warmth_for(order: _Order) -> Warmth | None:
+    """The Python that the program can be a fork of, where it may be one."""
+    if order.confinement is None or order.confinement.imports is None or not kernel.IS_LINUX:
+        return None
+    return Warmth.for_program(order.command[0], with_user_packages(order.environment))
 
 
 def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -> None:

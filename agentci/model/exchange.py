@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from agentci.model.choices import Isolation
 from agentci.model.json import JsonObject
 from agentci.model.program import Program
 from agentci.model.trace import Turn
@@ -27,6 +28,7 @@ class RunProgram:
         network: whether it may use the network.
         variables: names of variables of ours that it may see beside the harmless ones.
         memory_mb, processes: how much it may use: MiB a process, threads included.
+        isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
     """
 
@@ -38,6 +40,7 @@ class RunProgram:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    isolation: Isolation = "fork"
     image: str = ""
 
 

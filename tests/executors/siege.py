@@ -1,6 +1,7 @@
 """Runs attacks against itself, and prints what each came to: a process with secrets to reach.
 
-``python -m tests.executors.siege FOLDER [NAME ...]``, with ``SIEGE_SECRET`` in its environment.
+``python -m tests.executors.siege FOLDER [NAME ...]``, with ``SIEGE_SECRET`` in its environment, and
+``SIEGE_FORKS`` where the attacks are to be forks of a warm Python.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from agentci.executors.local import LocalExecutor
 
 ATTACKS = Path(__file__).resolve().parent.parent / "evaluators" / "attacks"
 SECRET = "SIEGE_SECRET"
+FORKS = "SIEGE_FORKS"
 
 # Networks stay on where sockets of this machine are to be out of reach all the same.
 WITH_NETWORK = {"connects_to_sockets_of_this_machine"}
@@ -141,6 +143,7 @@ def _run(
                 processes=PROCESSES,
                 file_mb=FILE_MB,
                 folder_mb=FOLDER_MB,
+                imports=() if FORKS in os.environ else None,
             ),
         )
     except EvaluatorError as error:

@@ -33,6 +33,7 @@ def _launcher() -> int:
 
 
 def test_a_launcher_that_was_killed_is_replaced(marked: Marked) -> None:
+    OFFICE.close()
     before = _launcher()
     os.kill(before, signal.SIGKILL)
     time.sleep(0.1)

@@ -14,6 +14,7 @@ from agentci.dialects.agentevals.walls import hint_at_walls
 from agentci.dialects.base import Identity
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
+from agentci.model.choices import Isolation
 from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunProgram
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
@@ -40,7 +41,7 @@ class CodeEvaluator:
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
         program_place: where the config names the program.
-        network, variables, memory_mb, processes, image: see ``RunProgram``.
+        network, variables, memory_mb, processes, isolation, image: see ``RunProgram``.
     """
 
     identity: Identity
@@ -53,6 +54,7 @@ class CodeEvaluator:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    isolation: Isolation = "fork"
     image: str = ""
 
     @property
@@ -77,6 +79,7 @@ class CodeEvaluator:
             variables=self.variables,
             memory_mb=self.memory_mb,
             processes=self.processes,
+            isolation=self.isolation,
             image=self.image,
         )
 

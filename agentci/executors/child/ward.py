@@ -15,6 +15,8 @@ from agentci.shims.messages import Message, receive, send
 # Of what is killed and cleared up: mostly milliseconds. What hangs in the kernel must not hold us.
 MAX_DYING_SECONDS: Final = 30.0
 
+THIS_IS_ALL: Final[Message] = {}
+
 HINTS: Final = {
     errno.ENOEXEC: "begin the file with a line such as #!/usr/bin/env bash",
     errno.EACCES: "run chmod +x on it, and commit that",
@@ -29,6 +31,10 @@ CLOSED_INTERPRETER: Final = (
 )
 
 
+class LostError(EvaluatorError):
+    """What starts programs is gone, and with it the program."""
+
+
 class Ward:
     """A program that was asked for.
 
@@ -38,13 +44,23 @@ class Ward:
         left: whether something of it may still be there.
     """
 
-    def __init__(self, channel: socket.socket, streams: tuple[int, int, int]) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        streams: tuple[int, int, int],
+        *,
+        launcher: Launcher,
+        imports: tuple[str, ...],
+    ) -> None:
         self._channel = channel
+        self._launcher = launcher
+        self._imports = imports
         self.stdin: IO[bytes] = os.fdopen(streams[0], "wb", buffering=0)
         self.stdout: IO[bytes] = os.fdopen(streams[1], "rb", buffering=0)
         self.stderr: IO[bytes] = os.fdopen(streams[2], "rb", buffering=0)
         self.excess = ""
         self.left = False
+        self._killed = False
         self._code: int | None = None
         self._refusal: str | None = None
         self._poll = select.poll()
@@ -56,6 +72,7 @@ class Ward:
 
     def kill(self) -> None:
         """End the program and all that it started, soon; may be called by a signal handler."""
+        self._killed = True
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
 
@@ -63,19 +80,24 @@ class Ward:
         """Wait until nothing is left of it: its exit code, or the negative number of a signal.
 
         Raises:
-            EvaluatorError: it was never started.
+            EvaluatorError: it was never started; LostError: nor will anybody tell why.
         """
         for stream in (self.stdin, self.stdout, self.stderr):
             stream.close()
         self._channel.settimeout(MAX_DYING_SECONDS)
         try:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                send(self._channel, THIS_IS_ALL)
             while self._take(receive(self._channel)):
                 pass
         except TimeoutError:
             self.left = True
-        self._channel.close()
+        if self._killed or self.left or self.excess or self._refusal is not None:
+            self._channel.close()
+        else:
+            self._launcher.take_back(self._channel, self._imports)
         if self._refusal is not None:
-            raise EvaluatorError(self._refusal)
+            raise (LostError if self._refusal is GONE else EvaluatorError)(self._refusal)
         return -signal.SIGKILL if self._code is None else self._code
 
     def _take(self, message: Message | None) -> bool:
@@ -95,41 +117,55 @@ class Ward:
         return "gone" not in message
 
 
-def start(order: Message, launcher: Launcher) -> Ward:
+def start(order: Message, launcher: Launcher, imports: tuple[str, ...] = ()) -> Ward:
     """Have a program started with three pipes.
 
+    Args:
+        imports: modules that it is going to import.
+
     Raises:
-        EvaluatorError: the system refused.
+        EvaluatorError: the system refused, or there is no launcher that lives.
     """
-    try:
-        return _start(order, launcher)
-    except ConnectionError:
-        return _start(order, OFFICE.launcher(after=launcher))
-    except OSError as error:
-        raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
-
-
-def _start(order: Message, launcher: Launcher) -> Ward:
-    ours, its = socket.socketpair()
     ends: list[int] = []
     try:
         for _ in range(3):
             ends += os.pipe()
         stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = ends
-        launcher.hand_over((its.fileno(), stdin, stdout, stderr))
-    except OSError:
-        ours.close()
+        channel = _ordered(order, (stdin, stdout, stderr), launcher, imports)
+    except ConnectionError:
         for end in ends:
             os.close(end)
-        raise
-    finally:
-        its.close()
+        OFFICE.drop(launcher)
+        return start(order, OFFICE.launcher(launcher.warmth), imports)
+    except OSError as error:
+        for end in ends:
+            os.close(end)
+        raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
     for end in (stdin, stdout, stderr):
         os.close(end)
-    ward = Ward(ours, (our_stdin, our_stdout, our_stderr))
-    with suppress(OSError):  # who ended it, or that it is gone, is found out when it is released
-        send(ours, order)
-    return ward
+    streams = (our_stdin, our_stdout, our_stderr)
+    return Ward(channel, streams, launcher=launcher, imports=imports)
+
+
+def _ordered(
+    order: Message, streams: tuple[int, int, int], launcher: Launcher, imports: tuple[str, ...]
+) -> socket.socket:
+    """The channel to a ward that has the order: one that died while it had none does not get it.
+
+    Raises:
+        OSError: there is none.
+    """
+    while True:
+        channel = launcher.channel(imports)
+        try:
+            send(channel, order, streams)
+        except ConnectionError:
+            channel.close()
+        except OSError:
+            channel.close()
+            raise
+        else:
+            return channel
 
 
 def _refusal(refusal: Message) -> str:
