@@ -63,6 +63,7 @@ def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
                 processes=request.processes,
                 image=request.image,
                 imports=_imports(request, ready),
+                own_packages=ready.python is not None,
             ),
         )
     except EvaluatorError as error:
@@ -76,11 +77,8 @@ def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]
 
 
 def _imports(request: RunProgram, ready: Ready) -> tuple[str, ...] | None:
-    """What a program imports, where it may be a fork of a Python that has imported that already.
-
-    Not with packages of its own: what they do when they are imported is to be done in its jail.
-    """
-    forks = request.isolation == "fork" and not request.image and ready.python is None
+    """What a program imports, where it may be a fork of a Python that has imported that already."""
+    forks = request.isolation == "fork" and not request.image
     return imports_of(ready.path) if forks else None
 
 

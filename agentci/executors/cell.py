@@ -123,7 +123,7 @@ class Builder:
         alone = user is not None and user != NOBODY
         jail = {
             "user": user,
-            "searches": user is not None and closed is not None,
+            "searches": self.facts["searching"] or (user is not None and closed is not None),
             "limits": limits_of(
                 confinement,
                 timeout_seconds=timeout_seconds,
@@ -132,7 +132,7 @@ class Builder:
             ),
             "landlock": self.facts["landlock"],
             "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
-            "filter": self._filter(confinement, as_root=user is None and os.geteuid() == 0),
+            "filter": self._filter(confinement, as_root=user is None and self.facts["root"]),
         }
         return Cell(
             jail=jail,
@@ -190,7 +190,7 @@ class Builder:
             yield NO_LANDLOCK
         if not self.facts["filters"]:
             yield NO_FILTER
-        if user is None and os.geteuid() == 0:
+        if user is None and self.facts["root"]:
             yield AS_ROOT if self.facts["users"] is None else _as_root(closed)
         elif (user is None or user == NOBODY) and self.facts["landlock"] < SIGNALS_SINCE:
             yield SIGNALS

@@ -29,6 +29,8 @@ class Confinement:
         image: what it runs in, where its executor runs programs in images.
         imports: modules that it is going to import, where ``python file`` may be a fork of a Python
             that has imported them already; None where it has to start by itself.
+        own_packages: whether these are packages that nobody vouches for, whose code runs when they
+            are imported.
     """
 
     network: bool = True
@@ -41,6 +43,7 @@ class Confinement:
     folder_mb: int = FOLDER_MB
     image: str = ""
     imports: tuple[str, ...] | None = None
+    own_packages: bool = False
 
 
 def limits_of(

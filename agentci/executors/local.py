@@ -3,23 +3,27 @@
 import itertools
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED
-from agentci.executors.cell import Builder, Cell, with_user_packages
-from agentci.executors.child.launcher import OFFICE, Launcher, Warmth
+from agentci.executors.cell import Builder, Cell
+from agentci.executors.child.launcher import STREAMS_OF_WARM_ONES, Launcher
+from agentci.executors.child.office import OFFICE
 from agentci.executors.child.orphans import adopt, end_children
 from agentci.executors.child.pipes import Pipes, Sink
 from agentci.executors.child.stragglers import MARK, end_marked
 from agentci.executors.child.ward import LostError, Ward, start
+from agentci.executors.child.warmth import Warmth
 from agentci.executors.confinement import Confinement
+from agentci.executors.order import Order
 from agentci.model.exchange import ProgramReply
 from agentci.shims import kernel
 
@@ -65,7 +69,7 @@ class LocalExecutor:
         confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it."""
-        order = _Order(
+        order = Order(
             command=command,
             stdin=stdin,
             timeout_seconds=timeout_seconds,
@@ -74,15 +78,15 @@ class LocalExecutor:
             confinement=confinement,
         )
         try:
-            return self._run(order, _warmth_for(order))
+            return self._run(order, order.warmth)
         except LostError:
             return self._run(order, None)
 
-    def _run(self, order: "_Order", warmth: Warmth | None) -> ProgramReply:
+    def _run(self, order: Order, warmth: Warmth | None) -> ProgramReply:
         """Run a program, as a fork of a warm Python where there is one."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
-        launcher = self._launcher(warmth)
+        launcher = self._launcher(order, warmth)
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
         number = self._take_number()
@@ -129,24 +133,49 @@ class LocalExecutor:
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _launcher(self, warmth: Warmth | None) -> Launcher:
+    def _launcher(self, order: Order, warmth: Warmth | None) -> Launcher:
         with self._lock:
             self._adopts = self._adopts or adopt()
             if self._builder is None:
                 with suppress(OSError):  # what we hold is not for programs of the same user
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+        if warmth is None or warmth.confinement is None:
             return OFFICE.launcher(warmth)
+        return OFFICE.launcher(warmth, start=partial(self._start_jailed, order, warmth))
+
+    def _start_jailed(self, order: Order, warmth: Warmth) -> Launcher:
+        """Start a warm Python as if it were a program, in the jail of those that it becomes."""
+        number, cold = self._take_number(), OFFICE.launcher()
+        jailed = order.starting(warmth)
+        cell = self._cell(jailed, cold, f"{self._brand}.warm.", number)
+        ward = start(cell.order(jailed.command, jailed.cwd), cold, pipes=STREAMS_OF_WARM_ONES)
+        self._enlist(number, ward)
+
+        def end() -> None:
+            ward.kill()
+            with suppress(EvaluatorError):
+                ward.release()
+            self._return_number(number)
+
+        channel = socket.socket(fileno=os.dup(ward.stdin.fileno()))
+        folder = cell.environment["TMPDIR"]
+        ward.stdout.close()
+        return Launcher(channel, end=end, number=None, warmth=warmth, folder=folder)
 
     def _builder_for(self, launcher: Launcher) -> Builder:
+        if launcher.folder:
+            return Builder(facts=launcher.facts)
         with self._lock:
             if self._builder is None:
-                self._builder = Builder(facts=launcher.facts or {})
+                self._builder = Builder(facts=launcher.facts)
             return self._builder
 
-    def _cell(self, order: "_Order", launcher: Launcher, mark: str, number: int) -> Cell:
+    def _cell(self, order: Order, launcher: Launcher, mark: str, number: int) -> Cell:
         seen = {**order.environment, MARK: mark}
         if order.confinement is None:
             return Cell(jail=None, environment=seen)
+        if launcher.folder:
+            seen["TMPDIR"] = launcher.folder
         return self._builder_for(launcher).build(
             order.confinement,
             command=order.command,
@@ -184,30 +213,6 @@ class LocalExecutor:
         finally:
             if ward.left:
                 end_marked(mark)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Order:
-    """A program that is to be run, see :meth:`Executor.run`."""
-
-    command: Sequence[str]
-    stdin: bytes
-    timeout_seconds: float
-    cwd: Path
-    environment: Mapping[str, str]
-    confinement: Confinement | None
-
-    @property
-    def imports(self) -> tuple[str, ...]:
-        """What it may find imported; nothing where it starts a Python of its own."""
-        return self.confinement.imports or () if self.confinement is not None else ()
-
-
-def _warmth_for(order: _Order) -> Warmth | None:
-    """The Python that the program can be a fork of, where it may be one."""
-    if order.confinement is None or order.confinement.imports is None or not kernel.IS_LINUX:
-        return None
-    return Warmth.for_program(order.command[0], with_user_packages(order.environment))
 
 
 def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -> None:

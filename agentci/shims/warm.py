@@ -22,44 +22,38 @@ from agentci.shims.launcher import Launcher, channel_of
 from agentci.shims.ward import Imitated
 
 OURS: Final = "agentci"
-STDIN: Final = 0
+STDIN, STDOUT, STDERR = range(3)
 INSPECT: Final = "PYTHONINSPECT"
 
 
-def main(descriptor: int, bare: Sequence[str]) -> None:
+def main(bare: Sequence[str]) -> None:
     """Have the interpreter start a program for each poke that comes, after this has returned.
+
+    Stdin is the channel to whoever pokes, stderr a terminal.
 
     Args:
         bare: the names of the modules that every Python has before it looks at a file.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] == OURS]:
         del sys.modules[name]  # a program finds its own
-    hook = getattr(sys, "__interactivehook__", None)
-    disguise = Guise(Imports(bare), hook=hook)
+    disguise = Guise(Imports(bare), hook=getattr(sys, "__interactivehook__", None))
     codes: deque[int] = deque(maxlen=1)
-    stdin = os.dup(STDIN)
+    programs = _programs(channel_of(os.dup(STDIN)), disguise, codes)
     # The hook is called only where somebody could type something.
-    terminal, keyboard = os.openpty()
-    os.dup2(keyboard, STDIN)
-    os.close(keyboard)
+    os.dup2(STDERR, STDIN)
+    os.dup2(STDOUT, STDERR)
     os.putenv(INSPECT, "1")
-    programs = _programs(channel_of(descriptor), disguise, codes, stdin=stdin, terminal=terminal)
     sys.__interactivehook__ = partial(codes.extend, starmap(call, programs))
 
 
-def _programs(
-    channel: socket.socket, disguise: Guise, codes: deque[int], *, stdin: int, terminal: int
-) -> Iterator[Call]:
+def _programs(channel: socket.socket, disguise: Guise, codes: deque[int]) -> Iterator[Call]:
     """What makes a fork of this process a program, and ends it; the process itself ends in here.
 
     Args:
         codes: what came of the call before.
-        stdin: as it was before there was a terminal.
     """
     os.unsetenv(INSPECT)
-    os.dup2(stdin, STDIN)
-    os.close(stdin)
-    os.close(terminal)
+    os.dup2(STDOUT, STDIN)
     try:
         Launcher(channel, foresee=disguise.foresee, imitate=disguise.imitate).serve()
         os._exit(0)

@@ -30,6 +30,8 @@ FACTS = {
     "filters": True,
     "machine": "x86_64",
     "tasks": 1500,
+    "root": os.geteuid() == 0,
+    "searching": False,
 }
 TRUE = "/bin/true"
 

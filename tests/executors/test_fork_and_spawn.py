@@ -15,7 +15,7 @@ from types import MappingProxyType
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.executors.child.launcher import OFFICE
+from agentci.executors.child.office import OFFICE
 from agentci.executors.confinement import Confinement
 from agentci.executors.environment import child_environment
 from agentci.executors.local import LocalExecutor
@@ -272,6 +272,9 @@ BESIDE = {
     "package/other.py": "",
     "broken.py": "def f(:",
 }
+# A warm Python with packages of its own, and all its programs, are one user: its numbers are others,
+# its folder lies in another, and memory that processes share cannot be cleared behind it.
+OF_THE_USER = {"its surroundings", "processes"}
 # Alike but for these in any two runs of the same program.
 VARYING = (
     (re.compile(r"\b0x[0-9a-f]+"), "0x…"),
@@ -293,12 +296,15 @@ def seen(
     program: Path,
     *,
     forks: bool,
+    own_packages: bool = False,
     seconds: float = LIMIT_SECONDS,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """All that is left of a program: how it ended and what it printed."""
     confinement = Confinement(
-        readable=(program.parent,), imports=imports_of(program) if forks else None
+        readable=(program.parent,),
+        imports=imports_of(program) if forks else None,
+        own_packages=own_packages,
     )
     try:
         reply = executor.run(
@@ -355,6 +361,8 @@ def test_a_program_sees_the_same_of(name: str, executor: LocalExecutor, tmp_path
     program.write_bytes(CURIOUS[name].encode().replace(b"'\\xff'", b"'\xff'"))
     spawned = seen(executor, program, forks=False)
     assert seen(executor, program, forks=True) == spawned
+    if name not in OF_THE_USER:
+        assert seen(executor, program, forks=True, own_packages=True) == spawned
 
 
 # Takes packages off its path that are imported already.

@@ -45,17 +45,21 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["forks", "processes"])
-def forks(request: pytest.FixtureRequest) -> bool:
-    """Whether the attacks are forks of a warm Python."""
-    return bool(request.param == "forks")
-
-
-@pytest.fixture(params=["as ourselves", "as somebody else"])
-def besiege(request: pytest.FixtureRequest, folder: Path, *, forks: bool) -> Besiege:
+@pytest.fixture(
+    params=[
+        ("as ourselves", ""),
+        ("as ourselves", "forked"),
+        ("as ourselves", siege.OF_OWN_PACKAGES),
+        ("as somebody else", "forked"),
+        ("as somebody else", siege.OF_OWN_PACKAGES),
+    ],
+    ids=" ".join,
+)
+def besiege(request: pytest.FixtureRequest, folder: Path) -> Besiege:
     """Runs attacks in a process of its own; what holds is told by what they have reached."""
-    besieged = partial(_besieged, folder=folder, forks=forks)
-    if request.param == "as ourselves":
+    whose, beginning = request.param
+    besieged = partial(_besieged, folder=folder, beginning=beginning)
+    if whose == "as ourselves":
         return lambda *names: besieged(names, python=sys.executable, user=None)
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
@@ -66,9 +70,17 @@ def besiege(request: pytest.FixtureRequest, folder: Path, *, forks: bool) -> Bes
 
 
 def _besieged(
-    names: tuple[str, ...], *, folder: Path, forks: bool, python: str, user: int | None
+    names: tuple[str, ...],
+    *,
+    folder: Path,
+    beginning: str,
+    python: str,
+    user: int | None,
 ) -> Any:
-    variables = {siege.SECRET: "s3cr3t-of-the-job", **({siege.FORKS: "1"} if forks else {})}
+    variables = {
+        siege.SECRET: "s3cr3t-of-the-job",
+        **({siege.FORKS: beginning} if beginning else {}),
+    }
     done = subprocess.run(
         [python, "-m", MODULE, str(folder), *names],
         cwd="/",

@@ -5,11 +5,12 @@ import os
 import select
 import signal
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Final
 
 from agentci.errors import EvaluatorError
-from agentci.executors.child.launcher import GONE, OFFICE, Launcher
+from agentci.executors.child.launcher import GONE, Launcher
 from agentci.shims.messages import Message, receive, send
 
 # Of what is killed and cleared up: mostly milliseconds. What hangs in the kernel must not hold us.
@@ -117,29 +118,33 @@ class Ward:
         return "gone" not in message
 
 
-def start(order: Message, launcher: Launcher, imports: tuple[str, ...] = ()) -> Ward:
+def start(
+    order: Message,
+    launcher: Launcher,
+    imports: tuple[str, ...] = (),
+    *,
+    pipes: Sequence[Callable[[], tuple[int, int]]] = (os.pipe, os.pipe, os.pipe),
+) -> Ward:
     """Have a program started with three pipes.
 
     Args:
         imports: modules that it is going to import.
+        pipes: what makes them, the end that is read from first.
 
     Raises:
-        EvaluatorError: the system refused, or there is no launcher that lives.
+        EvaluatorError: the system refused; LostError: the launcher is gone.
     """
     ends: list[int] = []
     try:
-        for _ in range(3):
-            ends += os.pipe()
+        for pipe in pipes:
+            ends += pipe()
         stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = ends
         channel = _ordered(order, (stdin, stdout, stderr), launcher, imports)
-    except ConnectionError:
-        for end in ends:
-            os.close(end)
-        OFFICE.drop(launcher)
-        return start(order, OFFICE.launcher(launcher.warmth), imports)
     except OSError as error:
         for end in ends:
             os.close(end)
+        if isinstance(error, ConnectionError):
+            raise LostError(GONE) from error
         raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
     for end in (stdin, stdout, stderr):
         os.close(end)
@@ -155,17 +160,17 @@ def _ordered(
     Raises:
         OSError: there is none.
     """
-    while True:
-        channel = launcher.channel(imports)
+    while (channel := launcher.idle(imports)) is not None:
         try:
             send(channel, order, streams)
         except ConnectionError:
             channel.close()
-        except OSError:
-            channel.close()
-            raise
         else:
             return channel
+    channel = launcher.channel(imports)
+    with suppress(ConnectionError):  # that it is gone is found out when it is released
+        send(channel, order, streams)
+    return channel
 
 
 def _refusal(refusal: Message) -> str:
