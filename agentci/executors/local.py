@@ -31,10 +31,6 @@ from agentci.shims import kernel
 # in its background keeps the pipe open.
 GRACE_SECONDS: Final = 0.2
 
-# Between two looks at whether the program has ended; twice as long after each in vain.
-SHORTEST_PAUSE_SECONDS: Final = 0.0001
-LONGEST_PAUSE_SECONDS: Final = 0.05
-
 MAX_LAST_WORDS: Final = 300
 
 
@@ -221,13 +217,12 @@ def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -
     Raises:
         EvaluatorError: why it has to be ended.
     """
-    pause = SHORTEST_PAUSE_SECONDS
     while not ward.has_ended():
         left = begun + timeout_seconds - time.monotonic()
         if left <= 0:
             raise EvaluatorError(_overdue(timeout_seconds, _text(pipes.log)))
-        moved = pipes.step(min(left, pause))
-        pause = SHORTEST_PAUSE_SECONDS if moved else min(2 * pause, LONGEST_PAUSE_SECONDS)
+        pipes.step(left)
+    pipes.forget(ward)
     given_up = time.monotonic() + GRACE_SECONDS
     while pipes.open and (left := given_up - time.monotonic()) > 0:
         pipes.step(left)

@@ -69,7 +69,7 @@ class Guise:
         os.environb.update(order["environment"])
         sys.argv = [path, *map(os.fsdecode, arguments)]
         sys.orig_argv = [sys.executable, *sys.argv]
-        sys.path[:0] = [*own, *searched]
+        sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
         raise Imitated
 
     def put_on(self) -> Call:
@@ -130,7 +130,7 @@ def _searched(named: bytes) -> list[str] | None:
     """The folders of PYTHONPATH; None where a Python that starts would make others of them."""
     folders = os.fsdecode(named).split(os.pathsep) if named else []
     plain = all(os.path.abspath(folder) == folder and os.path.isdir(folder) for folder in folders)
-    return folders if plain and len({*folders, *sys.path}) == len(folders) + len(sys.path) else None
+    return list(dict.fromkeys(folders)) if plain else None
 
 
 def _is_archive(script: str) -> bool:

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import sysconfig
 import threading
 import time
 import zipfile
@@ -272,7 +273,7 @@ BESIDE = {
     "package/other.py": "",
     "broken.py": "def f(:",
 }
-# A warm Python with packages of its own, and all its programs, are one user: its numbers are others,
+# A warm Python with packages of its own and all its programs are one user: its number is another,
 # its folder lies in another, and memory that processes share cannot be cleared behind it.
 OF_THE_USER = {"its surroundings", "processes"}
 # Alike but for these in any two runs of the same program.
@@ -401,7 +402,8 @@ class TestAFork:
         (folder / "textwrap.py").write_text("NAME = __file__")
         for text in ("import far, sys; print(far.NAME, sys.path)", "import json, textwrap, sys"):
             program = written(tmp_path, text)
-            variables = {"PYTHONPATH": str(folder)}
+            twice = f"{folder}:{sysconfig.get_path('stdlib')}:{folder}"
+            variables = {"PYTHONPATH": twice}
             spawned = seen(executor, program, forks=False, variables=variables)
             assert seen(executor, program, forks=True, variables=variables) == spawned
             assert spawned[0] == "0"

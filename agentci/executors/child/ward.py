@@ -67,6 +67,10 @@ class Ward:
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
 
+    def fileno(self) -> int:
+        """What can be read from as soon as it has something to tell."""
+        return self._channel.fileno()
+
     def has_ended(self) -> bool:
         """Whether the program has exited, or never began; what it started may still be there."""
         return bool(self._poll.poll(0)) and (self._take(receive(self._channel)) or True)
