@@ -27,6 +27,8 @@ class Imports:
         self._bare = frozenset(bare)
         self._asked: set[str] = set()
         self._kept: dict[str, object] = {}
+        self._names: frozenset[str] = frozenset()
+        self._later_names: frozenset[str] = frozenset()
         # Before anybody else, so that it is called after everybody else.
         atexit.register(self._withdraw)
 
@@ -52,11 +54,8 @@ class Imports:
             folders: where it looks before it looks where we did.
             at_start: those of them that every Python looks through that starts there.
         """
-        names = {name.partition(".")[0] for name in (*self._bare, *self._kept)}
-        hidden = names | AT_START
-        later = hidden - self._bare - AT_START - set(sys.builtin_module_names)
-        return any(_has(folder, hidden) for folder in at_start) or any(
-            _has(folder, later) for folder in folders
+        return any(_has(folder, self._names) for folder in at_start) or any(
+            _has(folder, self._later_names) for folder in folders
         )
 
     def _keep(self) -> None:
@@ -65,6 +64,10 @@ class Imports:
             if name not in self._kept and name not in LAST:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
                 self._kept[name] = module
+        # Worked out here, because a fork that looks through all names has to copy their pages.
+        names = {name.partition(".")[0] for name in (*self._bare, *self._kept)}
+        self._names = frozenset(names | AT_START)
+        self._later_names = frozenset(names - self._bare - set(sys.builtin_module_names))
         gc.collect()
         gc.freeze()
 
@@ -75,7 +78,7 @@ class Imports:
                 del sys.modules[name]
 
 
-def _has(folder: str, names: frozenset[str] | set[str]) -> bool:
+def _has(folder: str, names: frozenset[str]) -> bool:
     try:
         return any(entry.partition(".")[0] in names for entry in os.listdir(folder))
     except OSError:

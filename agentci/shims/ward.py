@@ -38,7 +38,8 @@ def watch(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None
     """Run the programs that are asked for on ``channel``, and answer how it went.
 
     With each order come stdin, stdout and stderr of its program. The answers: ``refusal``; or
-    ``code`` as soon as it has ended, and, after any message or the channel's end, ``gone``.
+    ``gone``, with its ``code``, when nothing is left of it. Where it has ended and something is
+    left, ``code`` comes first, and ``gone`` after any message or the channel's end.
 
     Args:
         imitate: makes a fork of this process what exec would make of it, and raises Imitated;
@@ -122,7 +123,7 @@ class _Ward:
     def _attend(self) -> bool:
         """Wait until somebody says that this is all; False where it is the channel's end.
 
-        Tells as soon as the program has ended.
+        Tells as soon as the program has ended, and returns then where it has left nothing.
         """
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
@@ -132,8 +133,10 @@ class _Ward:
             ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
-            descendants.reap(self._bury)
+            others = descendants.reap(self._bury)
             if untold and self._code is not None:
+                if not others:
+                    return True
                 untold = False
                 self._tell({"code": self._code})
             if self._channel.fileno() in ready:

@@ -62,6 +62,7 @@ class Ward:
         self.excess = ""
         self.left = False
         self._killed = False
+        self._gone = False
         self._code: int | None = None
         self._refusal: str | None = None
         self._poll = select.poll()
@@ -73,7 +74,10 @@ class Ward:
 
     def has_ended(self) -> bool:
         """Whether the program has exited, or never began; what it started may still be there."""
-        return bool(self._poll.poll(0)) and (self._take(receive(self._channel)) or True)
+        if not self._poll.poll(0):
+            return False
+        self._take(receive(self._channel))
+        return True
 
     def kill(self) -> None:
         """End the program and all that it started, soon; may be called by a signal handler."""
@@ -91,10 +95,11 @@ class Ward:
             stream.close()
         self._channel.settimeout(MAX_DYING_SECONDS)
         try:
-            with suppress(BrokenPipeError, ConnectionResetError):
-                send(self._channel, THIS_IS_ALL)
-            while self._take(receive(self._channel)):
-                pass
+            if not self._gone:
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    send(self._channel, THIS_IS_ALL)
+            while not self._gone:
+                self._take(receive(self._channel))
         except TimeoutError:
             self.left = True
         if self._killed or self.left or self.excess or self._refusal is not None:
@@ -105,21 +110,19 @@ class Ward:
             raise (LostError if self._refusal is GONE else EvaluatorError)(self._refusal)
         return -signal.SIGKILL if self._code is None else self._code
 
-    def _take(self, message: Message | None) -> bool:
-        """Keep what the ward tells; False when it was the last."""
+    def _take(self, message: Message | None) -> None:
+        """Keep what the ward tells."""
+        self._gone = message is None or "code" not in message or "gone" in message
         if message is None:
             self.left = True
             if self._code is None and self._refusal is None:
                 self._refusal = GONE
-            return False
-        if "refusal" in message:
+        elif "refusal" in message:
             self._refusal = _refusal(message["refusal"])
-            return False
-        self._code = message["code"]
-        if "gone" in message:
-            self.excess = message["excess"]
-            self.left = message["left"]
-        return "gone" not in message
+        else:
+            self._code = message["code"]
+            self.excess = message.get("excess", "")
+            self.left = message.get("left", False)
 
 
 def start(
