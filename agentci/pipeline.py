@@ -119,18 +119,12 @@ def _result(
     judgement: Judgement | None = None,
     seconds: float = 0.0,
 ) -> Result:
-    identity = check.evaluator.identity
     return Result(
         id=check.id,
         config=check.config,
         case=check.case,
-        evaluator=identity.name,
-        type=identity.type,
+        evaluator=check.evaluator.identity,
         status=status,
-        bar=identity.bar,
-        threshold=identity.threshold,
-        required=identity.required,
-        place=identity.place,
         judgement=judgement,
         reason=reason,
         seconds=seconds,

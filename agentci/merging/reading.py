@@ -17,6 +17,7 @@ from agentci.merging.spec import (
     ShardSpec,
 )
 from agentci.model.case import Case, Golden
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.policy import Bar, Gate, GatePolicy
@@ -115,13 +116,15 @@ def _result(spec: ResultSpec, case: Case) -> Result:
         id=spec.id,
         config=spec.config,
         case=replace(case, trace=trace),
-        evaluator=spec.evaluator,
-        type=spec.type,
+        evaluator=Identity(
+            name=spec.evaluator,
+            type=spec.type,
+            bar=spec.bar,
+            threshold=spec.threshold,
+            required=spec.required,
+            place=_place(spec.place),
+        ),
         status=spec.status,
-        bar=spec.bar,
-        threshold=spec.threshold,
-        required=spec.required,
-        place=_place(spec.place),
         judgement=Judgement(
             score=spec.score,
             passed={"passed": True, "failed": False}.get(spec.status),

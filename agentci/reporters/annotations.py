@@ -68,7 +68,7 @@ def _rank(tally: Tally) -> tuple[float, float]:
 
 
 def _fallen(tally: Tally, *, shut: bool) -> Annotation:
-    level: Severity = "error" if tally.any.required and shut else "warning"
+    level: Severity = "error" if tally.any.evaluator.required and shut else "warning"
     told = (
         *_failed(worst_first(of_status(tally.results, "failed"))),
         *_errored(of_status(tally.results, "errored")),
@@ -83,16 +83,16 @@ def _idle(tally: Tally) -> Annotation:
         f"{_line(clip.outline(lines(reason)))} ({case_names(cases, str)})"
         for (_, _, reason), cases in by_reason(tally.results).items()
     )
-    return _on_its_line(tally, "warning", f"{tally.any.evaluator}: {skipped}", told)
+    return _on_its_line(tally, "warning", f"{tally.any.evaluator.name}: {skipped}", told)
 
 
 def _on_its_line(tally: Tally, level: Severity, title: str, told: Iterable[str]) -> Annotation:
-    place = in_a_file(tally.any.place)
+    place = in_a_file(tally.any.evaluator.place)
     return Annotation(level=level, title=title, message="\n".join(told), place=place)
 
 
 def _title(tally: Tally) -> str:
-    totals, bar = tally.totals, tally.any.bar
+    totals, bar = tally.totals, tally.any.evaluator.bar
     said = []
     if totals.failed:
         below = any(map(is_below_bar, of_status(tally.results, "failed")))
@@ -100,7 +100,7 @@ def _title(tally: Tally) -> str:
         said.append(f"{totals.failed:,} of {totals.checks:,} {fell}")
     if totals.errored:
         said.append(f"{totals.errored:,} of {totals.checks:,} could not be judged")
-    return f"{tally.any.evaluator}: {', '.join(said)}"
+    return f"{tally.any.evaluator.name}: {', '.join(said)}"
 
 
 def _failed(results: Sequence[Result]) -> Iterator[str]:

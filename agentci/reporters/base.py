@@ -63,7 +63,7 @@ def tallies(results: Sequence[Result]) -> tuple[Tally, ...]:
     """Results by config and evaluator, in the order in which these come up."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        groups.setdefault((result.config, result.evaluator), []).append(result)
+        groups.setdefault((result.config, result.evaluator.name), []).append(result)
     return tuple(Tally(results=tuple(group), totals=totals(group)) for group in groups.values())
 
 
@@ -82,7 +82,7 @@ def worst_first(results: Sequence[Result]) -> list[Result]:
 
     def badness(result: Result) -> tuple[bool, float]:
         score = None if result.judgement is None else result.judgement.score
-        return (not result.required, -1.0 if score is None else score)
+        return (not result.evaluator.required, -1.0 if score is None else score)
 
     return sorted(results, key=badness)
 
@@ -118,7 +118,7 @@ def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Case
     """The cases that one thing befell, by config, evaluator and headline."""
     groups: dict[tuple[str, str, str], list[Case]] = {}
     for result in results:
-        key = (result.config, result.evaluator, headline(result))
+        key = (result.config, result.evaluator.name, headline(result))
         groups.setdefault(key, []).append(result.case)
     return groups
 

@@ -64,13 +64,13 @@ def _result(result: Result) -> JsonObject:
         "trace": result.case.trace.id,
         "golden": _golden(result.case),
         "recording": result.case.trace.place.file,
-        "evaluator": result.evaluator,
-        "type": result.type,
+        "evaluator": result.evaluator.name,
+        "type": result.evaluator.type,
         "status": result.status,
         "score": judgement.score,
-        "bar": result.bar,
-        "threshold": result.threshold,
-        "required": result.required,
+        "bar": result.evaluator.bar,
+        "threshold": result.evaluator.threshold,
+        "required": result.evaluator.required,
         "turn_scores": judgement.turn_scores,
         "hits": judgement.hits,
         "misses": judgement.misses,
@@ -80,7 +80,7 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.trace.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
-        "place": asdict(result.place),
+        "place": asdict(result.evaluator.place),
     }
 
 

@@ -78,7 +78,7 @@ class JUnit:
         test_case.set("time", _seconds([result]))
         asides = list(result.case.trace.warnings)
         if self.dialect == "common":
-            if place := in_a_file(result.place):
+            if place := in_a_file(result.evaluator.place):
                 test_case.set("file", _attribute(place.file))
                 test_case.set("line", str(place.line))
             test_case.insert(0, _properties(result))
@@ -142,9 +142,9 @@ def _part(text: str) -> str:
 
 def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     name = _attribute(
-        f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator}"
+        f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator.name}"
     )
-    test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator)}")
+    test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator.name)}")
     if result.status == "failed":
         test_case.add_failure_info(_message(result), _told(result), "failed")
     elif result.status == "errored":
@@ -165,7 +165,7 @@ def _told(result: Result) -> str:
     return _text(
         (
             clip.middle(told, MAX_REASON),
-            f"at {replace(result.place, column=None)}",
+            f"at {replace(result.evaluator.place, column=None)}",
             f"recording {result.case.trace.place.file}",
             *findings(result),
         )
@@ -185,12 +185,13 @@ def _properties(result: Result) -> ET.Element:
 
 def _facts(result: Result) -> dict[str, str]:
     score = None if result.judgement is None else result.judgement.score
+    evaluator = result.evaluator
     facts = {
         "score": "" if score is None else number(score, digits=6),
-        "threshold": "" if result.threshold is None else number(result.threshold, digits=6),
-        "bar": result.bar,
-        "type": result.type,
-        "required": "" if result.required else "false",
+        "threshold": "" if evaluator.threshold is None else number(evaluator.threshold, digits=6),
+        "bar": evaluator.bar,
+        "type": evaluator.type,
+        "required": "" if evaluator.required else "false",
     }
     return {name: value for name, value in facts.items() if value}
 

@@ -23,7 +23,7 @@ def headline(result: Result) -> str:
     if result.status == "passed":
         return _score(result)
     reason = "" if result.reason is None else f"{result.reason}; "
-    return f"{reason}{_score(result)}, wanted {result.bar}"
+    return f"{reason}{_score(result)}, wanted {result.evaluator.bar}"
 
 
 def lines(text: str) -> tuple[str, ...]:
@@ -38,8 +38,8 @@ def excerpt(said: str) -> str:
 
 def is_below_bar(result: Result) -> bool:
     """Whether the score alone explains a failure."""
-    score = _score_of(result)
-    return score is not None and result.threshold is not None and score < result.threshold
+    score, bar = _score_of(result), result.evaluator.threshold
+    return score is not None and bar is not None and score < bar
 
 
 def findings(result: Result) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def low_turns(result: Result) -> tuple[str, ...]:
         return ()
     turns = dict(enumerate(result.case.trace.turns, start=1))
     told = [
-        f"turn {turn}: {_apart(score, result.threshold)}{''.join(_said(turns.get(turn)))}"
+        f"turn {turn}: {_apart(score, result.evaluator.threshold)}{''.join(_said(turns.get(turn)))}"
         for turn, score in _lowest(result, judgement.turn_scores)
     ]
     return clip.listed(told, MAX_TURNS)
@@ -76,7 +76,8 @@ def _lowest(result: Result, turn_scores: Sequence[float | None]) -> list[tuple[i
         return []
     scores = [(turn, score) for turn, score in enumerate(turn_scores, 1) if score is not None]
     least = min((score for _, score in scores), default=0.0)
-    low = [each for each in scores if result.threshold is not None and each[1] < result.threshold]
+    bar = result.evaluator.threshold
+    low = [each for each in scores if bar is not None and each[1] < bar]
     return low or [each for each in scores if each[1] <= least]
 
 
@@ -91,13 +92,13 @@ def _said(turn: Turn | None) -> Iterator[str]:
 
 
 def _is_good_enough(result: Result) -> bool:
-    score = _score_of(result)
-    return score is not None and result.threshold is not None and score >= result.threshold
+    score, bar = _score_of(result), result.evaluator.threshold
+    return score is not None and bar is not None and score >= bar
 
 
 def _score(result: Result) -> str:
     score = _score_of(result)
-    return "no score" if score is None else f"score {_apart(score, result.threshold)}"
+    return "no score" if score is None else f"score {_apart(score, result.evaluator.threshold)}"
 
 
 def _score_of(result: Result) -> float | None:

@@ -12,6 +12,7 @@ from lxml import etree
 from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
 from agentci.model.case import Case, Golden
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar, Gate, GatePolicy
@@ -71,10 +72,13 @@ JUDGEMENTS = st.builds(
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
     details=DETAILS,
 )  # fmt: skip
+EVALUATORS = st.builds(
+    Identity, name=TEXT, type=TEXT, bar=TEXT, threshold=st.none() | st.floats(0, 1),
+    required=st.booleans(), place=PLACES,
+)  # fmt: skip
 RESULTS = st.builds(
-    Result, id=TEXT, config=FILES, case=CASES, evaluator=TEXT, type=TEXT,
-    status=st.sampled_from(["passed", "failed", "errored", "skipped"]), bar=TEXT,
-    threshold=st.none() | st.floats(0, 1), required=st.booleans(), place=PLACES,
+    Result, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
+    status=st.sampled_from(["passed", "failed", "errored", "skipped"]),
     judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
     cached=st.booleans(),
 )  # fmt: skip

@@ -102,7 +102,7 @@ def _verdict(result: Result) -> Iterator[str]:
     judgement = result.judgement
     if judgement is not None:
         yield f"score: {judgement.score}"
-    yield f"bar: {result.bar}"
+    yield f"bar: {result.evaluator.bar}"
     if result.reason is not None:
         yield f"reason: {result.reason}"
     yield from map(plain_line, findings(result))

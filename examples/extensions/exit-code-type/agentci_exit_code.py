@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentci.dialects.base import Identity
+from agentci.model.identity import Identity
 from agentci.dialects.fields import Entry, Seconds, Text
 from agentci.dialects.registry import EvaluatorType, Surroundings
 from agentci.errors import EvaluatorError
