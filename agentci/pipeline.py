@@ -9,7 +9,7 @@ from agentci.dialects.base import Evaluator
 from agentci.engines.dispatch import carry_out
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
-from agentci.model.case import Case
+from agentci.model.case import Case, Synopsis
 from agentci.model.exchange import Skip
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
@@ -19,11 +19,17 @@ NO_TURNS = "No invocations extracted from trace."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One evaluator beside one case of one config."""
+    """One evaluator beside one case of one config.
+
+    Attributes:
+        case: what is known of it all the time.
+        load: brings all that was recorded of it.
+    """
 
     config: str
     evaluator: Evaluator
-    case: Case
+    case: Synopsis
+    load: Callable[[], Case]
 
     @property
     def id(self) -> str:
@@ -82,9 +88,9 @@ def judge(check: Check, world: World) -> Result:
     """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
     started = world.clock()
     try:
-        if not check.case.trace.turns:
+        if not check.case.dialogue:
             raise EvaluatorError(NO_TURNS)
-        request = check.evaluator.ask(check.case)
+        request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
             return _result(check, status="skipped", reason=request.reason)
         reply = carry_out(request, name=check.evaluator.identity.name, world=world)

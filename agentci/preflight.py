@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agentci.dialects.agentevals.goldens import choose, multi_turn
@@ -11,13 +12,14 @@ from agentci.errors import InputError, RecordingError
 from agentci.eval_sets import gaps, read_goldens
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
-from agentci.model.case import GoldenSet
+from agentci.model.case import Case, GoldenSet
 from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
 from agentci.pipeline import Check
+from agentci.reporters.synopsis import synopsis_of
 from agentci.settings import Settings
 from agentci.suites import LoadedSuite, load_suites
 from agentci.telemetry.conversion import traces_of
@@ -153,8 +155,10 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
         problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
         problems.update(dict.fromkeys(gaps(suite, source.goldens, choice.uncovered)))
         checks = tuple(
-            Check(config=suite.file, evaluator=evaluator, case=case)
-            for case in choice.cases
+            Check(
+                config=suite.file, evaluator=evaluator, case=synopsis, load=partial(_itself, case)
+            )
+            for case, synopsis in zip(choice.cases, map(synopsis_of, choice.cases), strict=True)
             for evaluator in suite.evaluators
         )
         gate = Gate(
@@ -165,6 +169,10 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
         )
         planned.append(PlannedSuite(gate=gate, checks=checks))
     return Plan(suites=tuple(planned), problems=tuple(problems))
+
+
+def _itself(case: Case) -> Case:
+    return case
 
 
 def _read(

@@ -15,9 +15,16 @@ from agentci.model.problem import Problem
 from agentci.model.result import Provenance, Report, Result, Status
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
+from agentci.reporters.base import Reporter
+from agentci.reporters.synopsis import synopsis_of
 
 CONFIG = "evals/eval_config.yaml"
 LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
+
+
+def text_of(reporter: Reporter, report: Report) -> str:
+    """The whole text of a file."""
+    return "".join(reporter.render(report))
 
 
 def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
@@ -53,7 +60,7 @@ def make_result(
     config = others.setdefault("config", CONFIG)
     return Result(
         id=f"id of {config}, {case}, {evaluator}",
-        case=make_case(case, warnings=warnings),
+        case=synopsis_of(make_case(case, warnings=warnings)),
         evaluator=Identity(
             name=evaluator,
             **{

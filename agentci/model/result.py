@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from agentci.model.case import Case
+from agentci.model.case import Synopsis
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -30,7 +30,7 @@ class Result:
 
     id: str
     config: str
-    case: Case
+    case: Synopsis
     evaluator: Identity
     status: Status
     judgement: Judgement | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentci.github.commands import Annotation, annotate
-from agentci.model.case import Case
+from agentci.model.case import Synopsis
 from agentci.model.problem import Severity
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
@@ -125,19 +125,19 @@ def _errored(results: Sequence[Result]) -> Iterator[str]:
         yield clip.more(len(groups) - MAX_CASES)
 
 
-def _in_recording(case: Case) -> str:
-    return f"{case.id} ({case.trace.place.file})"
+def _in_recording(case: Synopsis) -> str:
+    return f"{case.id} ({case.recording.file})"
 
 
 def _line(text: str) -> str:
     return clip.middle(text, MAX_LINE)
 
 
-def _warned(text: str, cases: Sequence[Case]) -> Annotation:
+def _warned(text: str, cases: Sequence[Synopsis]) -> Annotation:
     names = ", ".join(clip.listed([case.id for case in cases], MAX_CASES))
     return Annotation(
         level="warning",
         title=f"{count(len(cases), 'recording')} read with a warning",
         message=f"{text}\n{names}",
-        place=in_a_file(cases[0].trace.place),
+        place=in_a_file(cases[0].recording),
     )

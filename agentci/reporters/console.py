@@ -118,7 +118,7 @@ def _row(tally: Tally) -> tuple[str, ...]:
 def _worst(failed: Sequence[Result]) -> Iterator[str]:
     for result in worst_first(failed)[:MAX_CASES]:
         yield _line(f"{result.case.id} > {result.evaluator.name}: {headline(result)}")
-        yield f"  {_line(f'{result.evaluator.place}, recording {result.case.trace.place.file}')}"
+        yield f"  {_line(f'{result.evaluator.place}, recording {result.case.recording.file}')}"
         yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
         yield clip.more(len(failed) - MAX_CASES)

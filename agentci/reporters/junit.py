@@ -8,7 +8,7 @@ never empty, amended, and serialised here.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
@@ -45,7 +45,7 @@ class JUnit:
     name: str = "junit"
     file_name: str = "junit.xml"
 
-    def render(self, report: Report) -> str:
+    def render(self, report: Report) -> Iterator[str]:
         """The XML document; problems of the input stand in the output of their suite."""
         suites = _by_config(report.results) or {"agentci": []}
         problems = _shared_out(report.problems, list(suites))
@@ -54,8 +54,9 @@ class JUnit:
             root.append(self._suite(config, classname, suites[config], problems[config]))
         self._count(root, report.results)
         ET.indent(root)
-        body = ET.tostring(root, encoding="unicode")
-        return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
+        yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+        yield ET.tostring(root, encoding="unicode")
+        yield "\n"
 
     def _suite(
         self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
@@ -76,7 +77,7 @@ class JUnit:
     def _amend(self, test_case: ET.Element, result: Result) -> None:
         """Add what ``junit-xml`` cannot write or leaves out where it is zero."""
         test_case.set("time", _seconds([result]))
-        asides = list(result.case.trace.warnings)
+        asides = list(result.case.warnings)
         if self.dialect == "common":
             if place := in_a_file(result.evaluator.place):
                 test_case.set("file", _attribute(place.file))
@@ -166,7 +167,7 @@ def _told(result: Result) -> str:
         (
             clip.middle(told, MAX_REASON),
             f"at {replace(result.evaluator.place, column=None)}",
-            f"recording {result.case.trace.place.file}",
+            f"recording {result.case.recording.file}",
             *findings(result),
         )
     )

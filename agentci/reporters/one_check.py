@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from agentci.model.case import Exchange
 from agentci.model.result import Result
-from agentci.model.trace import Turn
 from agentci.reporters import tool_calls
 from agentci.text import clip, escape
 from agentci.text.words import apart, number
 
 MAX_TURNS = 5
-MAX_SAID = 100
 
 
 def headline(result: Result) -> str:
@@ -29,11 +28,6 @@ def headline(result: Result) -> str:
 def lines(text: str) -> tuple[str, ...]:
     """What a program printed, without what cannot be seen and lines that are blank."""
     return tuple(line.rstrip() for line in escape.plain(text).split("\n") if line.strip())
-
-
-def excerpt(said: str) -> str:
-    """As much as reports quote of what was said in a turn, on one line."""
-    return clip.short(escape.plain_line(said), MAX_SAID)
 
 
 def is_below_bar(result: Result) -> bool:
@@ -62,7 +56,7 @@ def low_turns(result: Result) -> tuple[str, ...]:
     judgement = result.judgement
     if judgement is None or judgement.misses or tool_calls.unmatched(judgement.details):
         return ()
-    turns = dict(enumerate(result.case.trace.turns, start=1))
+    turns = dict(enumerate(result.case.dialogue, start=1))
     told = [
         f"turn {turn}: {_apart(score, result.evaluator.threshold)}{''.join(_said(turns.get(turn)))}"
         for turn, score in _lowest(result, judgement.turn_scores)
@@ -81,14 +75,13 @@ def _lowest(result: Result, turn_scores: Sequence[float | None]) -> list[tuple[i
     return low or [each for each in scores if each[1] <= least]
 
 
-def _said(turn: Turn | None) -> Iterator[str]:
-    """What was asked and answered, each in short."""
+def _said(turn: Exchange | None) -> Iterator[str]:
+    """What was asked and answered."""
     if turn is None:
         return
-    if turn.user_text:
-        yield f'; asked "{excerpt(turn.user_text)}"'
-    answer = turn.final_text
-    yield "; no answer" if answer is None else f'; answered "{excerpt(answer)}"'
+    if turn.asked:
+        yield f'; asked "{turn.asked}"'
+    yield "; no answer" if turn.answered is None else f'; answered "{turn.answered}"'
 
 
 def _is_good_enough(result: Result) -> bool:

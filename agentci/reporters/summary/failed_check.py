@@ -26,7 +26,7 @@ def block(result: Result, *, unfolded: bool) -> str:
 
 
 def _findings(result: Result) -> Iterator[str]:
-    recording = code(str(result.case.trace.place))
+    recording = code(str(result.case.recording))
     yield f"Recording {recording}, config {code(str(result.evaluator.place))}\n"
     if result.judgement is None:
         return

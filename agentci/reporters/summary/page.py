@@ -49,7 +49,7 @@ class Summary:
     name: str = "summary"
     file_name: str = "summary.md"
 
-    def render(self, report: Report) -> str:
+    def render(self, report: Report) -> Iterator[str]:
         """Markdown; its last line says what was left out."""
         text = _verdict(report)
         left_out: list[str] = []
@@ -62,7 +62,7 @@ class Summary:
                 left_out.append(count(section.total - kept.blocks, section.noun))
         if left_out:
             text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
-        return f"{text.rstrip()}\n"
+        yield f"{text.rstrip()}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
