@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 import junit_xml
@@ -50,29 +51,39 @@ class JUnit:
         suites = _by_config(report.results) or {"agentci": []}
         problems = _shared_out(report.problems, list(suites))
         root = ET.Element("testsuites", {"name": "agentci"})
-        for config, classname in _classnames(list(suites)).items():
-            root.append(self._suite(config, classname, suites[config], problems[config]))
         self._count(root, report.results)
-        ET.indent(root)
         yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-        yield ET.tostring(root, encoding="unicode")
+        yield from _nested(
+            root,
+            (
+                self._suite(config, classname, suites[config], problems[config])
+                for config, classname in _classnames(list(suites)).items()
+            ),
+        )
         yield "\n"
 
     def _suite(
         self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
-    ) -> ET.Element:
+    ) -> Iterator[str]:
         suite = junit_xml.TestSuite(
             _attribute(file_name(config)),
-            [_test_case(result, classname) for result in results],
             file=_attribute(config) if results and config != COMMAND_LINE.file else None,
             stdout=_text(_problem(each) for each in problems if each.severity != "error"),
             stderr=_text(_problem(each) for each in problems if each.severity == "error"),
         )
         element: ET.Element = suite.build_xml_doc()
-        for test_case, result in zip(element.iter("testcase"), results, strict=True):
-            self._amend(test_case, result)
+        said = [ET.tostring(each, encoding="unicode") for each in element]
+        element[:] = []
         self._count(element, results)
-        return element
+        cases = (self._test_case(result, classname) for result in results)
+        return _nested(element, ([text] for text in chain(said, cases)), level=1)
+
+    def _test_case(self, result: Result, classname: str) -> str:
+        document = junit_xml.TestSuite("", [_test_case(result, classname)]).build_xml_doc()
+        [element] = document.iter("testcase")
+        self._amend(element, result)
+        ET.indent(element, level=2)
+        return ET.tostring(element, encoding="unicode")
 
     def _amend(self, test_case: ET.Element, result: Result) -> None:
         """Add what ``junit-xml`` cannot write or leaves out where it is zero."""
@@ -105,6 +116,22 @@ class JUnit:
             attributes["file"] = file
         element.attrib.clear()
         element.attrib.update(attributes)
+
+
+def _nested(
+    element: ET.Element, children: Iterator[Iterable[str]], *, level: int = 0
+) -> Iterator[str]:
+    """An element around ``children`` in pieces of text, laid out as ``ET.indent`` does."""
+    margin, whole = "\n" + "  " * level, ET.tostring(element, encoding="unicode")
+    first = next(children, None)
+    if first is None:
+        yield whole
+        return
+    yield f"{whole.removesuffix(' />')}>"
+    for child in chain([first], children):
+        yield f"{margin}  "
+        yield from child
+    yield f"{margin}</{element.tag}>"
 
 
 def _by_config(results: Sequence[Result]) -> dict[str, list[Result]]:
