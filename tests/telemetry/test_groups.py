@@ -87,6 +87,10 @@ class TestGrouping:
         named = [lone(f"t{n}", n, resource={NAME: "s"}) for n in range(3)]
         assert len(traces(read(*named))) == 1
 
+    def test_a_session_name_of_a_span_that_is_ignored_does_not_tell(self) -> None:
+        again = lone("t1", 0, {CONVERSATION: "c"}, resource={NAME: "s"})
+        assert len(traces(read(*self.TWO, again))) == 2
+
     def test_groups_stand_in_the_order_in_which_they_are_first_seen(self) -> None:
         spans = [lone(f"t{n}", 9 - n, {CONVERSATION: key}) for n, key in enumerate("bab")]
         assert keys(*spans) == ["b", "a"]
