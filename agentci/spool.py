@@ -32,14 +32,14 @@ class Spool:
         Raises:
             InputError: there is no room for it.
         """
-        offset = self._filed + len(self._recent)
-        self._recent += chunk
-        if len(self._recent) > self._memory_bytes:
+        if len(self._recent) + len(chunk) > self._memory_bytes:
             try:
                 self._move_to_file()
             except OSError as error:
                 message = f"the recordings need more room than there is: {error.strerror or error}"
                 raise InputError.of(message, hint=_NO_ROOM) from None
+        offset = self._filed + len(self._recent)
+        self._recent += chunk
         return offset << _SIZE_BITS | len(chunk)
 
     def take(self, number: int) -> bytes:
@@ -54,7 +54,8 @@ class Spool:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="agentci-")  # noqa: SIM115 (see finalize)
             weakref.finalize(self, self._file.close)
-        self._file.write(self._recent)
-        self._file.flush()
-        self._filed += len(self._recent)
-        self._recent = bytearray()
+        moved, left = self._filed, memoryview(self._recent)
+        while left:
+            written = os.pwrite(self._file.fileno(), left, moved)
+            moved, left = moved + written, left[written:]
+        self._filed, self._recent = moved, bytearray()

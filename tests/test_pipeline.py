@@ -73,17 +73,7 @@ class PatientExecutor(LocalExecutor):
         self._quick_left = quick
         self._ended = Condition()
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        stdin: bytes,
-        timeout_seconds: float,
-        cwd: Path,
-        environment: Mapping[str, str],
-        confinement: Confinement | None = None,
-    ) -> ProgramReply:
-        del stdin, timeout_seconds, cwd, environment, confinement
+    def run(self, command: Sequence[str], **_: object) -> ProgramReply:
         with self._ended:
             if command[-1].endswith("slow.py"):
                 in_time = self._ended.wait_for(lambda: self._quick_left == 0, timeout=10)

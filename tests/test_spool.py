@@ -1,5 +1,6 @@
 """Bytes kept aside come back as they were, from memory or from a file."""
 
+import resource
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +39,20 @@ def test_several_threads_may_take_at_a_time() -> None:
         assert list(pool.map(spool.take, numbers)) == chunks
 
 
+def test_what_did_not_fit_may_fit_later_and_spoils_nothing() -> None:
+    spool = Spool(memory_bytes=100)
+    first = spool.put(b"1" * 100)
+    now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, most))
+    try:
+        with pytest.raises(InputError, match="File too large"):
+            spool.put(b"2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (now, most))
+    third = spool.put(b"3" * 100)
+    assert (spool.take(first), spool.take(third)) == (b"1" * 100, b"3" * 100)
+
+
 class TestWithoutAFolderForFiles:
     @pytest.fixture(autouse=True)
     def nowhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,8 +64,9 @@ class TestWithoutAFolderForFiles:
 
     def test_more_is_an_error_with_a_way_out(self) -> None:
         spool = Spool(memory_bytes=10)
+        spool.put(b"0123456789")
         with pytest.raises(InputError) as caught:
-            spool.put(b"0123456789a")
+            spool.put(b"a")
         [problem] = caught.value.problems
         assert problem.message == (
             "the recordings need more room than there is: No such file or directory"
