@@ -10,7 +10,7 @@ from typing import Final
 from agentci.errors import InputError
 from agentci.model.place import Place
 
-CHUNK_BYTES: Final = 256 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +112,9 @@ def read_chunks(
         if status.st_size > limit_bytes:
             message = f"{name} is larger than {limit_bytes // 1024**2} MiB"
             raise InputError.of(message, place=place, hint="split it into several files")
+        step = min(chunk_bytes, status.st_size + 1)  # room that is not needed takes time to make
         with path.open("rb", buffering=0) as file:
-            while chunk := file.read(chunk_bytes):
+            while chunk := file.read(step):
                 yield chunk
     except FileNotFoundError:
         raise InputError.of(f"{name} does not exist", place=place) from None
