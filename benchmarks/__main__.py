@@ -22,7 +22,7 @@ def main() -> int:
     agentevals = options.agentevals and options.agentevals.absolute()
     within = [
         one_trace.measure(agentevals, options.times),
-        many_traces.measure(3),
+        many_traces.measure(1),
         remote.measure(options.times),
         jail.measure(100),
         evaluators.measure(agentevals, options.times),

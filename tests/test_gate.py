@@ -417,7 +417,7 @@ def test_a_decision_is_open_exactly_with_exit_code_0_and_always_has_a_reason(
     assert decision.exit_code in {0, 1, 3}
     assert decision.why
     assert all(decision.why)
-    required = [result.status for result in results if result.required]
+    required = [result.status for result in results if result.evaluator.required]
     if decision.open and fail_on == "failed":
         assert set(required) & {"passed", "failed"}
         assert "errored" not in required or bar.on_error == "warn"

@@ -39,10 +39,10 @@ def _amount(plan: Plan) -> str:
 
 
 def _intent(check: Check) -> str:
-    if not check.case.trace.turns:
+    if not check.case.dialogue:
         return f"error: {NO_TURNS}"
     try:
-        request = check.evaluator.ask(check.case)
+        request = check.evaluator.ask(check.load())
     except EvaluatorError as error:
         return f"error: {error}"
     match request:

@@ -82,7 +82,7 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
 
 
 def _check(result: Result) -> str:
-    return _line(f"{result.status}: {result.case.id} > {result.evaluator}: {headline(result)}")
+    return _line(f"{result.status}: {result.case.id} > {result.evaluator.name}: {headline(result)}")
 
 
 def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
@@ -105,20 +105,20 @@ def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
 def _row(tally: Tally) -> tuple[str, ...]:
     totals, result = tally.totals, tally.any
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
-    advisory = "" if result.required else " (advisory)"
+    advisory = "" if result.evaluator.required else " (advisory)"
     return (
         _cell(file_name(result.config)),
-        f"{_cell(result.evaluator)}{advisory}",
+        f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
         "-" if totals.score is None else number(totals.score),
-        _cell(result.bar),
+        _cell(result.evaluator.bar),
     )
 
 
 def _worst(failed: Sequence[Result]) -> Iterator[str]:
     for result in worst_first(failed)[:MAX_CASES]:
-        yield _line(f"{result.case.id} > {result.evaluator}: {headline(result)}")
-        yield f"  {_line(f'{result.place}, recording {result.case.trace.place.file}')}"
+        yield _line(f"{result.case.id} > {result.evaluator.name}: {headline(result)}")
+        yield f"  {_line(f'{result.evaluator.place}, recording {result.case.recording.file}')}"
         yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
         yield clip.more(len(failed) - MAX_CASES)

@@ -8,7 +8,8 @@ import pytest
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.model.trace import Turn
-from agentci.reporters.one_check import MAX_SAID, MAX_TURNS, findings, headline, lines
+from agentci.reporters.one_check import MAX_TURNS, findings, headline, lines
+from agentci.reporters.synopsis import MAX_SAID, exchange
 from tests.reports import make_result
 
 TURNS = (
@@ -29,9 +30,10 @@ def _with_turns(
 ) -> Result:
     """A failed check of some turns."""
     result = make_result("failed", threshold=threshold)
+    dialogue = tuple(exchange(turn.user_text, turn.final_text) for turn in turns)
     return replace(
         result,
-        case=replace(result.case, trace=replace(result.case.trace, turns=turns)),
+        case=replace(result.case, dialogue=dialogue),
         judgement=Judgement(score=score, passed=False, turn_scores=scores, **judged),
     )
 

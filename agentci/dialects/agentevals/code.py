@@ -11,11 +11,11 @@ from agentci.dialects.agentevals.protocol import eval_input
 from agentci.dialects.agentevals.result import EvalResult, eval_result
 from agentci.dialects.agentevals.threshold import threshold_of
 from agentci.dialects.agentevals.walls import hint_at_walls
-from agentci.dialects.base import Identity
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.choices import Isolation
 from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunProgram
+from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from agentci.dialects.agentevals.code import CodeEvaluator
-from agentci.dialects.base import Identity
 from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.choices import Isolation
 from agentci.model.exchange import Measurement, ProgramReply
+from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
