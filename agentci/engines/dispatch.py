@@ -7,6 +7,7 @@ from typing import Final, assert_never
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
+from agentci.executors.job import Job
 from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
@@ -35,35 +36,47 @@ def carry_out(request: RunProgram | Measure, *, name: str, world: World) -> Repl
             assert_never(request)
 
 
+def job_of(request: RunProgram, *, name: str, world: World) -> Job:
+    """What an executor has to do for ``request``.
+
+    Args:
+        name: the evaluator's, for messages.
+
+    Raises:
+        EvaluatorError: its program is not there, or cannot be run on this machine.
+    """
+    ready = _ready(request.program, name, world)
+    folder = ready.path.parent
+    ours = isinstance(request.program, LocalProgram)
+    return Job(
+        command=_command(request, ready, world),
+        stdin=request.stdin.encode("utf-8", "backslashreplace"),
+        timeout_seconds=request.timeout_seconds,
+        cwd=folder if request.image else world.workspace.cwd,
+        environment={
+            **_environment(ready, world),
+            **{k: v for k, v in world.variables.items() if k in request.variables},
+        },
+        confinement=Confinement(
+            network=request.network,
+            readable=(folder, world.workspace.root, *_home(request.program)),
+            # Of the machine, which only those who work on it can mean.
+            interpreter=interpreter_of(ready.path) if ours else "",
+            shares_memory=ours,
+            memory_mb=request.memory_mb,
+            processes=request.processes,
+            image=request.image,
+        ),
+    )
+
+
 def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     executor = world.executors.get(request.executor)
     if executor is None:
         raise EvaluatorError(f"there is no executor {request.executor!r}")
-    ready = _ready(request.program, name, world)
-    command = _command(request, ready, world)
-    folder = ready.path.parent
-    ours = isinstance(request.program, LocalProgram)
+    job = job_of(request, name=name, world=world)
     try:
-        return executor.run(
-            command,
-            stdin=request.stdin.encode("utf-8", "backslashreplace"),
-            timeout_seconds=request.timeout_seconds,
-            cwd=folder if request.image else world.workspace.cwd,
-            environment={
-                **_environment(ready, world),
-                **{k: v for k, v in world.variables.items() if k in request.variables},
-            },
-            confinement=Confinement(
-                network=request.network,
-                readable=(folder, world.workspace.root, *_home(request.program)),
-                # Of the machine, which only those who work on it can mean.
-                interpreter=interpreter_of(ready.path) if ours else "",
-                shares_memory=ours,
-                memory_mb=request.memory_mb,
-                processes=request.processes,
-                image=request.image,
-            ),
-        )
+        return job.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
