@@ -191,6 +191,7 @@ def _facts(result: Result) -> dict[str, str]:
         "bar": result.bar,
         "type": result.type,
         "required": "" if result.required else "false",
+        "cached": "true" if result.cached else "",
     }
     return {name: value for name, value in facts.items() if value}
 
