@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import jail, many_traces, one_trace, remote
+from benchmarks import jail, many_traces, one_trace, remote, replies
 
 
 def main() -> int:
@@ -25,6 +25,7 @@ def main() -> int:
         many_traces.measure(3),
         remote.measure(options.times),
         jail.measure(100),
+        replies.measure(options.times),
     ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1

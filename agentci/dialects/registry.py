@@ -143,6 +143,7 @@ def _program(
         memory_mb=entry.memory_mb,
         processes=entry.processes,
         image=_image(entry) or "",
+        cached=entry.cache,
     )
 
 

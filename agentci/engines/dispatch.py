@@ -45,7 +45,7 @@ def job_of(request: RunProgram, *, name: str, world: World) -> Job:
     Raises:
         EvaluatorError: its program is not there, or cannot be run on this machine.
     """
-    ready = _ready(request.program, name, world)
+    ready = ready_for(request.program, name, world)
     folder = ready.path.parent
     ours = isinstance(request.program, LocalProgram)
     return Job(
@@ -103,7 +103,12 @@ def _environment(ready: Ready, world: World) -> Mapping[str, str]:
     }
 
 
-def _ready(program: Program, name: str, world: World) -> Ready:
+def ready_for(program: Program, name: str, world: World) -> Ready:
+    """Where a program is, and what it needs.
+
+    Raises:
+        EvaluatorError: it could not be made ready.
+    """
     try:
         return world.shelf.take(program)
     except EvaluatorError as error:

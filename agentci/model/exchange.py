@@ -11,7 +11,8 @@ from agentci.model.trace import Turn
 MEMORY_MB: Final = 4096
 PROCESSES: Final = 512
 
-# The executor that runs programs in images.
+# The executor that runs programs on this machine, and the one that runs them in images.
+LOCAL: Final = "local"
 DOCKER: Final = "docker"
 
 
@@ -28,17 +29,19 @@ class RunProgram:
         variables: names of variables of ours that it may see beside the harmless ones.
         memory_mb, processes: how much it may use: MiB a process, threads included.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
+        cached: whether an earlier reply will do where nothing has changed that it was made from.
     """
 
     program: Program
     stdin: str
     timeout_seconds: float
-    executor: str = "local"
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     image: str = ""
+    cached: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,10 +15,13 @@ import pytest
 from agentci.commands.cache import clean, list_entries, show_folder, verify
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.model.exchange import ProgramReply
 from agentci.model.program import ProgramFile, Snapshot
+from agentci.replies.store import ReplyStore
 from agentci.store.base import Key
 from agentci.store.claims import claim
 from agentci.store.evaluators import EvaluatorStore
+from agentci.store.founding import REPLIES
 from tests.store.samples import KEY, NOBODY, SNAPSHOT, index_of, trees_of
 from tests.support import world_at
 
@@ -131,10 +135,26 @@ class TestList:
         assert (entry["source"], entry["path"], entry["files"]) == (None, None, None)
         assert "must have the keys" in entry["damage"]
 
+    def test_counts_replies(self, store: EvaluatorStore) -> None:
+        assert _keep(store.folder, 1) == ""
+        assert ", 1 reply, " in _run(list_entries, store.folder)[1]
+        _keep(store.folder, 2)
+        assert ", 2 replies, " in _run(list_entries, store.folder)[1]
+
     def test_of_no_cache_is_empty(self, tmp_path: Path) -> None:
         code, out = _run(list_entries, tmp_path / "missing")
         assert (code, out) == (0, f"0 evaluators, 0 bytes, in {tmp_path}/missing\n")
         assert _run(list_entries, tmp_path / "missing", as_json=True) == (0, "[]\n")
+
+
+def _keep(folder: Path, *numbers: int) -> str:
+    """Keep replies, and say why they could not be."""
+    replies = ReplyStore(folder)
+    for number in numbers:
+        reply = ProgramReply(stdout=b"{}", stderr="", exit_code=0)
+        replies.put(bytes([number]), reply, b"{}")
+    replies.close()
+    return replies.trouble
 
 
 class TestVerify:
@@ -156,6 +176,24 @@ class TestVerify:
         code, out = _run(verify, store.folder)
         assert code == 2
         assert out.startswith(f"damaged: {index_of(store)[0].name}: its entry in the index: ")
+
+    def test_looks_at_every_reply(self, store: EvaluatorStore) -> None:
+        _keep(store.folder, 1, 2, 3)
+        told = "1 evaluator verified, 0 damaged\n3 replies, {} of them damaged\n"
+        assert _run(verify, store.folder) == (0, told.format(0))
+        with sqlite3.connect(store.folder / REPLIES) as connection:
+            connection.execute("UPDATE replies SET stdout = x'00' WHERE rowid = 2")
+        code, out = _run(verify, store.folder)
+        assert (code, out.startswith(told.format(1))) == (2, True)
+        with sqlite3.connect(store.folder / REPLIES) as connection:
+            connection.execute("UPDATE inputs SET listed = x'00'")
+        assert "3 of them damaged" in _run(verify, store.folder)[1]
+
+    def test_says_why_replies_cannot_be_read(self, store: EvaluatorStore) -> None:
+        (store.folder / REPLIES).write_text("no database, of whatever size it may be")
+        code, out = _run(verify, store.folder)
+        assert (code, "damaged: replies.sqlite3: file is not a database\n" in out) == (2, True)
+        assert (store.folder / REPLIES).exists()
 
     def test_removes_nothing(self, store: EvaluatorStore) -> None:
         _damage(store)
@@ -179,6 +217,12 @@ class TestClean:
             ".gitignore",
             "CACHEDIR.TAG",
         ]
+
+    def test_removes_replies(self, store: EvaluatorStore) -> None:
+        _keep(store.folder, 1, 2)
+        code, out = _run(clean, store.folder)
+        assert out.startswith("removed 1 evaluator, 0 environments and 2 replies: ")
+        assert (code, (store.folder / REPLIES).exists()) == (0, False)
 
     def test_leaves_what_somebody_else_put_there(self, store: EvaluatorStore) -> None:
         kept = [

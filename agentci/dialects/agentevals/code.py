@@ -40,7 +40,7 @@ class CodeEvaluator:
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
         program_place: where the config names the program.
-        network, variables, memory_mb, processes, image: see ``RunProgram``.
+        network, variables, memory_mb, processes, image, cached: see ``RunProgram``.
     """
 
     identity: Identity
@@ -54,6 +54,7 @@ class CodeEvaluator:
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     image: str = ""
+    cached: bool = True
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -78,6 +79,7 @@ class CodeEvaluator:
             memory_mb=self.memory_mb,
             processes=self.processes,
             image=self.image,
+            cached=self.cached,
         )
 
     def read(self, reply: Reply) -> Judgement:

@@ -70,6 +70,11 @@ class ProgramEntry(Entry):
     processes: Count = Field(
         default=PROCESSES, description="Processes that it may have at a time, threads included."
     )
+    cache: bool = Field(
+        default=True,
+        description="Whether an earlier reply is taken where nothing has changed that it was made "
+        "from; `false` for a program that asks a network, a clock or chance.",
+    )
 
 
 class CodeEntry(ProgramEntry):
