@@ -5,10 +5,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Final
 
+from agentci.executors.readable import is_too_wide
 from agentci.replies.circumstances import Circumstances
 from agentci.replies.digests import FILE, Digests
 from agentci.replies.observer import BlindError, Observation, Observer
@@ -20,6 +22,7 @@ COARSE_CLOCK: Final = 5
 TICK_SECONDS: Final = 0.001
 # Where programs find modules beside their own folder.
 MODULES: Final = ("PYTHONPATH", "NODE_PATH")
+COMPILED: Final = ".pyc"
 
 
 class Inputs:
@@ -39,6 +42,7 @@ class Inputs:
         self._digests = digests
         self._lock = threading.Lock()
         self._begun_ns = 0
+        self._roots: set[Path] = set()
 
     @contextmanager
     def watching(self, given: Circumstances) -> Iterator[Observation | None]:
@@ -67,7 +71,8 @@ class Inputs:
             if program not in paths:  # then others may have been missed, too
                 return None
             paths |= {os.path.realpath(given.program.parent), str(Path(program).parent)}
-        paths.update(self._links_to(paths))
+        paths |= {*_sources_of(paths)}
+        paths |= {*self._links_to(paths)}
         if observation.lost or len(paths) > MAX_INPUTS:
             return None
         inputs = {self.shown(path): self._settled(path) for path in sorted(paths)}
@@ -99,16 +104,19 @@ class Inputs:
 
     def shown(self, path: str) -> str:
         """``path`` as it is listed: relative to the workspace where it lies inside."""
-        full = Path(path)
-        is_inside = full.is_relative_to(self._root)
-        return full.relative_to(self._root).as_posix() if is_inside else path
+        if path == str(self._root):
+            return "."
+        return path.removeprefix(f"{self._root}/")
 
     def close(self) -> None:
         """Watch nothing any more."""
         self._observer.close()
 
     def _watch(self, given: Circumstances) -> None:
-        if not self._observer.watch(_roots(given)):
+        new = [root for root in _roots(given) if root not in self._roots]
+        is_more = self._observer.watch(new)
+        self._roots.update(new)
+        if not is_more:
             return
         if not self._begun_ns:
             # What was changed until now has an earlier stamp than what is changed from then on.
@@ -120,9 +128,12 @@ class Inputs:
 
     def _links_to(self, paths: set[str]) -> Iterator[str]:
         """The links by which something may have been reached."""
-        passed = {str(each) for path in paths for each in (Path(path), *Path(path).parents)}
-        for path in passed:
-            yield from self._observer.links.get(path, ())
+        passed: set[str] = set()
+        for path in paths if self._observer.links else ():
+            while path not in passed:
+                passed.add(path)
+                yield from self._observer.links.get(path or "/", ())
+                path = path.rpartition("/")[0]  # noqa: PLW2901 (from the path up)
 
     def _settled(self, path: str) -> str | None:
         """The digest of what has not changed since it is watched."""
@@ -135,9 +146,21 @@ class Inputs:
             return None
 
 
+def _sources_of(paths: set[str]) -> Iterator[str]:
+    """What Python compiled: it reads the outcome, where that has the source's size and time."""
+    for path in paths:
+        if path.endswith(COMPILED):
+            with suppress(ValueError):
+                source = source_from_cache(path)
+                if os.path.lexists(source):
+                    yield source
+
+
 def _roots(given: Circumstances) -> Iterator[Path]:
     """What a program can read that may change from run to run."""
     for path in given.job.confinement.readable:
+        if is_too_wide(path):  # closed by the jail
+            continue
         if given.tree is None or not path.is_relative_to(given.tree):
             yield path
     for name in MODULES:

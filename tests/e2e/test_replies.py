@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 import shutil
 import threading
 from collections.abc import Callable
@@ -131,6 +132,15 @@ def test_a_change_of_what_a_program_reads_has_it_run(
     assert first.times != second.times
     assert (second.cached, third.cached) == ([False], [True])
     assert second.times == third.times
+
+
+def test_a_module_counts_where_python_read_what_it_was_compiled_to(folder: Path) -> None:
+    """Of the source, Python then asks for size and time alone."""
+    helper = folder / "evals" / "check" / "helper.py"
+    py_compile.compile(str(helper))
+    assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+    write_helper(folder, "another")
+    assert run(folder).seen[0] == "another"
 
 
 def test_a_file_that_is_gone_is_missed(folder: Path) -> None:

@@ -119,13 +119,6 @@ def test_a_file_in_the_place_of_the_cache_costs_the_cache_alone(tmp_path: Path) 
     assert (ran.code, ran.cached, NOT_KEPT in ran.out) == (0, [False], True)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_cache_that_may_only_be_read_is_read(folder: Path) -> None:
-    (folder / FILE).chmod(0o400)
-    (folder / FILE).parent.chmod(0o500)
-    assert run(folder).cached == [True]
-
-
 def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> None:
     write_program(tmp_path)
     for number in range(10):

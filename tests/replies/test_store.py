@@ -5,7 +5,10 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from agentci.model.exchange import ProgramReply
 from agentci.replies.store import MAX_REPLY_BYTES, ReplyStore
 from agentci.store.founding import REPLIES, is_cache
+from tests.store.samples import NOBODY
 from tests.support import ROOT
 
 REPLY = ProgramReply(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
@@ -226,6 +230,44 @@ class TestWhatIsNotOurs:
         (tmp_path / "theirs.txt").touch()
         assert "is no cache of agentci" in _put(tmp_path, 1)
         assert [path.name for path in tmp_path.iterdir()] == ["theirs.txt"]
+
+
+class TestACacheThatIsShut:
+    @pytest.fixture
+    def cache(self) -> Iterator[Path]:
+        """A cache with one reply, in a folder that nobody is kept from."""
+        with tempfile.TemporaryDirectory() as name:
+            Path(name).chmod(0o755)
+            folder = Path(name, "cache")
+            _put(folder, 1)
+            yield folder
+
+    @pytest.mark.parametrize(("mode", "found"), [(0o444, [1]), (0o000, [])])
+    def test_is_read_as_far_as_it_may_be(self, cache: Path, mode: int, found: list[int]) -> None:
+        (cache / REPLIES).chmod(mode)
+        cache.chmod(0o555)
+        with _as_nobody():
+            assert _found(cache, 1) == found
+            assert f"{cache / REPLIES} cannot be used: " in _put(cache, 2)
+        assert _found(cache, 1, 2) == [1]
+
+    def test_to_new_files_has_none(self, cache: Path) -> None:
+        (cache / REPLIES).unlink()
+        with _as_nobody():
+            assert f"{cache / REPLIES} cannot be used: " in _put(cache, 2)
+        assert _found(cache, 2) == []
+
+
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Be somebody whom permissions bind; root is not."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 class TestSeveralAtOnce:
