@@ -2,11 +2,9 @@
 
 import io
 import json
-import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +20,7 @@ from agentci.store.base import Key
 from agentci.store.claims import claim
 from agentci.store.evaluators import EvaluatorStore
 from agentci.store.founding import REPLIES
-from tests.store.samples import KEY, NOBODY, SNAPSHOT, index_of, trees_of
+from tests.store.samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
 from tests.support import world_at
 
 LARGE_KEY = Key(source="url", repository="", commit="sha256:" + "0" * 64, ref="https://x/y.py")
@@ -49,18 +47,6 @@ def _run(command: Callable[..., int], folder: Path, **options: Any) -> tuple[int
     code = command(folder, world, **options)
     assert isinstance(world.out, io.StringIO)
     return code, world.out.getvalue()
-
-
-@contextmanager
-def _as_nobody() -> Iterator[None]:
-    """Be somebody whom permissions bind; root is not."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 def _damage(store: EvaluatorStore) -> None:
@@ -263,7 +249,7 @@ class TestClean:
             store = EvaluatorStore(Path(name) / "cache")
             store.put(KEY, SNAPSHOT)
             (store.folder / "evaluators").chmod(0o555)
-            with _as_nobody():
+            with as_nobody():
                 code, out = _run(clean, store.folder)
             (store.folder / "evaluators").chmod(0o755)
         assert code == 2

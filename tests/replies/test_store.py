@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from agentci.model.exchange import ProgramReply
 from agentci.replies.store import MAX_REPLY_BYTES, ReplyStore
 from agentci.store.founding import REPLIES, is_cache
-from tests.store.samples import NOBODY
+from tests.store.samples import as_nobody
 from tests.support import ROOT
 
 REPLY = ProgramReply(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
@@ -246,28 +245,16 @@ class TestACacheThatIsShut:
     def test_is_read_as_far_as_it_may_be(self, cache: Path, mode: int, found: list[int]) -> None:
         (cache / REPLIES).chmod(mode)
         cache.chmod(0o555)
-        with _as_nobody():
+        with as_nobody():
             assert _found(cache, 1) == found
             assert f"{cache / REPLIES} cannot be used: " in _put(cache, 2)
         assert _found(cache, 1, 2) == [1]
 
     def test_to_new_files_has_none(self, cache: Path) -> None:
         (cache / REPLIES).unlink()
-        with _as_nobody():
+        with as_nobody():
             assert f"{cache / REPLIES} cannot be used: " in _put(cache, 2)
         assert _found(cache, 2) == []
-
-
-@contextmanager
-def _as_nobody() -> Iterator[None]:
-    """Be somebody whom permissions bind; root is not."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 class TestSeveralAtOnce:
