@@ -11,6 +11,7 @@ from agentci.equipment import cache_folder, wanted_by
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.preflight import Plan
+from agentci.replies.inspection import NO_SQLITE, has_sqlite
 from agentci.reporters.registry import REPORTERS
 from agentci.settings import Settings
 
@@ -28,6 +29,8 @@ def open_replies(
         folder = cache_folder(settings.access, world)
     except InputError as error:
         return None, tuple(_notice(str(each.message)) for each in error.problems)
+    if not has_sqlite():
+        return None, (_notice(NO_SQLITE),)
     from agentci.replies.cache import ReplyCache  # noqa: PLC0415 (of no use to many runs)
     from agentci.replies.digests import Digests  # noqa: PLC0415 (likewise)
     from agentci.replies.inputs import Inputs  # noqa: PLC0415

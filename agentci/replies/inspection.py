@@ -1,13 +1,20 @@
 """Looks through all replies that are kept, for people who look after the cache."""
 
-import sqlite3
+import os
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from agentci.errors import UnreachableError
-from agentci.replies.file import SELECT, NotOursError, open_file, row_of
 from agentci.store.founding import REPLIES
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# As where Python was built on a machine without its headers.
+NO_SQLITE: Final = "this Python has no module sqlite3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +34,21 @@ class Inspection:
     damage: str | None = None
 
 
+def has_sqlite() -> bool:
+    """Whether this Python can read and write replies at all."""
+    return find_spec("_sqlite3") is not None
+
+
 def inspect(folder: Path) -> Inspection:
     """Verify all replies in a cache, and change nothing."""
+    if not os.path.lexists(folder / REPLIES):
+        return Inspection()
+    if not has_sqlite():
+        return Inspection(damage=NO_SQLITE)
+    import sqlite3  # noqa: PLC0415 (only now is it known to be there)
+
+    from agentci.replies.file import NotOursError, open_file  # noqa: PLC0415 (likewise)
+
     try:
         connection = open_file(folder, owner=None, makes=False)
         if connection is None:
@@ -43,8 +63,10 @@ def inspect(folder: Path) -> Inspection:
     return Inspection(sound=sound, damaged=damaged, size_bytes=size)
 
 
-def _verified(connection: sqlite3.Connection) -> tuple[int, int]:
+def _verified(connection: "sqlite3.Connection") -> tuple[int, int]:
     """How many replies are as they were written, and how many are not."""
+    from agentci.replies.file import SELECT, row_of  # noqa: PLC0415 (likewise)
+
     lists = {
         digest
         for digest, listed in connection.execute("SELECT id, listed FROM inputs")

@@ -167,6 +167,30 @@ def test_what_cannot_be_watched_any_more_is_said_once_and_not_kept(tmp_path: Pat
     assert run(tmp_path).cached == [False] * 4
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        ("run", 0, f"notice: {NOT_KEPT}this Python has no module sqlite3"),
+        ("cache verify", 2, "damaged: replies.sqlite3: this Python has no module sqlite3"),
+        ("cache clean", 0, "removed 0 evaluators and 0 environments: "),
+    ],
+)
+def test_a_python_without_sqlite3_goes_without(
+    folder: Path, command: str, code: int, told: str
+) -> None:
+    program = f"import sys; sys.modules['_sqlite3'] = None; {MAIN}"
+    cache = ("--cache-dir", ".agentci/cache")
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *command.split(), *cache],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, told in ran.stdout) == (code, True), ran.stdout + ran.stderr
+
+
 def test_metrics_make_no_cache(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     run_agentci(["run", "--metric", "response_match_score", "--traces", "trace.json"], cwd=tmp_path)
