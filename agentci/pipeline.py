@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 from agentci.dialects.base import Evaluator
-from agentci.engines.dispatch import carry_out
+from agentci.engines.answers import answer
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case, Synopsis
@@ -86,12 +86,12 @@ def judge(check: Check, world: World) -> Result:
         request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
             return _result(check, status="skipped", reason=request.reason)
-        reply = carry_out(request, name=check.evaluator.identity.name, world=world)
-        judgement = check.evaluator.read(reply)
+        name, read = check.evaluator.identity.name, check.evaluator.read
+        judgement, cached = answer(request, name=name, read=read, world=world)
     except EvaluatorError as error:
         seconds = world.clock() - started
         return _result(check, status="errored", reason=str(error), seconds=seconds)
-    return _judged(check, judgement, seconds=world.clock() - started)
+    return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +141,13 @@ def _end(number: int, check: Check, world: World) -> _End:
     return _End(number=number, result=None if stopped else result)
 
 
-def _judged(check: Check, judgement: Judgement, *, seconds: float) -> Result:
+def _judged(check: Check, judgement: Judgement, *, seconds: float, cached: bool) -> Result:
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:
         status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
-    return _result(check, status=status, reason=reason, judgement=judgement, seconds=seconds)
+    result = _result(check, status=status, reason=reason, judgement=judgement, seconds=seconds)
+    return replace(result, cached=True) if cached else result
 
 
 def _result(

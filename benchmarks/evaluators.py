@@ -14,8 +14,9 @@ from agentci.executors.child.office import OFFICE
 from agentci.executors.child.ward import start
 from agentci.executors.confinement import Confinement
 from agentci.executors.environment import child_environment
+from agentci.executors.job import Job
 from agentci.executors.local import LocalExecutor
-from agentci.executors.order import Order
+from agentci.executors.warming import imports_for, warmth_for
 from agentci.runtimes.python import imports_of
 from benchmarks.processes import run_in_turns
 from benchmarks.recordings import write_recordings
@@ -121,7 +122,7 @@ def _measure_checks(script: Path, times: int) -> bool:
         )
 
     imports = imports_of(script)
-    order = Order(
+    job = Job(
         command=command,
         stdin=STDIN,
         timeout_seconds=30,
@@ -134,8 +135,8 @@ def _measure_checks(script: Path, times: int) -> bool:
             "by subprocess": lambda: _plainly(command),
             "isolation: spawn": checked(None),
             "isolation: fork": checked(imports),
-            "fork, no jail": lambda: _forked(order, jailed=False),
-            "fork, jail": lambda: _forked(order, jailed=True),
+            "fork, no jail": lambda: _forked(job, jailed=False),
+            "fork, jail": lambda: _forked(job, jailed=True),
         },
         times,
     )
@@ -175,20 +176,20 @@ def _floor(script: Path, times: int) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def _forked(order: Order, *, jailed: bool) -> None:
+def _forked(job: Job, *, jailed: bool) -> None:
     """What an executor does for a fork, without listening to it."""
-    launcher = OFFICE.launcher(order.warmth)
-    cell = Cell(jail=None, environment=order.environment)
-    if jailed and order.confinement is not None:
+    launcher = OFFICE.launcher(warmth_for(job))
+    cell = Cell(jail=None, environment=job.environment)
+    if jailed and job.confinement is not None:
         cell = Builder(facts=launcher.facts).build(
-            order.confinement,
-            command=order.command,
-            cwd=order.cwd,
-            environment=order.environment,
-            timeout_seconds=order.timeout_seconds,
+            job.confinement,
+            command=job.command,
+            cwd=job.cwd,
+            environment=job.environment,
+            timeout_seconds=job.timeout_seconds,
             number=0,
         )
-    ward = start(cell.order(order.command, order.cwd), launcher, order.imports)
+    ward = start(cell.order(job.command, job.cwd), launcher, imports_for(job))
     ward.stdin.write(STDIN)
     ward.stdin.close()
     ward.stdout.read()

@@ -145,6 +145,7 @@ def _program(
         processes=entry.processes,
         isolation=entry.isolation,
         image=_image(entry) or "",
+        cached=entry.cache,
     )
 
 

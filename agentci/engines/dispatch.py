@@ -7,6 +7,7 @@ from typing import Final, assert_never
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
+from agentci.executors.job import Job
 from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Reply, RunProgram
@@ -35,37 +36,49 @@ def carry_out(request: RunProgram | Measure, *, name: str, world: World) -> Repl
             assert_never(request)
 
 
+def job_of(request: RunProgram, *, name: str, world: World) -> Job:
+    """What an executor has to do for ``request``.
+
+    Args:
+        name: the evaluator's, for messages.
+
+    Raises:
+        EvaluatorError: its program is not there, or cannot be run on this machine.
+    """
+    ready = ready_for(request.program, name, world)
+    folder = ready.path.parent
+    ours = isinstance(request.program, LocalProgram)
+    return Job(
+        command=_command(request, ready, world),
+        stdin=request.stdin.encode("utf-8", "backslashreplace"),
+        timeout_seconds=request.timeout_seconds,
+        cwd=folder if request.image else world.workspace.cwd,
+        environment={
+            **_environment(ready, world),
+            **{k: v for k, v in world.variables.items() if k in request.variables},
+        },
+        confinement=Confinement(
+            network=request.network,
+            readable=(folder, world.workspace.root, *_home(request.program)),
+            # Of the machine, which only those who work on it can mean.
+            interpreter=interpreter_of(ready.path) if ours else "",
+            shares_memory=ours,
+            memory_mb=request.memory_mb,
+            processes=request.processes,
+            image=request.image,
+            imports=_imports(request, ready),
+            own_packages=ready.python is not None,
+        ),
+    )
+
+
 def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     executor = world.executors.get(request.executor)
     if executor is None:
         raise EvaluatorError(f"there is no executor {request.executor!r}")
-    ready = _ready(request.program, name, world)
-    command = _command(request, ready, world)
-    folder = ready.path.parent
-    ours = isinstance(request.program, LocalProgram)
+    job = job_of(request, name=name, world=world)
     try:
-        return executor.run(
-            command,
-            stdin=request.stdin.encode("utf-8", "backslashreplace"),
-            timeout_seconds=request.timeout_seconds,
-            cwd=folder if request.image else world.workspace.cwd,
-            environment={
-                **_environment(ready, world),
-                **{k: v for k, v in world.variables.items() if k in request.variables},
-            },
-            confinement=Confinement(
-                network=request.network,
-                readable=(folder, world.workspace.root, *_home(request.program)),
-                # Of the machine, which only those who work on it can mean.
-                interpreter=interpreter_of(ready.path) if ours else "",
-                shares_memory=ours,
-                memory_mb=request.memory_mb,
-                processes=request.processes,
-                image=request.image,
-                imports=_imports(request, ready),
-                own_packages=ready.python is not None,
-            ),
-        )
+        return job.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
@@ -98,7 +111,12 @@ def _environment(ready: Ready, world: World) -> Mapping[str, str]:
     }
 
 
-def _ready(program: Program, name: str, world: World) -> Ready:
+def ready_for(program: Program, name: str, world: World) -> Ready:
+    """Where a program is, and what it needs.
+
+    Raises:
+        EvaluatorError: it could not be made ready.
+    """
     try:
         return world.shelf.take(program)
     except EvaluatorError as error:

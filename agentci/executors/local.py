@@ -22,8 +22,9 @@ from agentci.executors.child.pipes import Pipes, Sink
 from agentci.executors.child.stragglers import MARK, end_marked
 from agentci.executors.child.ward import LostError, Ward, start
 from agentci.executors.child.warmth import Warmth
-from agentci.executors.confinement import Confinement
-from agentci.executors.order import Order
+from agentci.executors.confinement import UNCONFINED, Confinement
+from agentci.executors.job import Job
+from agentci.executors.warming import imports_for, starting, warmth_for
 from agentci.model.exchange import ProgramReply
 from agentci.shims import kernel
 
@@ -65,35 +66,35 @@ class LocalExecutor:
         confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it."""
-        order = Order(
-            command=command,
+        job = Job(
+            command=tuple(command),
             stdin=stdin,
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
-            confinement=confinement,
+            confinement=confinement or UNCONFINED,
         )
         try:
-            return self._run(order, order.warmth)
+            return self._run(job, warmth_for(job))
         except LostError:
-            return self._run(order, None)
+            return self._run(job, None)
 
-    def _run(self, order: Order, warmth: Warmth | None) -> ProgramReply:
+    def _run(self, job: Job, warmth: Warmth | None) -> ProgramReply:
         """Run a program, as a fork of a warm Python where there is one."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
-        launcher = self._launcher(order, warmth)
+        launcher = self._launcher(job, warmth)
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
         number = self._take_number()
         try:
-            cell = self._cell(order, launcher, mark, number)
+            cell = self._cell(job, launcher, mark, number)
             self._note(cell.shortcomings)
-            ward = start(cell.order(order.command, order.cwd), launcher, order.imports)
-            pipes = Pipes(ward, order.stdin)
+            ward = start(cell.order(job.command, job.cwd), launcher, imports_for(job))
+            pipes = Pipes(ward, job.stdin)
             try:
                 self._enlist(number, ward)
-                _attend(ward, pipes, begun=begun, timeout_seconds=order.timeout_seconds)
+                _attend(ward, pipes, begun=begun, timeout_seconds=job.timeout_seconds)
             except BaseException:
                 ward.kill()
                 raise
@@ -129,7 +130,7 @@ class LocalExecutor:
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _launcher(self, order: Order, warmth: Warmth | None) -> Launcher:
+    def _launcher(self, job: Job, warmth: Warmth | None) -> Launcher:
         with self._lock:
             self._adopts = self._adopts or adopt()
             if self._builder is None:
@@ -137,12 +138,12 @@ class LocalExecutor:
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         if warmth is None or warmth.confinement is None:
             return OFFICE.launcher(warmth)
-        return OFFICE.launcher(warmth, start=partial(self._start_jailed, order, warmth))
+        return OFFICE.launcher(warmth, start=partial(self._start_jailed, job, warmth))
 
-    def _start_jailed(self, order: Order, warmth: Warmth) -> Launcher:
+    def _start_jailed(self, job: Job, warmth: Warmth) -> Launcher:
         """Start a warm Python as if it were a program, in the jail of those that it becomes."""
         number, cold = self._take_number(), OFFICE.launcher()
-        jailed = order.starting(warmth)
+        jailed = starting(warmth, job)
         cell = self._cell(jailed, cold, f"{self._brand}.warm.", number)
         ward = start(cell.order(jailed.command, jailed.cwd), cold, pipes=STREAMS_OF_WARM_ONES)
         self._enlist(number, ward)
@@ -166,18 +167,18 @@ class LocalExecutor:
                 self._builder = Builder(facts=launcher.facts)
             return self._builder
 
-    def _cell(self, order: Order, launcher: Launcher, mark: str, number: int) -> Cell:
-        seen = {**order.environment, MARK: mark}
-        if order.confinement is None:
+    def _cell(self, job: Job, launcher: Launcher, mark: str, number: int) -> Cell:
+        seen = {**job.environment, MARK: mark}
+        if not job.confinement.jailed:
             return Cell(jail=None, environment=seen)
         if launcher.folder:
             seen["TMPDIR"] = launcher.folder
         return self._builder_for(launcher).build(
-            order.confinement,
-            command=order.command,
-            cwd=order.cwd,
+            job.confinement,
+            command=job.command,
+            cwd=job.cwd,
             environment=seen,
-            timeout_seconds=order.timeout_seconds,
+            timeout_seconds=job.timeout_seconds,
             number=number,
         )
 

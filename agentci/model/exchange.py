@@ -12,7 +12,8 @@ from agentci.model.trace import Turn
 MEMORY_MB: Final = 4096
 PROCESSES: Final = 512
 
-# The executor that runs programs in images.
+# The executor that runs programs on this machine, and the one that runs them in images.
+LOCAL: Final = "local"
 DOCKER: Final = "docker"
 
 
@@ -30,18 +31,20 @@ class RunProgram:
         memory_mb, processes: how much it may use: MiB a process, threads included.
         isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
+        cached: whether an earlier reply will do where nothing has changed that it was made from.
     """
 
     program: Program
     stdin: str
     timeout_seconds: float
-    executor: str = "local"
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     isolation: Isolation = "fork"
     image: str = ""
+    cached: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from agentci.reporters.base import (
     warnings,
     worst_first,
 )
-from agentci.reporters.one_check import findings, headline, is_below_bar, lines
+from agentci.reporters.one_check import findings, is_below_bar, lines, outcome
 from agentci.reporters.places import in_a_file
 from agentci.text import clip
 from agentci.text.words import count
@@ -106,7 +106,7 @@ def _title(tally: Tally) -> str:
 def _failed(results: Sequence[Result]) -> Iterator[str]:
     """The first ones with what was found, then how many there are more."""
     for result in results[:MAX_CASES]:
-        yield _line(f"{_in_recording(result.case)}: {headline(result)}")
+        yield _line(f"{_in_recording(result.case)}: {outcome(result)}")
         found = clip.listed(findings(result), MAX_LINES)
         yield from (f"  {_line(line)}" for line in found)
     if len(results) > MAX_CASES:

@@ -114,6 +114,12 @@ def tally_line(totals: Totals) -> str:
     return f"{count(totals.checks, 'check')}: {counts}{mean}"
 
 
+def counts(report: Report) -> str:
+    """The counts of a report, and how many of the checks are those of an earlier run."""
+    cached = sum(result.cached for result in report.results)
+    return f"{tally_line(report.totals)}{f'; {cached:,} cached' if cached else ''}"
+
+
 def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Synopsis]]:
     """The cases that one thing befell, by config, evaluator and headline."""
     groups: dict[tuple[str, str, str], list[Synopsis]] = {}

@@ -220,6 +220,7 @@ def _facts(result: Result) -> dict[str, str]:
         "bar": evaluator.bar,
         "type": evaluator.type,
         "required": "" if evaluator.required else "false",
+        "cached": "true" if result.cached else "",
     }
     return {name: value for name, value in facts.items() if value}
 

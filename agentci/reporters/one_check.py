@@ -25,6 +25,11 @@ def headline(result: Result) -> str:
     return f"{reason}{_score(result)}, wanted {result.evaluator.bar}"
 
 
+def outcome(result: Result) -> str:
+    """The headline, and whether it is that of an earlier run."""
+    return f"{headline(result)} (cached)" if result.cached else headline(result)
+
+
 def lines(text: str) -> tuple[str, ...]:
     """What a program printed, without what cannot be seen and lines that are blank."""
     return tuple(line.rstrip() for line in escape.plain(text).split("\n") if line.strip())

@@ -64,6 +64,10 @@ class Imports:
             if name not in self._kept and name not in LAST:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
                 self._kept[name] = module
+        # What lies in a workspace is looked through by each program for itself.
+        for path in list(sys.path_importer_cache):
+            if not path.startswith((sys.prefix, sys.base_prefix)):
+                del sys.path_importer_cache[path]
         # Worked out here, because a fork that looks through all names has to copy their pages.
         names = {name.partition(".")[0] for name in (*self._bare, *self._kept)}
         self._names = frozenset(names | AT_START)

@@ -165,6 +165,10 @@ class TestCommon:
         results = [make_result("passed", seconds=each) for each in (1.7e308, 1.7e308, 2.0)]
         assert _parsed(make_report(results)).get("time") == "2.000"
 
+    def test_a_cached_check_says_so(self) -> None:
+        properties = _case("common", "passed", 0.9, cached=True).iter("property")
+        assert ("cached", "true") in {(p.get("name"), p.get("value")) for p in properties}
+
     def test_an_advisory_check_says_so(self) -> None:
         properties = _case("common", "failed", 0.5, required=False).iter("property")
         assert ("required", "false") in {(p.get("name"), p.get("value")) for p in properties}

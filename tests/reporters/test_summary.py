@@ -34,6 +34,12 @@ def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
     assert "- " not in block
 
 
+def test_what_is_cached_is_counted_and_marked() -> None:
+    text = Summary().render(make_report([make_result("failed", 0.25, cached=True)]))
+    assert "; mean score 0.25; 1 cached\n" in text
+    assert "score 0.25, wanted at least 0.7 (cached)" in text
+
+
 def test_an_open_gate_looks_like_this(golden: Golden) -> None:
     golden("summary-open.md", _render(OPEN))
 

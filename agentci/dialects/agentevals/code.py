@@ -41,7 +41,7 @@ class CodeEvaluator:
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
         program_place: where the config names the program.
-        network, variables, memory_mb, processes, isolation, image: see ``RunProgram``.
+        network, variables, memory_mb, processes, isolation, image, cached: see ``RunProgram``.
     """
 
     identity: Identity
@@ -56,6 +56,7 @@ class CodeEvaluator:
     processes: int = PROCESSES
     isolation: Isolation = "fork"
     image: str = ""
+    cached: bool = True
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -81,6 +82,7 @@ class CodeEvaluator:
             processes=self.processes,
             isolation=self.isolation,
             image=self.image,
+            cached=self.cached,
         )
 
     def read(self, reply: Reply) -> Judgement:

@@ -75,6 +75,11 @@ class ProgramEntry(Entry):
         description="How a Python program begins: as a `fork` of a Python that has started and "
         "imported what it imports, or by itself (`spawn`), which takes longer.",
     )
+    cache: bool = Field(
+        default=True,
+        description="Whether an earlier reply is taken where nothing has changed that it was made "
+        "from; `false` for a program that asks a network, a clock or chance.",
+    )
 
 
 class CodeEntry(ProgramEntry):

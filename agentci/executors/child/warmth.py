@@ -44,22 +44,20 @@ class Warmth:
         jail = replace(confinement, imports=None) if confinement.own_packages else None
         return cls(python, tuple(sorted(seen.items())), jail)
 
-    def jail(self) -> Confinement | None:
-        """Its jail: that of its programs, with room for several of them at a time."""
-        jail = self.confinement
-        if jail is None:
-            return None
+    @staticmethod
+    def jail(of_programs: Confinement) -> Confinement:
+        """Its own jail: that of its programs, with room for several of them at a time."""
         return replace(
-            jail,
-            readable=(*jail.readable, Path(PACKAGE)),
-            processes=jail.processes * PROGRAMS_AT_A_TIME,
-            folder_mb=jail.folder_mb * PROGRAMS_AT_A_TIME,
+            of_programs,
+            readable=(*of_programs.readable, Path(PACKAGE)),
+            processes=of_programs.processes * PROGRAMS_AT_A_TIME,
+            folder_mb=of_programs.folder_mb * PROGRAMS_AT_A_TIME,
         )
 
     @property
-    def command(self) -> list[str]:
+    def command(self) -> tuple[str, ...]:
         """What starts it, with a channel for stdin and a terminal for stderr.
 
         Its stdout is a pipe that nobody reads; programs inherit from it how streams are used.
         """
-        return [self.python, "-c", WARM, PACKAGE]
+        return (self.python, "-c", WARM, PACKAGE)

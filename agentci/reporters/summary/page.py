@@ -13,10 +13,10 @@ from agentci.reporters.base import (
     by_reason,
     case_names,
     conclusion,
+    counts,
     of_status,
     several_configs,
     tallies,
-    tally_line,
     verdict,
     warnings,
     worst_first,
@@ -118,7 +118,7 @@ _ICONS: dict[Verdict, str] = {
 def _verdict(report: Report) -> str:
     why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
     head = f"{_ICONS[verdict(report.decision)]} {conclusion(report)}{why}"
-    return f"## {head}\n\n{tally_line(report.totals)}\n\n"
+    return f"## {head}\n\n{counts(report)}\n\n"
 
 
 def _evaluators(report: Report) -> _Section:
