@@ -14,9 +14,10 @@ def case_scores(results: Sequence[Result]) -> dict[str, float]:
     """
     by_case: dict[str, list[tuple[float, float]]] = {}
     for result in results:
+        evaluator = result.evaluator
         score = None if result.judgement is None else result.judgement.score
-        if result.required and result.status in ("passed", "failed") and score is not None:
-            by_case.setdefault(result.case.id, []).append((result.weight, score))
+        if evaluator.required and result.status in ("passed", "failed") and score is not None:
+            by_case.setdefault(result.case.id, []).append((evaluator.weight, score))
     return {case_id: _mean(weighted) for case_id, weighted in by_case.items()}
 
 

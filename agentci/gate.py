@@ -88,7 +88,7 @@ def _praise_of_part(judged: Judged) -> str:
     results = [result for _, group in judged for result in group]
     if not results:
         return "no check falls into it"
-    if not any(result.required and result.status in JUDGED for result in results):
+    if not any(result.evaluator.required and result.status in JUDGED for result in results):
         return "no required check was judged"
     return praise(judged)
 

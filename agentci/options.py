@@ -118,7 +118,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="no-cache",
-        help="Fetch remote evaluators anew, whatever the cache has.",
+        help="Fetch remote evaluators and run all programs anew, whatever the cache has.",
     ),
     Option(
         name="cache-dir",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,11 +21,13 @@ from agentci.model.problem import Problem
 from agentci.model.sample import Sample
 from agentci.model.trace import Trace
 from agentci.settings import Settings
+from agentci.spool import Spool
 from agentci.suites import LoadedSuite
-from agentci.telemetry.conversion import traces_of
-from agentci.telemetry.tree import SpanTree
+from agentci.telemetry.conversion import trace_of
+from agentci.telemetry.groups import groups_of
+from agentci.telemetry.recorded import Recorded
 from agentci.text.names import quoted
-from agentci.workspace import Workspace, is_file, read_file
+from agentci.workspace import Workspace, is_file, read_chunks
 
 # What follows the name of an eval file, or the id of a case, in the names of files beside it.
 BESIDE: Final = (".outputs.jsonl", ".outputs.json")
@@ -163,27 +166,28 @@ class _Reader:
     def runs(self, paths: Sequence[Path]) -> list[RecordedRun]:
         """All runs, those of traces last."""
         runs: list[RecordedRun] = []
-        trees: list[SpanTree] = []
+        recorded: list[Recorded] = []
+        spool = Spool()
         for path in paths:
             try:
-                runs += self._read(path, trees)
+                runs += self._read(path, recorded, spool)
             except RecordingError as error:
                 self.problems.append(error.problem)
             except InputError as error:
                 self.problems += error.problems
         group_by = self._settings.group_by or self._suite.group_by
-        traces = traces_of(trees, group_by=group_by, multi_turn_goldens=False)
-        return [*runs, *map(run_of, traces)]
+        groups = groups_of(recorded, spool, group_by=group_by, multi_turn_goldens=False)
+        return [*runs, *(run_of(trace_of(group, spool)) for group in groups)]
 
-    def _read(self, path: Path, trees: list[SpanTree]) -> Iterator[RecordedRun]:
+    def _read(self, path: Path, recorded: list[Recorded], spool: Spool) -> Iterator[RecordedRun]:
         file = self._workspace.name_of(path)
-        data = read_file(path, name=file, limit_bytes=MAX_RECORDING_BYTES)
-        content = content_of(data, file=file)
+        chunks = partial(read_chunks, path, name=file, limit_bytes=MAX_RECORDING_BYTES)
         trace_format = self._settings.trace_format or self._suite.trace_format or AUTO
-        first = first_value(content, file=file)
+        first = first_value(content_of(chunks(), file=file), file=file)
         if trace_format != AUTO or any(each.recognises(first) for each in FORMATS.values()):
-            trees += read_recording(data, file=file, trace_format=trace_format)
+            recorded += read_recording(chunks(), file=file, spool=spool, trace_format=trace_format)
             return
+        content = b"".join(content_of(chunks(), file=file))
         named = next(
             (
                 case_id

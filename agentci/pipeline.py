@@ -1,29 +1,37 @@
 """Judges all checks of a plan, several at a time; results stand in the order of the plan."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
 
 from agentci.dialects.base import Evaluator
-from agentci.engines.dispatch import carry_out
+from agentci.engines.answers import answer
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
-from agentci.model.case import Case
+from agentci.model.case import Case, Synopsis
 from agentci.model.exchange import Skip
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
+from agentci.scheduling import Schedule
 
 NO_TURNS = "No invocations extracted from trace."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One evaluator beside one case of one config."""
+    """One evaluator beside one case of one config.
+
+    Attributes:
+        case: what is known of it all the time.
+        load: brings all that was recorded of it.
+    """
 
     config: str
     evaluator: Evaluator
-    case: Case
+    case: Synopsis
+    load: Callable[[], Case]
 
     @property
     def id(self) -> str:
@@ -57,22 +65,13 @@ def judge_all(
     """
     results: dict[int, Result] = {}
     bug: Exception | None = None
-    with ThreadPoolExecutor(max_workers=max(1, min(jobs, len(checks)))) as pool:
-        futures: dict[Future[Result | None], int] = {
-            pool.submit(_judge_unless_stopped, check, world): index
-            for index, check in enumerate(checks)
-        }
-        for future in as_completed(futures):
-            try:
-                result = future.result()
-            except Exception as error:  # noqa: BLE001 (a bug of ours must not lose what was judged)
-                bug = bug or error
-                continue
-            if result is not None:
-                results[futures[future]] = result
-                tell(result)
+    for end in _ends(checks, world, jobs):
+        bug = bug or end.bug
+        if end.result is not None:
+            results[end.number] = end.result
+            tell(end.result)
     return Outcome(
-        results=tuple(results[index] for index in sorted(results)),
+        results=tuple(results[number] for number in sorted(results)),
         complete=len(results) == len(checks),
         bug=bug,
     )
@@ -82,33 +81,73 @@ def judge(check: Check, world: World) -> Result:
     """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
     started = world.clock()
     try:
-        if not check.case.trace.turns:
+        if not check.case.dialogue:
             raise EvaluatorError(check.case.no_run_because or NO_TURNS)
-        request = check.evaluator.ask(check.case)
+        request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
             return _result(check, status="skipped", reason=request.reason)
-        reply = carry_out(request, name=check.evaluator.identity.name, world=world)
-        judgement = check.evaluator.read(reply)
+        name, read = check.evaluator.identity.name, check.evaluator.read
+        judgement, cached = answer(request, name=name, read=read, world=world)
     except EvaluatorError as error:
         seconds = world.clock() - started
         return _result(check, status="errored", reason=str(error), seconds=seconds)
-    return _judged(check, judgement, seconds=world.clock() - started)
+    return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
 
 
-def _judge_unless_stopped(check: Check, world: World) -> Result | None:
-    """The result, None where the run was to end before the check had one."""
-    if world.interruption.asked():
-        return None
-    result = judge(check, world)
-    return None if result.status == "errored" and world.interruption.asked() else result
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """What became of a check that was started.
+
+    Attributes:
+        number: its place in the plan.
+        result: None where the run was to end before the check had one, or a bug kept it from one.
+    """
+
+    number: int
+    result: Result | None = None
+    bug: Exception | None = None
 
 
-def _judged(check: Check, judgement: Judgement, *, seconds: float) -> Result:
+def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
+    """The ends of all checks that were started, as they come."""
+    workers = max(1, min(jobs, len(checks)))
+    schedule = Schedule((check.config, check.evaluator.identity.name) for check in checks)
+    ends: SimpleQueue[_End | None] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            while not world.interruption.asked() and (number := schedule.take()) is not None:
+                ends.put(_end(number, checks[number], world))
+                schedule.end(number)
+        finally:
+            ends.put(None)
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        try:
+            for _ in range(workers):
+                pool.submit(work)
+            for _ in range(workers):
+                yield from iter(ends.get, None)
+        finally:
+            schedule.close()
+
+
+def _end(number: int, check: Check, world: World) -> _End:
+    try:
+        result = judge(check, world)
+    except Exception as error:  # noqa: BLE001 (a bug of ours must not lose what was judged)
+        return _End(number=number, bug=error)
+    stopped = result.status == "errored" and world.interruption.asked()
+    return _End(number=number, result=None if stopped else result)
+
+
+def _judged(check: Check, judgement: Judgement, *, seconds: float, cached: bool) -> Result:
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:
         status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
-    return _result(check, status=status, reason=reason, judgement=judgement, seconds=seconds)
+    result = _result(check, status=status, reason=reason, judgement=judgement, seconds=seconds)
+    return replace(result, cached=True) if cached else result
 
 
 def _result(
@@ -119,19 +158,12 @@ def _result(
     judgement: Judgement | None = None,
     seconds: float = 0.0,
 ) -> Result:
-    identity = check.evaluator.identity
     return Result(
         id=check.id,
         config=check.config,
         case=check.case,
-        evaluator=identity.name,
-        type=identity.type,
+        evaluator=check.evaluator.identity,
         status=status,
-        bar=identity.bar,
-        threshold=identity.threshold,
-        required=identity.required,
-        weight=identity.weight,
-        place=identity.place,
         judgement=judgement,
         reason=reason,
         seconds=seconds,

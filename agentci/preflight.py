@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentci.cases import hold, keep
 from agentci.config.suite import JudgedSample
-from agentci.dialects.agentevals.goldens import choose, multi_turn
+from agentci.dialects.agentevals.goldens import Matching, multi_turn
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError, RecordingError
@@ -21,10 +22,12 @@ from agentci.model.shard import Portion
 from agentci.outputs import find_outputs, pair_outputs
 from agentci.pipeline import Check
 from agentci.settings import Settings
+from agentci.spool import Spool
 from agentci.suites import LoadedSuite, load_suites
-from agentci.telemetry.conversion import traces_of
-from agentci.telemetry.tree import SpanTree
-from agentci.workspace import Workspace, read_file
+from agentci.telemetry.conversion import trace_of
+from agentci.telemetry.groups import groups_of
+from agentci.telemetry.recorded import Recorded
+from agentci.workspace import Workspace, read_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,30 +147,34 @@ def _find_recordings(
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
+    cases = Spool()
     for source in sources:
         suite = source.loaded.suite
         if suite.samples is not None:
             planned.append(_planned_samples(source, suite.samples, problems, settings, world))
             continue
-        trees, broken = _read(source, settings, world)
-        traces = traces_of(
-            trees,
+        recordings = Spool()
+        recorded, broken = _read(source, settings, world, recordings)
+        groups = groups_of(
+            recorded,
+            recordings,
             group_by=settings.group_by or suite.group_by,
             multi_turn_goldens=multi_turn(source.goldens),
         )
-        choice = choose(traces, source.goldens)
-        problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
-        problems.update(dict.fromkeys(gaps(suite, source.goldens, choice.uncovered)))
+        matching = Matching(source.goldens, are_alone=len(groups) == 1)
         checks = tuple(
-            Check(config=suite.file, evaluator=evaluator, case=case)
-            for case in choice.cases
+            Check(config=suite.file, evaluator=evaluator, case=kept.synopsis, load=kept.load)
+            for group in groups
+            for kept in (keep(matching.case_of(trace_of(group, recordings)), cases),)
             for evaluator in suite.evaluators
         )
+        problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
+        problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
         gate = Gate(
             config=suite.file,
             policy=suite.gate,
             evaluators=tuple(each.identity.name for each in suite.evaluators),
-            uncovered=len(choice.uncovered),
+            uncovered=len(matching.uncovered),
         )
         planned.append(PlannedSuite(gate=gate, checks=checks))
     return Plan(suites=tuple(planned), problems=tuple(problems))
@@ -185,8 +192,9 @@ def _planned_samples(
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(
-        Check(config=suite.file, evaluator=evaluator, case=case)
+        Check(config=suite.file, evaluator=evaluator, case=held.synopsis, load=held.load)
         for case, judged in zip(paired.cases, samples, strict=True)
+        for held in (hold(case),)
         for evaluator in judged.evaluators
     )
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
@@ -195,10 +203,10 @@ def _planned_samples(
 
 
 def _read(
-    source: _Sources, settings: Settings, world: World
-) -> tuple[list[SpanTree], list[Problem]]:
+    source: _Sources, settings: Settings, world: World, spool: Spool
+) -> tuple[list[Recorded], list[Problem]]:
     """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
-    trees: list[SpanTree] = []
+    recorded: list[Recorded] = []
     broken: list[Problem] = []
     trace_format = settings.trace_format or source.loaded.suite.trace_format or AUTO
     for path in source.recordings:
@@ -206,10 +214,10 @@ def _read(
             break
         name = world.workspace.name_of(path)
         try:
-            data = read_file(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
-            trees += read_recording(data, file=name, trace_format=trace_format)
+            chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
+            recorded += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
         except RecordingError as error:
             broken.append(error.problem)
         except InputError as error:
             broken += error.problems
-    return trees, broken
+    return recorded, broken

@@ -1,7 +1,7 @@
 """Puts what was found wherever it is read: files, the log, the page and the outputs of a step."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
 from agentci.reporters.problems import render_problems
 from agentci.reporters.registry import reporters
+from agentci.reporters.summary.page import Summary
 from agentci.settings import Settings
 from agentci.sinks import append, open_folder, say, write_files
 
@@ -22,18 +23,16 @@ from agentci.sinks import append, open_folder, say, write_files
 def publish(report: Report, settings: Settings, world: World) -> Report:
     """Put the report wherever it is read, files first; the result says what could not be."""
     made = reporters(junit_dialect=settings.junit_dialect)
-    texts, refused = _write(report, made, settings, world)
-    if refused:
+    if refused := _write(report, made, settings, world):
         report = _unwritten(report, refused)
-        texts, again = _write(report, made, settings, world)
-        refused = {**refused, **again}
+        refused |= _write(report, made, settings, world)
     paths = {
         each.name: world.workspace.name_of(Path(settings.output_dir, each.file_name))
         for each in made
         if each.file_name not in refused
     }
     untold = (
-        *(_add_summary(texts["summary.md"], world) if settings.summary else ()),
+        *(_add_summary(report, world) if settings.summary else ()),
         *_set_outputs(outputs(report, paths), world),
     )
     say(
@@ -63,27 +62,25 @@ def publish_crash(world: World) -> None:
 
 def _write(
     report: Report, made: Sequence[Reporter], settings: Settings, world: World
-) -> tuple[Mapping[str, str], Mapping[str, str]]:
+) -> dict[str, str]:
     """Write one after the other, so that none is lost where a later one breaks.
 
     Returns:
-        All texts, and why a file could not be written, both by the file's name.
+        Why a file could not be written, by its name.
     """
-    texts: dict[str, str] = {}
     refused: dict[str, str] = {}
     for each in made:
-        texts[each.file_name] = each.render(report)
-        refused |= _put(each.file_name, texts[each.file_name], settings, world)
-    return texts, refused
+        refused |= _put(each.file_name, each.render(report), settings, world)
+    return refused
 
 
-def _put(name: str, text: str, settings: Settings, world: World) -> Mapping[str, str]:
+def _put(name: str, pieces: Iterable[str], settings: Settings, world: World) -> Mapping[str, str]:
     """Look at the folder again, which an evaluator may have removed or replaced."""
     try:
         folder = open_folder(settings.output_dir, world.workspace)
     except InputError as error:
         return {name: error.problems[0].message}
-    return write_files(folder, {name: text}, world.workspace)
+    return write_files(folder, {name: pieces}, world.workspace)
 
 
 def _unwritten(report: Report, refused: Mapping[str, str]) -> Report:
@@ -100,7 +97,8 @@ def _unwritten(report: Report, refused: Mapping[str, str]) -> Report:
     )
 
 
-def _add_summary(text: str, world: World) -> tuple[Problem, ...]:
+def _add_summary(report: Report, world: World) -> tuple[Problem, ...]:
+    text = "".join(Summary().render(report))
     return _added("GITHUB_STEP_SUMMARY", world.github.summary_file, text)
 
 

@@ -47,7 +47,7 @@ def reasons(
 
 def praise(judged: Judged) -> str:
     """What an open gate says first."""
-    required = [result for _, results in judged for result in results if result.required]
+    required = [result for _, results in judged for result in results if result.evaluator.required]
     passed = sum(result.status == "passed" for result in required)
     total = sum(result.status in JUDGED for result in required)
     if passed < total:
@@ -103,15 +103,15 @@ def _gates(judged: Judged) -> list[_Gate]:
 
 def _gate(policy: GatePolicy, results: Sequence[Result], *, alone: bool) -> _Gate:
     where = f"{results[0].config}: " if results and not alone else ""
-    required = tuple(result for result in results if result.required)
+    required = tuple(result for result in results if result.evaluator.required)
 
     def groups(own: Mapping[str, Bar]) -> tuple[_Group, ...]:
         """The checks of each evaluator in ``own``, and before them all others together."""
-        others = tuple(result for result in required if result.evaluator not in own)
+        others = tuple(result for result in required if _by(result) not in own)
         return (
             _Group(where, policy.overall, others),
             *(
-                _Group(f"{where}{name}: ", bar, tuple(r for r in required if r.evaluator == name))
+                _Group(f"{where}{name}: ", bar, tuple(r for r in required if _by(r) == name))
                 for name, bar in own.items()
             ),
         )
@@ -224,7 +224,7 @@ def _advice(gates: Sequence[_Gate]) -> Iterator[Reason]:
         result
         for gate in gates
         for result in gate.results
-        if not result.required and result.status in {"failed", "errored"}
+        if not result.evaluator.required and result.status in {"failed", "errored"}
     ]
     if fallen:
         text = f"{count(len(fallen), 'advisory check')} did not pass{_names(fallen)}"
@@ -232,5 +232,9 @@ def _advice(gates: Sequence[_Gate]) -> Iterator[Reason]:
 
 
 def _names(results: Sequence[Result]) -> str:
-    names = list(dict.fromkeys(result.evaluator for result in results))
+    names = list(dict.fromkeys(map(_by, results)))
     return f" ({', '.join(clip.listed(names, MAX_NAMES))})"
+
+
+def _by(result: Result) -> str:
+    return result.evaluator.name

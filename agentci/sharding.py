@@ -59,8 +59,8 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         identity.required,
         identity.weight,
         str(identity.place),
-        case.trace.id,
-        case.trace.place.file,
-        len(case.trace.turns),
-        None if case.golden is None else case.golden.id,
+        case.trace,
+        case.recording.file,
+        len(case.dialogue),
+        case.golden,
     ]

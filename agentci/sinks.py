@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
@@ -36,17 +36,22 @@ def open_folder(given: str, workspace: Workspace) -> Path:
     return folder
 
 
-def write_files(folder: Path, texts: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
-    """Write each text whole or not at all, owned by the owner of the workspace.
+def write_files(
+    folder: Path, files: Mapping[str, Iterable[str]], workspace: Workspace
+) -> dict[str, str]:
+    """Write each file whole or not at all, owned by the owner of the workspace.
+
+    Args:
+        files: pieces of text, by name.
 
     Returns:
         By name, why a file could not be written; the others are. Nor is an old one of that name
         left, which would speak of another run.
     """
     refused: dict[str, str] = {}
-    for name, text in texts.items():
+    for name, pieces in files.items():
         try:
-            _write(folder / name, text, workspace)
+            _write(folder / name, pieces, workspace)
         except OSError as error:
             refused[name] = error.strerror or str(error)
             with suppress(OSError):
@@ -78,11 +83,11 @@ def say(text: str, stream: TextIO) -> None:
         os.close(nowhere)
 
 
-def _write(path: Path, text: str, workspace: Workspace) -> None:
+def _write(path: Path, pieces: Iterable[str], workspace: Workspace) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-            file.write(text)
+            file.writelines(pieces)
             file.flush()
             os.fchmod(file.fileno(), FILE_MODE)
             os.fsync(file.fileno())

@@ -2,11 +2,15 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from agentci.errors import InputError
 from agentci.model.place import Place
+
+CHUNK_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,20 @@ def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = 
     Raises:
         InputError: it is missing, a folder, too large, or may not be read.
     """
+    return b"".join(
+        read_chunks(path, name=name, limit_bytes=limit_bytes, place=place, chunk_bytes=-1)
+    )
+
+
+def read_chunks(
+    path: Path,
+    *,
+    name: str,
+    limit_bytes: int,
+    place: Place | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[bytes]:
+    """As ``read_file``, a chunk at a time."""
     place = place or Place(file=name)
     try:
         status = path.stat()
@@ -94,7 +112,10 @@ def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = 
         if status.st_size > limit_bytes:
             message = f"{name} is larger than {limit_bytes // 1024**2} MiB"
             raise InputError.of(message, place=place, hint="split it into several files")
-        return path.read_bytes()
+        step = min(chunk_bytes, status.st_size + 1)  # room that is not needed takes time to make
+        with path.open("rb", buffering=0) as file:
+            while chunk := file.read(step):
+                yield chunk
     except FileNotFoundError:
         raise InputError.of(f"{name} does not exist", place=place) from None
     except (OSError, ValueError) as error:

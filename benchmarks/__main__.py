@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import jail, many_traces, one_trace, remote
+from benchmarks import evaluators, jail, many_traces, one_trace, remote, replies
 
 
 def main() -> int:
@@ -22,9 +22,11 @@ def main() -> int:
     agentevals = options.agentevals and options.agentevals.absolute()
     within = [
         one_trace.measure(agentevals, options.times),
-        many_traces.measure(3),
+        many_traces.measure(1),
         remote.measure(options.times),
         jail.measure(100),
+        evaluators.measure(agentevals, options.times),
+        replies.measure(options.times),
     ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1

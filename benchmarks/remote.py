@@ -80,7 +80,8 @@ def _write_evaluators(folder: Path) -> None:
         )
     (folder / "agentci.lock").write_text(render_lock(Lock(programs=tuple(locked))))
     for name, lines in entries.items():
-        text = "\n".join(["traces: traces.jsonl", "evaluators:", *lines, ""])
+        header = ["defaults: {cache: false}", "traces: traces.jsonl"]
+        text = "\n".join([*header, "evaluators:", *lines, ""])
         (folder / f"{name}.yaml").write_text(text)
 
 

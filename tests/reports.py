@@ -7,6 +7,7 @@ from typing import Any
 from agentci.gate import decide, decide_shard, totals
 from agentci.model.case import Case, Golden
 from agentci.model.choices import FailOn
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.policy import Bar, GatePolicy
@@ -14,9 +15,16 @@ from agentci.model.problem import Problem
 from agentci.model.result import Provenance, Report, Result, Status
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
+from agentci.reporters.base import Reporter
+from agentci.reporters.synopsis import synopsis_of
 
 CONFIG = "evals/eval_config.yaml"
 LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
+
+
+def text_of(reporter: Reporter, report: Report) -> str:
+    """The whole text of a file."""
+    return "".join(reporter.render(report))
 
 
 def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
@@ -41,8 +49,10 @@ def make_result(
     warnings: Sequence[str] = (),
     **others: Any,
 ) -> Result:
-    """A result with what ``others`` say of the judgement or of the result itself."""
+    """A result with what ``others`` say of judgement, evaluator, or the result itself."""
     judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
+    own = ("type", "bar", "threshold", "required", "place")
+    identified: dict[str, Any] = {k: others.pop(k) for k in own if k in others}
     passed = {"passed": True, "failed": False}.get(status)
     judgement = None
     if passed is not None or score is not None:
@@ -50,18 +60,21 @@ def make_result(
     config = others.setdefault("config", CONFIG)
     return Result(
         id=f"id of {config}, {case}, {evaluator}",
-        case=make_case(case, warnings=warnings),
-        evaluator=evaluator,
+        case=synopsis_of(make_case(case, warnings=warnings)),
+        evaluator=Identity(
+            name=evaluator,
+            **{
+                "type": "code",
+                "bar": "at least 0.7",
+                "threshold": 0.7,
+                "required": True,
+                "place": Place(file=config, line=LINES.get(evaluator, 1)),
+                **identified,
+            },
+        ),
         status=status,
         judgement=judgement,
-        **{
-            "type": "code",
-            "bar": "at least 0.7",
-            "threshold": 0.7,
-            "required": True,
-            "place": Place(file=config, line=LINES.get(evaluator, 1)),
-            **others,
-        },
+        **others,
     )
 
 

@@ -418,7 +418,7 @@ def test_a_decision_is_open_exactly_with_exit_code_0_and_always_has_a_reason(
     assert decision.exit_code in {0, 1, 3}
     assert decision.why
     assert all(decision.why)
-    required = [result.status for result in results if result.required]
+    required = [result.status for result in results if result.evaluator.required]
     if decision.open and fail_on == "failed":
         assert set(required) & {"passed", "failed"}
         assert "errored" not in required or bar.on_error == "warn"
@@ -514,11 +514,13 @@ class TestABarForCases:
 
     def _case(self, case: str, *scores: tuple[float, float]) -> list[Result]:
         """A case with a check for each weight and score."""
+        results = [
+            make_result("passed" if score >= 0.8 else "failed", score, case=case)
+            for _, score in scores
+        ]
         return [
-            replace(
-                make_result("passed" if score >= 0.8 else "failed", score, case=case), weight=weight
-            )
-            for weight, score in scores
+            replace(each, evaluator=replace(each.evaluator, weight=weight))
+            for each, (weight, _) in zip(results, scores, strict=True)
         ]
 
     def test_is_about_the_weighted_mean_of_the_checks(self) -> None:

@@ -17,6 +17,7 @@ from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.shard import Shard, read_shard
 from agentci.pipeline import Check
 from agentci.preflight import Plan, PlannedSuite
+from agentci.reporters.synopsis import synopsis_of
 from agentci.sharding import digest_of, take
 from tests.reports import make_case
 
@@ -26,7 +27,10 @@ IDS = [hashlib.sha256(str(number).encode()).hexdigest()[:16] for number in range
 def _plan(*cases: Case, policy: GatePolicy | None = None, **evaluator: Any) -> Plan:
     named = {"metric": "tool_trajectory_avg_score", "place": Place(file="a.yaml"), **evaluator}
     judge = assemble_builtin(**named)
-    checks = tuple(Check(config="a.yaml", evaluator=judge, case=case) for case in cases)
+    checks = tuple(
+        Check(config="a.yaml", evaluator=judge, case=synopsis_of(case), load=make_case)
+        for case in cases
+    )
     gate = Gate(config="a.yaml", policy=policy or GatePolicy(), evaluators=(judge.identity.name,))
     return Plan(suites=(PlannedSuite(gate=gate, checks=checks),), problems=())
 

@@ -8,10 +8,11 @@ from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.json import Json
 from agentci.model.result import EXIT_INVALID
+from agentci.replies.inspection import Inspection, inspect
 from agentci.store.base import Key, Stored
 from agentci.store.clearing import Cleared, clear
 from agentci.store.evaluators import Entry, EvaluatorStore
-from agentci.store.founding import is_cache, is_free
+from agentci.store.founding import REPLIES, is_cache, is_free
 from agentci.text.escape import one_line
 from agentci.text.names import short_commit
 from agentci.text.strict_json import dumps
@@ -28,7 +29,7 @@ def show_folder(folder: Path, world: World) -> int:
 
 
 def list_entries(folder: Path, world: World, *, as_json: bool = False) -> int:
-    """Print what the cache holds, a line an evaluator.
+    """Print what the cache holds: a line an evaluator, and how many replies.
 
     Raises:
         InputError: the folder is used for something else, or cannot be read.
@@ -45,8 +46,11 @@ def list_entries(folder: Path, world: World, *, as_json: bool = False) -> int:
     if rows:
         world.out.write(_table([HEADINGS, *rows]))
     _tell_damage(entries, world)
-    size = _size(sum(entry.size_bytes for entry in entries))
-    world.out.write(f"{count(len(rows), 'evaluator')}, {size}, in {one_line(str(folder))}\n")
+    replies = inspect(folder)
+    _tell_lost(replies, world)
+    size = _size(sum(entry.size_bytes for entry in entries) + replies.size_bytes)
+    held = ", ".join([count(len(rows), "evaluator"), *_replies(replies.sound), size])
+    world.out.write(f"{held}, in {one_line(str(folder))}\n")
     return 0
 
 
@@ -59,12 +63,17 @@ def verify(folder: Path, world: World) -> int:
     entries = _entries(folder)
     damaged = _tell_damage(entries, world)
     world.out.write(f"{count(len(entries) - damaged, 'evaluator')} verified, {damaged} damaged\n")
-    if damaged:
+    replies = inspect(folder)
+    _tell_lost(replies, world)
+    for held in _replies(replies.sound + replies.damaged):
+        world.out.write(f"{held}, {replies.damaged} of them damaged\n")
+    if damaged or replies.damaged or replies.damage is not None:
         world.out.write(
-            "what is damaged is never used: the next run fetches it again,"
+            "what is damaged is never used: the next run fetches it again, or runs the program,"
             " or empty the cache with `agentci cache clean`\n"
         )
-    return EXIT_INVALID if damaged else 0
+        return EXIT_INVALID
+    return 0
 
 
 def clean(folder: Path, world: World) -> int:
@@ -79,10 +88,11 @@ def clean(folder: Path, world: World) -> int:
             return 0
         if not is_cache(folder):
             raise _foreign(folder)
+        replies = inspect(folder).sound
         cleared = clear(folder)
     except OSError as error:
         raise _unreadable(folder, error) from None
-    return _tell_cleared(cleared, world)
+    return _tell_cleared(cleared, replies, world)
 
 
 def _entries(folder: Path) -> Sequence[Entry]:
@@ -115,11 +125,20 @@ def _tell_damage(entries: Sequence[Entry], world: World) -> int:
     return len(damaged)
 
 
-def _tell_cleared(cleared: Cleared, world: World) -> int:
-    world.out.write(
-        f"removed {count(cleared.evaluators, 'evaluator')}"
-        f" and {count(cleared.environments, 'environment')}: {_size(cleared.freed_bytes)} freed\n"
+def _tell_lost(replies: Inspection, world: World) -> None:
+    """Print why replies cannot be read, where they cannot."""
+    if replies.damage is not None:
+        world.out.write(f"damaged: {one_line(f'{REPLIES}: {replies.damage}')}\n")
+
+
+def _tell_cleared(cleared: Cleared, replies: int, world: World) -> int:
+    is_left = any(path.name == REPLIES for path in cleared.left)
+    *others, last = (
+        count(cleared.evaluators, "evaluator"),
+        count(cleared.environments, "environment"),
+        *_replies(0 if is_left else replies),
     )
+    world.out.write(f"removed {', '.join(others)} and {last}: {_size(cleared.freed_bytes)} freed\n")
     for path in cleared.left:
         world.out.write(f"{one_line(str(path))} could not be removed; remove it as its owner\n")
     return EXIT_INVALID if cleared.left else 0
@@ -155,6 +174,11 @@ def _json(entry: Entry) -> Json:
         "files": None if stored is None else dict(stored.digests),
         "damage": entry.damage,
     }
+
+
+def _replies(how_many: int) -> Sequence[str]:
+    """How many replies there are, where there are any."""
+    return [f"{how_many:,} {'reply' if how_many == 1 else 'replies'}"] if how_many else []
 
 
 def _size(size_bytes: int) -> str:

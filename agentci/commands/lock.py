@@ -48,7 +48,7 @@ def lock(
         workspace=world.workspace,
     )
     new = _joined(locking.lock, old) if configs else locking.lock
-    refused = write_files(root, {LOCK_NAME: render_lock(new)}, world.workspace)
+    refused = write_files(root, {LOCK_NAME: [render_lock(new)]}, world.workspace)
     if refused:
         raise InputError.of(f"{LOCK_NAME} cannot be written: {refused[LOCK_NAME]}")
     for line in (*locking.notices, *_changes(old, new)):

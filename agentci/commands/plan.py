@@ -45,10 +45,10 @@ def _amount(plan: Plan) -> str:
 
 
 def _intent(check: Check) -> str:
-    if not check.case.trace.turns:
+    if not check.case.dialogue:
         return f"error: {check.case.no_run_because or NO_TURNS}"
     try:
-        request = check.evaluator.ask(check.case)
+        request = check.evaluator.ask(check.load())
     except EvaluatorError as error:
         return f"error: {error}"
     return f"skip: {request.reason}" if isinstance(request, Skip) else _deed(request)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agentci.commands.plan import show_plan
+from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
@@ -50,9 +51,14 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     plan = take(plan, settings.shard)
     progress = Progress(len(plan.checks), world, quiet=settings.quiet)
     jobs = settings.jobs or world.processors
-    outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
+    replies, problems = open_replies(plan, settings, world)
+    try:
+        world = replace(world, replies=replies)
+        outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
+    finally:
+        problems = (*problems, *close_replies(replies))
     progress.finish()
-    return plan, outcome
+    return replace(plan, problems=(*plan.problems, *problems)), outcome
 
 
 def _planned(settings: Settings, world: World) -> tuple[Plan, World]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from agentci.dialects.base import Evaluator, Identity
+from agentci.dialects.base import Evaluator
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import Reply, Request
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.program import Wanted
 

@@ -12,11 +12,12 @@ from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry, ProgramEntry, RemoteEntry
 from agentci.dialects.agentevals.threshold import bar_of
-from agentci.dialects.base import Evaluator, Identity
+from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.errors import InputError
 from agentci.model.exchange import DOCKER
+from agentci.model.identity import Identity
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Program, RemoteProgram
 
@@ -142,7 +143,9 @@ def _program(
         variables=tuple(entry.env),
         memory_mb=entry.memory_mb,
         processes=entry.processes,
+        isolation=entry.isolation,
         image=_image(entry) or "",
+        cached=entry.cache,
     )
 
 

@@ -8,6 +8,7 @@ from agentci.engines.command_line import run_command
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
+from agentci.executors.job import Job
 from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import (
@@ -23,7 +24,7 @@ from agentci.model.exchange import (
 )
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
-from agentci.runtimes.registry import command_elsewhere, command_for
+from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
 
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
@@ -53,35 +54,49 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
             assert_never(request)
 
 
+def job_of(request: RunProgram, *, name: str, world: World) -> Job:
+    """What an executor has to do for ``request``.
+
+    Args:
+        name: the evaluator's, for messages.
+
+    Raises:
+        EvaluatorError: its program is not there, or cannot be run on this machine.
+    """
+    ready = ready_for(request.program, name, world)
+    folder = ready.path.parent
+    ours = isinstance(request.program, LocalProgram)
+    return Job(
+        command=_command(request, ready, world),
+        stdin=request.stdin.encode("utf-8", "backslashreplace"),
+        timeout_seconds=request.timeout_seconds,
+        cwd=folder if request.image else world.workspace.cwd,
+        environment={
+            **_environment(ready, world),
+            **{k: v for k, v in world.variables.items() if k in request.variables},
+        },
+        confinement=Confinement(
+            network=request.network,
+            readable=(folder, world.workspace.root, *_home(request.program)),
+            # Of the machine, which only those who work on it can mean.
+            interpreter=interpreter_of(ready.path) if ours else "",
+            shares_memory=ours,
+            memory_mb=request.memory_mb,
+            processes=request.processes,
+            image=request.image,
+            imports=_imports(request, ready),
+            own_packages=ready.python is not None,
+        ),
+    )
+
+
 def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
     executor = world.executors.get(request.executor)
     if executor is None:
         raise EvaluatorError(f"there is no executor {request.executor!r}")
-    ready = _ready(request.program, name, world)
-    command = _command(request, ready, world)
-    folder = ready.path.parent
-    ours = isinstance(request.program, LocalProgram)
+    job = job_of(request, name=name, world=world)
     try:
-        return executor.run(
-            command,
-            stdin=request.stdin.encode("utf-8", "backslashreplace"),
-            timeout_seconds=request.timeout_seconds,
-            cwd=folder if request.image else world.workspace.cwd,
-            environment={
-                **_environment(ready, world),
-                **{k: v for k, v in world.variables.items() if k in request.variables},
-            },
-            confinement=Confinement(
-                network=request.network,
-                readable=(folder, world.workspace.root, *_home(request.program)),
-                # Of the machine, which only those who work on it can mean.
-                interpreter=interpreter_of(ready.path) if ours else "",
-                shares_memory=ours,
-                memory_mb=request.memory_mb,
-                processes=request.processes,
-                image=request.image,
-            ),
-        )
+        return job.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
@@ -90,6 +105,12 @@ def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]
     if request.image:
         return command_elsewhere(ready.path)
     return command_for(ready.path, search_path=world.search_path, python=ready.python)
+
+
+def _imports(request: RunProgram, ready: Ready) -> tuple[str, ...] | None:
+    """What a program imports, where it may be a fork of a Python that has imported that already."""
+    forks = request.isolation == "fork" and not request.image
+    return imports_of(ready.path) if forks else None
 
 
 def _home(program: Program) -> tuple[Path, ...]:
@@ -108,7 +129,12 @@ def _environment(ready: Ready, world: World) -> Mapping[str, str]:
     }
 
 
-def _ready(program: Program, name: str, world: World) -> Ready:
+def ready_for(program: Program, name: str, world: World) -> Ready:
+    """Where a program is, and what it needs.
+
+    Raises:
+        EvaluatorError: it could not be made ready.
+    """
     try:
         return world.shelf.take(program)
     except EvaluatorError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from agentci.errors import InterruptionError
 from agentci.executors.registry import Executors
@@ -11,6 +11,9 @@ from agentci.github.context import GitHub
 from agentci.library.shelf import Shelf
 from agentci.library.sources import Sources
 from agentci.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentci.replies.cache import ReplyCache
 
 
 class Interruption:
@@ -58,6 +61,7 @@ class World:
         sources: where remote evaluators come from.
         cache_folder: for what is fetched, where the user names no other.
         shelf: the programs that are ready to run.
+        replies: what they replied in earlier runs; None where that is of no interest.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
@@ -77,4 +81,5 @@ class World:
     processors: int
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     shelf: Shelf = field(default_factory=Shelf)
+    replies: "ReplyCache | None" = None
     interruption: Interruption = field(default_factory=Interruption)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentci.executors.confinement import Confinement
 from agentci.model.exchange import ProgramReply
@@ -44,5 +44,18 @@ class Executor(Protocol):
         """End all programs at once, and refuse to run any more.
 
         May be called from any thread, from a signal handler, and more than once.
+        """
+        ...
+
+
+@runtime_checkable
+class Sealing(Protocol):
+    """An executor whose programs can read nothing but what it hands them."""
+
+    def seal(self, cwd: Path, confinement: Confinement) -> str:
+        """A digest of all that a program there can read, with what it runs in.
+
+        Raises:
+            EvaluatorError: as ``Executor.run``.
         """
         ...

@@ -123,7 +123,7 @@ class Builder:
         alone = user is not None and user != NOBODY
         jail = {
             "user": user,
-            "searches": user is not None and closed is not None,
+            "searches": self.facts["searching"] or (user is not None and closed is not None),
             "limits": limits_of(
                 confinement,
                 timeout_seconds=timeout_seconds,
@@ -132,7 +132,7 @@ class Builder:
             ),
             "landlock": self.facts["landlock"],
             "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
-            "filter": self._filter(confinement, as_root=user is None and os.geteuid() == 0),
+            "filter": self._filter(confinement, as_root=user is None and self.facts["root"]),
         }
         return Cell(
             jail=jail,
@@ -190,7 +190,7 @@ class Builder:
             yield NO_LANDLOCK
         if not self.facts["filters"]:
             yield NO_FILTER
-        if user is None and os.geteuid() == 0:
+        if user is None and self.facts["root"]:
             yield AS_ROOT if self.facts["users"] is None else _as_root(closed)
         elif (user is None or user == NOBODY) and self.facts["landlock"] < SIGNALS_SINCE:
             yield SIGNALS
@@ -212,5 +212,9 @@ def _at_home(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
     own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
     home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
     moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
-    user_packages = {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"}
-    return NAMED | GIT | user_packages | own | moved
+    return NAMED | GIT | with_user_packages(own) | moved
+
+
+def with_user_packages(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment, with the user's packages found where they are although HOME is another."""
+    return {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local", **environment}

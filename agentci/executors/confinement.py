@@ -27,6 +27,11 @@ class Confinement:
         processes: how many it may have at a time, threads included.
         file_mb, folder_mb: of a file, and of all that it keeps in its private folder.
         image: what it runs in, where its executor runs programs in images.
+        imports: modules that it is going to import, where ``python file`` may be a fork of a Python
+            that has imported them already; None where it has to start by itself.
+        jailed: False for what is not confined at all.
+        own_packages: whether these are packages that nobody vouches for, whose code runs when they
+            are imported.
     """
 
     network: bool = True
@@ -38,6 +43,13 @@ class Confinement:
     file_mb: int = FILE_MB
     folder_mb: int = FOLDER_MB
     image: str = ""
+    imports: tuple[str, ...] | None = None
+    own_packages: bool = False
+    jailed: bool = True
+
+
+# Of programs that are trusted as we are ourselves.
+UNCONFINED: Final = Confinement(jailed=False)
 
 
 def limits_of(

@@ -3,32 +3,34 @@
 import itertools
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.executors.base import INTERRUPTED
 from agentci.executors.cell import Builder, Cell
-from agentci.executors.child.launcher import OFFICE, Launcher
+from agentci.executors.child.launcher import STREAMS_OF_WARM_ONES, Launcher
+from agentci.executors.child.office import OFFICE
 from agentci.executors.child.orphans import adopt, end_children
 from agentci.executors.child.pipes import Pipes, Sink
 from agentci.executors.child.stragglers import MARK, end_marked
-from agentci.executors.child.ward import Ward, start
-from agentci.executors.confinement import Confinement
+from agentci.executors.child.ward import LostError, Ward, start
+from agentci.executors.child.warmth import Warmth
+from agentci.executors.confinement import UNCONFINED, Confinement
+from agentci.executors.job import Job
+from agentci.executors.warming import imports_for, starting, warmth_for
 from agentci.model.exchange import ProgramReply
 from agentci.shims import kernel
 
 # How long what was printed may take to arrive once the program itself has ended, where a process
 # in its background keeps the pipe open.
 GRACE_SECONDS: Final = 0.2
-
-# Between two looks at whether the program has ended; twice as long after each in vain.
-SHORTEST_PAUSE_SECONDS: Final = 0.0001
-LONGEST_PAUSE_SECONDS: Final = 0.05
 
 MAX_LAST_WORDS: Final = 300
 
@@ -64,31 +66,38 @@ class LocalExecutor:
         confinement: Confinement | None = None,
     ) -> ProgramReply:
         """Run ``command`` to its end; whatever it started ends with it."""
+        job = Job(
+            command=tuple(command),
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            cwd=cwd,
+            environment=environment,
+            confinement=confinement or UNCONFINED,
+        )
+        try:
+            return self._run(job, warmth_for(job))
+        except LostError:
+            return self._run(job, None)
+
+    def _run(self, job: Job, warmth: Warmth | None) -> ProgramReply:
+        """Run a program, as a fork of a warm Python where there is one."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
-        launcher = self._launcher()
+        launcher = self._launcher(job, warmth)
         begun = time.monotonic()
         mark = f"{self._brand}.{next(self._numbers)}."
-        seen = {**environment, MARK: mark}
         number = self._take_number()
         try:
-            if confinement is None:
-                cell = Cell(jail=None, environment=seen)
-            else:
-                cell = self._builder_for(launcher).build(
-                    confinement,
-                    command=command,
-                    cwd=cwd,
-                    environment=seen,
-                    timeout_seconds=timeout_seconds,
-                    number=number,
-                )
+            cell = self._cell(job, launcher, mark, number)
             self._note(cell.shortcomings)
-            ward = start(cell.order(command, cwd), launcher)
-            pipes = Pipes(ward, stdin)
+            ward = start(cell.order(job.command, job.cwd), launcher, imports_for(job))
+            pipes = Pipes(ward, job.stdin)
             try:
                 self._enlist(number, ward)
-                _attend(ward, pipes, begun=begun, timeout_seconds=timeout_seconds)
+                _attend(ward, pipes, begun=begun, timeout_seconds=job.timeout_seconds)
+            except BaseException:
+                ward.kill()
+                raise
             finally:
                 exit_code = self._dismiss(ward, mark)
         finally:
@@ -116,24 +125,62 @@ class LocalExecutor:
                     ward.kill()
         end_marked(self._brand)
         if self._adopts:
-            end_children(spared=OFFICE.number())
+            end_children(spared=OFFICE.numbers())
 
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _launcher(self) -> Launcher:
+    def _launcher(self, job: Job, warmth: Warmth | None) -> Launcher:
         with self._lock:
             self._adopts = self._adopts or adopt()
             if self._builder is None:
                 with suppress(OSError):  # what we hold is not for programs of the same user
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-            return OFFICE.launcher()
+        if warmth is None or warmth.confinement is None:
+            return OFFICE.launcher(warmth)
+        return OFFICE.launcher(warmth, start=partial(self._start_jailed, job, warmth))
+
+    def _start_jailed(self, job: Job, warmth: Warmth) -> Launcher:
+        """Start a warm Python as if it were a program, in the jail of those that it becomes."""
+        number, cold = self._take_number(), OFFICE.launcher()
+        jailed = starting(warmth, job)
+        cell = self._cell(jailed, cold, f"{self._brand}.warm.", number)
+        ward = start(cell.order(jailed.command, jailed.cwd), cold, pipes=STREAMS_OF_WARM_ONES)
+        self._enlist(number, ward)
+
+        def end() -> None:
+            ward.kill()
+            with suppress(EvaluatorError):
+                ward.release()
+            self._return_number(number)
+
+        channel = socket.socket(fileno=os.dup(ward.stdin.fileno()))
+        folder = cell.environment["TMPDIR"]
+        ward.stdout.close()
+        return Launcher(channel, end=end, number=None, warmth=warmth, folder=folder)
 
     def _builder_for(self, launcher: Launcher) -> Builder:
+        if launcher.folder:
+            return Builder(facts=launcher.facts)
         with self._lock:
             if self._builder is None:
-                self._builder = Builder(facts=launcher.facts or {})
+                self._builder = Builder(facts=launcher.facts)
             return self._builder
+
+    def _cell(self, job: Job, launcher: Launcher, mark: str, number: int) -> Cell:
+        seen = {**job.environment, MARK: mark}
+        if not job.confinement.jailed:
+            return Cell(jail=None, environment=seen)
+        if launcher.folder:
+            seen["TMPDIR"] = launcher.folder
+        return self._builder_for(launcher).build(
+            job.confinement,
+            command=job.command,
+            cwd=job.cwd,
+            environment=seen,
+            timeout_seconds=job.timeout_seconds,
+            number=number,
+        )
 
     def _note(self, shortcomings: Sequence[str]) -> None:
         with self._lock:
@@ -156,8 +203,8 @@ class LocalExecutor:
             if self._has_stopped():
                 ward.kill()
 
-    def _dismiss(self, ward: Ward, mark: str) -> int:
-        ward.kill()
+    @staticmethod
+    def _dismiss(ward: Ward, mark: str) -> int:
         try:
             return ward.release()
         finally:
@@ -171,13 +218,12 @@ def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -
     Raises:
         EvaluatorError: why it has to be ended.
     """
-    pause = SHORTEST_PAUSE_SECONDS
     while not ward.has_ended():
         left = begun + timeout_seconds - time.monotonic()
         if left <= 0:
             raise EvaluatorError(_overdue(timeout_seconds, _text(pipes.log)))
-        moved = pipes.step(min(left, pause))
-        pause = SHORTEST_PAUSE_SECONDS if moved else min(2 * pause, LONGEST_PAUSE_SECONDS)
+        pipes.step(left)
+    pipes.forget(ward)
     given_up = time.monotonic() + GRACE_SECONDS
     while pipes.open and (left := given_up - time.monotonic()) > 0:
         pipes.step(left)

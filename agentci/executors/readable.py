@@ -90,12 +90,20 @@ def _rules(
             *(of_our_python if sys.executable in programs else ()),
         ]
     )
-    known = (path for path in paths if Path(path).is_absolute())
-    readable = [path for path in known if os.path.realpath(path) not in {*TOO_WIDE, home}]
+    real = {os.path.realpath(path) for path in paths if Path(path).is_absolute()}
     return (
-        *((os.fsencode(path), landlock.READ) for path in readable),
+        *((os.fsencode(path), landlock.READ) for path in _outermost(real - {*TOO_WIDE, home})),
         *((f"/dev/{name}".encode(), landlock.DEVICE) for name in DEVICES),
     )
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Those that lie in no other of them: each rule costs every program time."""
+    found: list[str] = []
+    for path in sorted(paths, key=lambda path: path.split("/")):
+        if not found or not path.startswith(f"{found[-1]}/"):
+            found.append(path)
+    return found
 
 
 def _tools(programs: Sequence[str], environment: Mapping[str, str], home: str) -> Iterator[str]:

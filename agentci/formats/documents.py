@@ -1,14 +1,14 @@
 """The JSON documents of a recording: one, one a line, or several in a row."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from json import JSONDecodeError
 from typing import Final
 
 from agentci.errors import RecordingError
 from agentci.formats.base import unreadable
-from agentci.formats.content import Bytes
 from agentci.model.json import Json
 from agentci.telemetry.foreign import DECODER, mended
 
@@ -28,20 +28,25 @@ class Document:
     line: int
 
 
-def documents_of(content: Bytes, *, file: str) -> Iterator[Document]:
-    """The documents, one at a time, so that only one of them is in memory.
+def documents_of(content: Iterator[bytes], *, file: str) -> Iterator[Document]:
+    """The documents, one at a time; where they stand a line each, only one of them is in memory.
 
     Args:
-        content: text in UTF-8 that is not blank.
+        content: text in UTF-8, in chunks of any size.
 
     Raises:
-        RecordingError: a document is no JSON; nothing of the recording can be trusted then.
+        RecordingError: it is blank, or a document is no JSON; nothing of the recording can be
+            trusted then.
     """
-    start = _next_word(content, 0)
-    end = content.find(b"\n", start)
-    if 0 <= end < _next_word(content, end) and _is_json(content[start:end]):
-        return _lines(content, start, file)
-    return _in_a_row(_text(content, 1, file), file)
+    head, line = _begun(content)
+    if _next_word(head, 0) < 0:
+        raise unreadable(file, "is empty", hint="did the run that was to record it fail?")
+    if line and _is_json(line):
+        yield from _lines(chain([bytes(head)], content), file)
+    else:
+        for chunk in content:
+            head += chunk
+        yield from _in_a_row(_text(head, 1, file), file)
 
 
 def too_deep(file: str, line: int) -> RecordingError:
@@ -49,13 +54,29 @@ def too_deep(file: str, line: int) -> RecordingError:
     return unreadable(file, f"line {line} is nested too deeply", hint=DEEP_HINT, line=line)
 
 
-def _next_word(content: Bytes, start: int) -> int:
+def _begun(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
+    """Read until a word follows on the first line that has any; that line, empty if none does."""
+    head = bytearray()
+    start = end = -1
+    for chunk in content:
+        known = len(head)
+        head += chunk
+        if start < 0:
+            start = _next_word(head, known)
+        if start >= 0 > end:
+            end = head.find(b"\n", max(start, known))
+        if end >= 0 and _next_word(head, max(end, known)) >= 0:
+            return head, head[start:end]
+    return head, bytearray()
+
+
+def _next_word(content: bytearray, start: int) -> int:
     """Where the next word starts; -1 where nothing but space is left."""
     word = _WORD.search(content, start)
     return -1 if word is None else word.start()
 
 
-def _is_json(chunk: Bytes) -> bool:
+def _is_json(chunk: bytearray) -> bool:
     try:
         DECODER.decode(mended(chunk.decode()))
     except (ValueError, RecursionError):
@@ -63,15 +84,23 @@ def _is_json(chunk: Bytes) -> bool:
     return True
 
 
-def _lines(content: Bytes, start: int, file: str) -> Iterator[Document]:
-    line = 1 + content.count(b"\n", 0, start)
-    while start < len(content):
-        end = content.find(b"\n", start)
-        end = len(content) if end < 0 else end
-        text = _text(content[start:end], line, file).strip()
+def _lines(content: Iterable[bytes], file: str) -> Iterator[Document]:
+    for line, raw in enumerate(_split(content), start=1):
+        text = _text(raw, line, file).strip()
         if text:
             yield Document(value=_value(text, line, file), line=line)
-        start, line = end + 1, line + 1
+
+
+def _split(content: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines; one may be many chunks long."""
+    begun: list[bytes] = []
+    for chunk in content:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            yield b"".join((*begun, line))
+            begun.clear()
+        begun.append(rest)
+    yield b"".join(begun)
 
 
 def _value(text: str, line: int, file: str) -> Json:
@@ -109,7 +138,7 @@ def _skip(text: str, start: int) -> int:
     return start if space is None else space.end()
 
 
-def _text(content: Bytes, line: int, file: str) -> str:
+def _text(content: bytes | bytearray, line: int, file: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:

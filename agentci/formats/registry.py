@@ -8,8 +8,8 @@ from agentci.formats import jaeger, otlp
 from agentci.formats.base import RecordingFormat, ShapeError, unreadable
 from agentci.formats.content import content_of
 from agentci.formats.documents import Document, documents_of, too_deep
+from agentci.telemetry.recorded import Recorded, Spool, set_aside
 from agentci.telemetry.span import Record
-from agentci.telemetry.tree import SpanTree, assemble
 
 # In the order in which they are tried.
 FORMATS: Final[Mapping[str, RecordingFormat]] = {one.name: one for one in (otlp, jaeger)}
@@ -21,12 +21,15 @@ _SHAPES: Final = (
 )
 
 
-def read_recording(data: bytes, *, file: str, trace_format: str = AUTO) -> tuple[SpanTree, ...]:
-    """The traces of a recording, in first-seen order.
+def read_recording(
+    chunks: Iterable[bytes], *, file: str, spool: Spool, trace_format: str = AUTO
+) -> tuple[Recorded, ...]:
+    """Set the traces of a recording aside, and tell them in first-seen order.
 
     Args:
-        data: JSON or JSON Lines in UTF-8, also packed with gzip.
+        chunks: JSON or JSON Lines in UTF-8, also packed with gzip.
         file: the recording, as shown to the user.
+        spool: where they are set aside.
         trace_format: a name in ``FORMATS``, or ``auto`` to go by the content.
 
     Raises:
@@ -34,11 +37,18 @@ def read_recording(data: bytes, *, file: str, trace_format: str = AUTO) -> tuple
         KeyError: there is no format of this name.
     """
     forced = None if trace_format == AUTO else FORMATS[trace_format]
-    documents = documents_of(content_of(data, file=file), file=file)
-    trees, complaints = assemble(_records(documents, forced, file), file=file)
-    if not trees:
+    content = content_of(chunks, file=file)
+    try:
+        records = _records(documents_of(content, file=file), forced, file)
+        traces, complaints = set_aside(records, file=file, spool=spool)
+    except RecordingError:
+        # What is wrong with all of the file is told rather than what is wrong with a line of it.
+        for _ in content:
+            pass
+        raise
+    if not traces:
         raise _without_spans(file, complaints)
-    return trees
+    return traces
 
 
 def _without_spans(file: str, complaints: Sequence[str]) -> RecordingError:

@@ -74,6 +74,7 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
     program = wanted.program
     notices: tuple[Problem, ...] = ()
     provenance: Provenance | None = None
+    tree: Path | None = None
     try:
         if isinstance(program, LocalProgram):
             path = Path(program.path)
@@ -83,6 +84,7 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
             notices = tuple(_notices(fetched, wanted, stock))
             provenance = _provenance(fetched, wanted)
             path, requirements = fetched.stored.path, requirements_file(fetched)
+            tree = fetched.stored.folder
         python = _python(requirements, wanted, stock)
     except RefusedError as error:
         return Problem(message=str(error), place=wanted.place, hint=error.hint)
@@ -94,7 +96,7 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
     except EvaluatorError as error:
         found: Found = Unready(reason=str(error))
     else:
-        found = Ready(path=path, python=python)
+        found = Ready(path=path, python=python, tree=tree)
     return _Outcome(program=program, found=found, notices=notices, provenance=provenance)
 
 

@@ -16,10 +16,13 @@ class Ready:
     Attributes:
         path: its file, absolute.
         python: the interpreter that has its packages; None for ours.
+        tree: the folder that it was fetched with, named by the digest of all that is in it; None
+            where it lies in the workspace, and anything may change.
     """
 
     path: Path
     python: str | None = None
+    tree: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,15 +16,16 @@ from agentci.merging.spec import (
     ResultSpec,
     ShardSpec,
 )
-from agentci.model.case import Case, Golden
+from agentci.model.case import Synopsis
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
-from agentci.model.trace import Trace, Turn
-from agentci.text import clip
+from agentci.reporters.synopsis import exchange
+from agentci.text import clip, strict_json
 from agentci.text.json_document import JsonDocument, read_json
 from agentci.text.names import quoted
 from agentci.version import __version__
@@ -108,21 +109,22 @@ def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[Result]:
         yield _result(each, case)
 
 
-def _result(spec: ResultSpec, case: Case) -> Result:
-    # Of one recording, two configs may make cases that were read with different warnings.
-    trace = replace(case.trace, warnings=tuple(spec.warnings))
+def _result(spec: ResultSpec, case: Synopsis) -> Result:
     return Result(
         id=spec.id,
         config=spec.config,
-        case=replace(case, trace=trace),
-        evaluator=spec.evaluator,
-        type=spec.type,
+        # Of one recording, two configs may make cases that were read with different warnings.
+        case=replace(case, warnings=tuple(spec.warnings)),
+        evaluator=Identity(
+            name=spec.evaluator,
+            type=spec.type,
+            bar=spec.bar,
+            threshold=spec.threshold,
+            required=spec.required,
+            place=_place(spec.place),
+            weight=spec.weight,
+        ),
         status=spec.status,
-        bar=spec.bar,
-        threshold=spec.threshold,
-        required=spec.required,
-        weight=spec.weight,
-        place=_place(spec.place),
         judgement=Judgement(
             score=spec.score,
             passed={"passed": True, "failed": False}.get(spec.status),
@@ -139,28 +141,16 @@ def _result(spec: ResultSpec, case: Case) -> Result:
     )
 
 
-def _case(spec: CaseSpec) -> Case:
-    place = Place(file=spec.recording)
-    golden = None if spec.golden is None else Golden(id=spec.golden, turns=(), place=place)
-    return Case(
+def _case(spec: CaseSpec) -> Synopsis:
+    return Synopsis(
         id=spec.id,
-        trace=Trace(
-            id=spec.trace,
-            key=spec.trace,
-            turns=tuple(
-                Turn(
-                    id="",
-                    user_text=each.asked,
-                    answer_parts=() if each.answered is None else (each.answered,),
-                )
-                for each in spec.dialogue
-            ),
-            place=place,
-            performance=spec.performance,
-            warnings=tuple(spec.warnings),
-        ),
-        golden=golden,
+        trace=spec.trace,
+        golden=spec.golden,
         no_golden_because=spec.no_golden_because,
+        recording=Place(file=spec.recording),
+        dialogue=tuple(exchange(each.asked, each.answered) for each in spec.dialogue),
+        warnings=tuple(spec.warnings),
+        performance=None if spec.performance is None else strict_json.dumps(spec.performance),
     )
 
 

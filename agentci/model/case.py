@@ -46,3 +46,35 @@ class Case:
     sample: Sample | None = None
     transcript: Transcript | None = None
     no_run_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What reports quote of a turn; ``answered`` is None where the agent gave no answer."""
+
+    asked: str
+    answered: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synopsis:
+    """What reports show of a case: all that is kept of it, since there may be very many.
+
+    Attributes:
+        id, trace, golden: the ids of the case, of its trace and of its golden case.
+        no_golden_because, no_run_because: as in ``Case``.
+        recording: where it was recorded.
+        dialogue: one a turn.
+        warnings: what had to be guessed or dropped while it was read.
+        performance: latency, tokens and counts in JSON, on one line.
+    """
+
+    id: str
+    trace: str
+    golden: str | None = None
+    no_golden_because: str | None = None
+    no_run_because: str | None = None
+    recording: Place
+    dialogue: tuple[Exchange, ...] = ()
+    warnings: tuple[str, ...] = ()
+    performance: str | None = None

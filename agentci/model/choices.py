@@ -18,6 +18,9 @@ OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 # Whether the packages of a requirements.txt beside a program are installed for it.
 Requirements: TypeAlias = Literal["auto", "none"]
 
+# How the process of a program begins: as a fork of one that has started already, or by itself.
+Isolation: TypeAlias = Literal["fork", "spawn"]
+
 # Which findings may shut the gate.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
 FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from agentci.model.choices import Isolation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.program import Program
@@ -13,7 +14,8 @@ from agentci.model.trace import Turn
 MEMORY_MB: Final = 4096
 PROCESSES: Final = 512
 
-# The executor that runs programs in images.
+# The executor that runs programs on this machine, and the one that runs them in images.
+LOCAL: Final = "local"
 DOCKER: Final = "docker"
 
 
@@ -29,18 +31,22 @@ class RunProgram:
         network: whether it may use the network.
         variables: names of variables of ours that it may see beside the harmless ones.
         memory_mb, processes: how much it may use: MiB a process, threads included.
+        isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
+        cached: whether an earlier reply will do where nothing has changed that it was made from.
     """
 
     program: Program
     stdin: str
     timeout_seconds: float
-    executor: str = "local"
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    isolation: Isolation = "fork"
     image: str = ""
+    cached: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from agentci.model.case import Case
+from agentci.model.case import Synopsis
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
-from agentci.model.place import Place
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.shard import Portion
@@ -25,25 +25,14 @@ class Result:
     Attributes:
         id: digest of config path, case id and evaluator name; the same on every run.
         config: the config file, as shown to the user.
-        type: the evaluator's ``type`` in the config.
-        bar: what had to be reached, in words; known also where nothing was judged.
-        required: False for an advisory evaluator, which never shuts the gate.
-        weight: how much its score counts in the score of its case.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
-        place: the evaluator in the config.
     """
 
     id: str
     config: str
-    case: Case
-    evaluator: str
-    type: str
+    case: Synopsis
+    evaluator: Identity
     status: Status
-    bar: str
-    threshold: float | None
-    required: bool
-    place: Place
-    weight: float = 1.0
     judgement: Judgement | None = None
     reason: str | None = None
     seconds: float = 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentci.github.commands import Annotation, annotate
-from agentci.model.case import Case
+from agentci.model.case import Synopsis
 from agentci.model.problem import Severity
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
@@ -17,7 +17,7 @@ from agentci.reporters.base import (
     warnings,
     worst_first,
 )
-from agentci.reporters.one_check import findings, headline, is_below_bar, lines
+from agentci.reporters.one_check import findings, is_below_bar, lines, outcome
 from agentci.reporters.places import in_a_file
 from agentci.text import clip
 from agentci.text.words import count
@@ -68,7 +68,7 @@ def _rank(tally: Tally) -> tuple[float, float]:
 
 
 def _fallen(tally: Tally, *, shut: bool) -> Annotation:
-    level: Severity = "error" if tally.any.required and shut else "warning"
+    level: Severity = "error" if tally.any.evaluator.required and shut else "warning"
     told = (
         *_failed(worst_first(of_status(tally.results, "failed"))),
         *_errored(of_status(tally.results, "errored")),
@@ -83,16 +83,16 @@ def _idle(tally: Tally) -> Annotation:
         f"{_line(clip.outline(lines(reason)))} ({case_names(cases, str)})"
         for (_, _, reason), cases in by_reason(tally.results).items()
     )
-    return _on_its_line(tally, "warning", f"{tally.any.evaluator}: {skipped}", told)
+    return _on_its_line(tally, "warning", f"{tally.any.evaluator.name}: {skipped}", told)
 
 
 def _on_its_line(tally: Tally, level: Severity, title: str, told: Iterable[str]) -> Annotation:
-    place = in_a_file(tally.any.place)
+    place = in_a_file(tally.any.evaluator.place)
     return Annotation(level=level, title=title, message="\n".join(told), place=place)
 
 
 def _title(tally: Tally) -> str:
-    totals, bar = tally.totals, tally.any.bar
+    totals, bar = tally.totals, tally.any.evaluator.bar
     said = []
     if totals.failed:
         below = any(map(is_below_bar, of_status(tally.results, "failed")))
@@ -100,13 +100,13 @@ def _title(tally: Tally) -> str:
         said.append(f"{totals.failed:,} of {totals.checks:,} {fell}")
     if totals.errored:
         said.append(f"{totals.errored:,} of {totals.checks:,} could not be judged")
-    return f"{tally.any.evaluator}: {', '.join(said)}"
+    return f"{tally.any.evaluator.name}: {', '.join(said)}"
 
 
 def _failed(results: Sequence[Result]) -> Iterator[str]:
     """The first ones with what was found, then how many there are more."""
     for result in results[:MAX_CASES]:
-        yield _line(f"{_in_recording(result.case)}: {headline(result)}")
+        yield _line(f"{_in_recording(result.case)}: {outcome(result)}")
         found = clip.listed(findings(result), MAX_LINES)
         yield from (f"  {_line(line)}" for line in found)
     if len(results) > MAX_CASES:
@@ -125,19 +125,19 @@ def _errored(results: Sequence[Result]) -> Iterator[str]:
         yield clip.more(len(groups) - MAX_CASES)
 
 
-def _in_recording(case: Case) -> str:
-    return f"{case.id} ({case.trace.place.file})"
+def _in_recording(case: Synopsis) -> str:
+    return f"{case.id} ({case.recording.file})"
 
 
 def _line(text: str) -> str:
     return clip.middle(text, MAX_LINE)
 
 
-def _warned(text: str, cases: Sequence[Case]) -> Annotation:
+def _warned(text: str, cases: Sequence[Synopsis]) -> Annotation:
     names = ", ".join(clip.listed([case.id for case in cases], MAX_CASES))
     return Annotation(
         level="warning",
         title=f"{count(len(cases), 'recording')} read with a warning",
         message=f"{text}\n{names}",
-        place=in_a_file(cases[0].trace.place),
+        place=in_a_file(cases[0].recording),
     )

@@ -1,12 +1,12 @@
 """What every reporter is, and what the reporters say alike."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from agentci.gate import totals
 from agentci.github.commands import Annotation
-from agentci.model.case import Case
+from agentci.model.case import Synopsis
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem, Severity
@@ -42,8 +42,8 @@ class Reporter(Protocol):
         """The file in the output folder that takes it."""
         ...
 
-    def render(self, report: Report) -> str:
-        """The whole file, in text that UTF-8 can encode."""
+    def render(self, report: Report) -> Iterator[str]:
+        """The whole file, in pieces of text that UTF-8 can encode; only one need be in memory."""
         ...
 
 
@@ -69,7 +69,8 @@ def tallies(results: Sequence[Result], *, by_place: bool = False) -> tuple[Tally
     """
     groups: dict[tuple[str, str, Place | None], list[Result]] = {}
     for result in results:
-        key = (result.config, result.evaluator, result.place if by_place else None)
+        place = result.evaluator.place if by_place else None
+        key = (result.config, result.evaluator.name, place)
         groups.setdefault(key, []).append(result)
     return tuple(Tally(results=tuple(group), totals=totals(group)) for group in groups.values())
 
@@ -89,7 +90,7 @@ def worst_first(results: Sequence[Result]) -> list[Result]:
 
     def badness(result: Result) -> tuple[bool, float]:
         score = None if result.judgement is None else result.judgement.score
-        return (not result.required, -1.0 if score is None else score)
+        return (not result.evaluator.required, -1.0 if score is None else score)
 
     return sorted(results, key=badness)
 
@@ -121,16 +122,22 @@ def tally_line(totals: Totals) -> str:
     return f"{count(totals.checks, 'check')}: {counts}{mean}"
 
 
-def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Case]]:
+def counts(report: Report) -> str:
+    """The counts of a report, and how many of the checks are those of an earlier run."""
+    cached = sum(result.cached for result in report.results)
+    return f"{tally_line(report.totals)}{f'; {cached:,} cached' if cached else ''}"
+
+
+def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Synopsis]]:
     """The cases that one thing befell, by config, evaluator and headline."""
-    groups: dict[tuple[str, str, str], list[Case]] = {}
+    groups: dict[tuple[str, str, str], list[Synopsis]] = {}
     for result in results:
-        key = (result.config, result.evaluator, headline(result))
+        key = (result.config, result.evaluator.name, headline(result))
         groups.setdefault(key, []).append(result.case)
     return groups
 
 
-def case_names(cases: Sequence[Case], write: Callable[[str], str]) -> str:
+def case_names(cases: Sequence[Synopsis], write: Callable[[str], str]) -> str:
     """The first cases by name, and how many they are: "7 cases: a, b, c, d, e, … and 2 more".
 
     Args:
@@ -142,20 +149,20 @@ def case_names(cases: Sequence[Case], write: Callable[[str], str]) -> str:
     return f"{count(len(cases), 'case')}: {', '.join(names)}"
 
 
-def cases(results: Sequence[Result]) -> tuple[Case, ...]:
+def cases(results: Sequence[Result]) -> tuple[Synopsis, ...]:
     """The cases that were judged, each once, in the order in which they come up."""
     found = {
-        (case.id, case.trace.id, case.trace.place.file, case.golden and case.golden.id): case
+        (case.id, case.trace, case.recording.file, case.golden): case
         for case in (result.case for result in results)
     }
     return tuple(found.values())
 
 
-def warnings(results: Sequence[Result]) -> dict[str, list[Case]]:
+def warnings(results: Sequence[Result]) -> dict[str, list[Synopsis]]:
     """What had to be guessed or dropped while recordings were read, and in which cases."""
-    found: dict[str, list[Case]] = {}
+    found: dict[str, list[Synopsis]] = {}
     for case in cases(results):
-        for warning in case.trace.warnings:
+        for warning in case.warnings:
             found.setdefault(warning, []).append(case)
     return found
 

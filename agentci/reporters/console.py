@@ -8,14 +8,14 @@ from agentci.reporters.base import (
     by_reason,
     case_names,
     conclusion,
+    counts,
     of_status,
     several_configs,
     tallies,
-    tally_line,
     warnings,
     worst_first,
 )
-from agentci.reporters.one_check import findings, headline, lines
+from agentci.reporters.one_check import findings, lines, outcome
 from agentci.reporters.places import file_name, problem_line
 from agentci.text import clip, escape
 from agentci.text.words import number
@@ -53,7 +53,7 @@ def _verdict(report: Report, *, colour: bool) -> str:
     paint = _RED if report.decision.shuts else _GREEN
     first, *others = report.decision.why or ("",)
     head = _painted(conclusion(report), paint, colour=colour)
-    told = (_line(line) for line in (*others, tally_line(report.totals)))
+    told = (_line(line) for line in (*others, counts(report)))
     return "\n  ".join((f"{head}{first and f': {_line(first)}'}", *told)) + "\n"
 
 
@@ -82,7 +82,7 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
 
 
 def _check(result: Result) -> str:
-    return _line(f"{result.status}: {result.case.id} > {result.evaluator}: {headline(result)}")
+    return _line(f"{result.status}: {result.case.id} > {result.evaluator.name}: {outcome(result)}")
 
 
 def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
@@ -105,20 +105,20 @@ def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
 def _row(tally: Tally) -> tuple[str, ...]:
     totals, result = tally.totals, tally.any
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
-    advisory = "" if result.required else " (advisory)"
+    advisory = "" if result.evaluator.required else " (advisory)"
     return (
         _cell(file_name(result.config)),
-        f"{_cell(result.evaluator)}{advisory}",
+        f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
         "-" if totals.score is None else number(totals.score),
-        _cell(result.bar),
+        _cell(result.evaluator.bar),
     )
 
 
 def _worst(failed: Sequence[Result]) -> Iterator[str]:
     for result in worst_first(failed)[:MAX_CASES]:
-        yield _line(f"{result.case.id} > {result.evaluator}: {headline(result)}")
-        yield f"  {_line(f'{result.place}, recording {result.case.trace.place.file}')}"
+        yield _line(f"{result.case.id} > {result.evaluator.name}: {outcome(result)}")
+        yield f"  {_line(f'{result.evaluator.place}, recording {result.case.recording.file}')}"
         yield from (f"  {_line(line)}" for line in clip.listed(findings(result), MAX_LINES))
     if len(failed) > MAX_CASES:
         yield clip.more(len(failed) - MAX_CASES)

@@ -1,17 +1,15 @@
 """The report for programs: ``results.json``, one result a line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from agentci.model.case import Case
-from agentci.model.json import Json, JsonObject
+from agentci.model.case import Exchange, Synopsis
+from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
-from agentci.model.trace import Turn
 from agentci.reporters.base import cases, problem_fields
-from agentci.reporters.one_check import excerpt
 from agentci.text import strict_json
 from agentci.version import __version__
 
@@ -26,30 +24,36 @@ class JsonReport:
     name: str = "results"
     file_name: str = "results.json"
 
-    def render(self, report: Report) -> str:
+    def render(self, report: Report) -> Iterator[str]:
         """Pure ASCII; two runs over the same input differ in ``seconds`` and ``cached`` alone."""
-        members = {
-            "schema_version": strict_json.dumps(SCHEMA_VERSION),
-            "tool": strict_json.dumps({"name": "agentci", "version": self.tool_version}),
-            "complete": strict_json.dumps(report.complete),
-            "decision": strict_json.dumps(asdict(report.decision)),
-            "totals": strict_json.dumps(asdict(report.totals)),
-            "results": _lines([_result(result) for result in report.results]),
-            "cases": _lines([_case(case) for case in cases(report.results)]),
-            "problems": _lines([problem_fields(problem) for problem in report.problems]),
-            "provenance": _lines([asdict(each) for each in report.provenance]),
-            "gates": _lines([_gate(gate) for gate in report.gates]),
-            "shard": strict_json.dumps(_shard(report.portion)),
+        members: dict[str, Iterable[str]] = {
+            "schema_version": [strict_json.dumps(SCHEMA_VERSION)],
+            "tool": [strict_json.dumps({"name": "agentci", "version": self.tool_version})],
+            "complete": [strict_json.dumps(report.complete)],
+            "decision": [strict_json.dumps(asdict(report.decision))],
+            "totals": [strict_json.dumps(asdict(report.totals))],
+            "results": _lines(strict_json.dumps(_result(result)) for result in report.results),
+            "cases": _lines(_case(case) for case in cases(report.results)),
+            "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
+            "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
+            "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
+            "shard": [strict_json.dumps(_shard(report.portion))],
         }
-        written = ",\n".join(f'  "{name}": {value}' for name, value in members.items())
-        return f"{{\n{written}\n}}\n"
+        before = "{"
+        for name, pieces in members.items():
+            yield f'{before}\n  "{name}": '
+            yield from pieces
+            before = ","
+        yield "\n}\n"
 
 
-def _lines(items: Sequence[Json]) -> str:
+def _lines(items: Iterable[str]) -> Iterator[str]:
     """An array with an item a line: quick to write, and easy to compare."""
-    if not items:
-        return "[]"
-    return "[\n" + ",\n".join(f"    {strict_json.dumps(item)}" for item in items) + "\n  ]"
+    before = "["
+    for item in items:
+        yield f"{before}\n    {item}"
+        before = ","
+    yield "[]" if before == "[" else "\n  ]"
 
 
 _NOTHING = Judgement(score=None, passed=None)
@@ -61,55 +65,48 @@ def _result(result: Result) -> JsonObject:
         "id": result.id,
         "config": result.config,
         "case": result.case.id,
-        "trace": result.case.trace.id,
-        "golden": _golden(result.case),
-        "recording": result.case.trace.place.file,
-        "evaluator": result.evaluator,
-        "type": result.type,
+        "trace": result.case.trace,
+        "golden": result.case.golden,
+        "recording": result.case.recording.file,
+        "evaluator": result.evaluator.name,
+        "type": result.evaluator.type,
         "status": result.status,
         "score": judgement.score,
-        "bar": result.bar,
-        "threshold": result.threshold,
-        "required": result.required,
-        "weight": result.weight,
+        "bar": result.evaluator.bar,
+        "threshold": result.evaluator.threshold,
+        "required": result.evaluator.required,
+        "weight": result.evaluator.weight,
         "turn_scores": judgement.turn_scores,
         "hits": judgement.hits,
         "misses": judgement.misses,
         "reasoning": judgement.reasoning,
         "details": judgement.details,
         "reason": result.reason,
-        "warnings": result.case.trace.warnings,
+        "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
-        "place": asdict(result.place),
+        "place": asdict(result.evaluator.place),
     }
 
 
-def _case(case: Case) -> JsonObject:
-    return {
-        "id": case.id,
-        "trace": case.trace.id,
-        "golden": _golden(case),
-        "no_golden_because": case.no_golden_because,
-        "recording": case.trace.place.file,
-        "turns": len(case.trace.turns),
-        "dialogue": [_exchange(turn) for turn in case.trace.turns],
-        "warnings": case.trace.warnings,
-        "performance": case.trace.performance,
-    }
+def _case(case: Synopsis) -> str:
+    told = strict_json.dumps(
+        {
+            "id": case.id,
+            "trace": case.trace,
+            "golden": case.golden,
+            "no_golden_because": case.no_golden_because,
+            "recording": case.recording.file,
+            "turns": len(case.dialogue),
+            "dialogue": [_exchange(each) for each in case.dialogue],
+            "warnings": case.warnings,
+        }
+    )
+    return f'{told.removesuffix("}")}, "performance": {case.performance or "null"}}}'
 
 
-def _golden(case: Case) -> str | None:
-    return None if case.golden is None else case.golden.id
-
-
-def _exchange(turn: Turn) -> JsonObject:
-    """What reports may quote of a turn."""
-    answer = turn.final_text
-    return {
-        "asked": excerpt(turn.user_text),
-        "answered": None if answer is None else excerpt(answer),
-    }
+def _exchange(turn: Exchange) -> JsonObject:
+    return {"asked": turn.asked, "answered": turn.answered}
 
 
 def _gate(gate: Gate) -> JsonObject:

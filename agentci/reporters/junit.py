@@ -8,8 +8,9 @@ never empty, amended, and serialised here.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 import junit_xml
@@ -45,40 +46,51 @@ class JUnit:
     name: str = "junit"
     file_name: str = "junit.xml"
 
-    def render(self, report: Report) -> str:
+    def render(self, report: Report) -> Iterator[str]:
         """The XML document; problems of the input stand in the output of their suite."""
         suites = _by_config(report.results) or {"agentci": []}
         problems = _shared_out(report.problems, list(suites))
         root = ET.Element("testsuites", {"name": "agentci"})
-        for config, classname in _classnames(list(suites)).items():
-            root.append(self._suite(config, classname, suites[config], problems[config]))
         self._count(root, report.results)
-        ET.indent(root)
-        body = ET.tostring(root, encoding="unicode")
-        return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
+        yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+        yield from _nested(
+            root,
+            (
+                self._suite(config, classname, suites[config], problems[config])
+                for config, classname in _classnames(list(suites)).items()
+            ),
+        )
+        yield "\n"
 
     def _suite(
         self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
-    ) -> ET.Element:
+    ) -> Iterator[str]:
         suite = junit_xml.TestSuite(
             _attribute(file_name(config)),
-            [_test_case(result, classname) for result in results],
             file=_attribute(config) if results and config != COMMAND_LINE.file else None,
             stdout=_text(_problem(each) for each in problems if each.severity != "error"),
             stderr=_text(_problem(each) for each in problems if each.severity == "error"),
         )
         element: ET.Element = suite.build_xml_doc()
-        for test_case, result in zip(element.iter("testcase"), results, strict=True):
-            self._amend(test_case, result)
+        said = [ET.tostring(each, encoding="unicode") for each in element]
+        element[:] = []
         self._count(element, results)
-        return element
+        cases = (self._test_case(result, classname) for result in results)
+        return _nested(element, ([text] for text in chain(said, cases)), level=1)
+
+    def _test_case(self, result: Result, classname: str) -> str:
+        document = junit_xml.TestSuite("", [_test_case(result, classname)]).build_xml_doc()
+        [element] = document.iter("testcase")
+        self._amend(element, result)
+        ET.indent(element, level=2)
+        return ET.tostring(element, encoding="unicode")
 
     def _amend(self, test_case: ET.Element, result: Result) -> None:
         """Add what ``junit-xml`` cannot write or leaves out where it is zero."""
         test_case.set("time", _seconds([result]))
-        asides = list(result.case.trace.warnings)
+        asides = list(result.case.warnings)
         if self.dialect == "common":
-            if place := in_a_file(result.place):
+            if place := in_a_file(result.evaluator.place):
                 test_case.set("file", _attribute(place.file))
                 test_case.set("line", str(place.line))
             test_case.insert(0, _properties(result))
@@ -104,6 +116,22 @@ class JUnit:
             attributes["file"] = file
         element.attrib.clear()
         element.attrib.update(attributes)
+
+
+def _nested(
+    element: ET.Element, children: Iterator[Iterable[str]], *, level: int = 0
+) -> Iterator[str]:
+    """An element around ``children`` in pieces of text, laid out as ``ET.indent`` does."""
+    margin, whole = "\n" + "  " * level, ET.tostring(element, encoding="unicode")
+    first = next(children, None)
+    if first is None:
+        yield whole
+        return
+    yield f"{whole.removesuffix(' />')}>"
+    for child in chain([first], children):
+        yield f"{margin}  "
+        yield from child
+    yield f"{margin}</{element.tag}>"
 
 
 def _by_config(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -142,9 +170,9 @@ def _part(text: str) -> str:
 
 def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     name = _attribute(
-        f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator}"
+        f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator.name}"
     )
-    test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator)}")
+    test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator.name)}")
     if result.status == "failed":
         test_case.add_failure_info(_message(result), _told(result), "failed")
     elif result.status == "errored":
@@ -165,8 +193,8 @@ def _told(result: Result) -> str:
     return _text(
         (
             clip.middle(told, MAX_REASON),
-            f"at {replace(result.place, column=None)}",
-            f"recording {result.case.trace.place.file}",
+            f"at {replace(result.evaluator.place, column=None)}",
+            f"recording {result.case.recording.file}",
             *findings(result),
         )
     )
@@ -185,12 +213,14 @@ def _properties(result: Result) -> ET.Element:
 
 def _facts(result: Result) -> dict[str, str]:
     score = None if result.judgement is None else result.judgement.score
+    evaluator = result.evaluator
     facts = {
         "score": "" if score is None else number(score, digits=6),
-        "threshold": "" if result.threshold is None else number(result.threshold, digits=6),
-        "bar": result.bar,
-        "type": result.type,
-        "required": "" if result.required else "false",
+        "threshold": "" if evaluator.threshold is None else number(evaluator.threshold, digits=6),
+        "bar": evaluator.bar,
+        "type": evaluator.type,
+        "required": "" if evaluator.required else "false",
+        "cached": "true" if result.cached else "",
     }
     return {name: value for name, value in facts.items() if value}
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from agentci.model.case import Exchange
 from agentci.model.result import Result
-from agentci.model.trace import Turn
 from agentci.reporters import tool_calls
 from agentci.text import clip, escape
 from agentci.text.words import apart, number
 
 MAX_TURNS = 5
-MAX_SAID = 100
 
 
 def headline(result: Result) -> str:
@@ -23,7 +22,12 @@ def headline(result: Result) -> str:
     if result.status == "passed":
         return _score(result)
     reason = "" if result.reason is None else f"{result.reason}; "
-    return f"{reason}{_score(result)}, wanted {result.bar}"
+    return f"{reason}{_score(result)}, wanted {result.evaluator.bar}"
+
+
+def outcome(result: Result) -> str:
+    """The headline, and whether it is that of an earlier run."""
+    return f"{headline(result)} (cached)" if result.cached else headline(result)
 
 
 def lines(text: str) -> tuple[str, ...]:
@@ -31,15 +35,10 @@ def lines(text: str) -> tuple[str, ...]:
     return tuple(line.rstrip() for line in escape.plain(text).split("\n") if line.strip())
 
 
-def excerpt(said: str) -> str:
-    """As much as reports quote of what was said in a turn, on one line."""
-    return clip.short(escape.plain_line(said), MAX_SAID)
-
-
 def is_below_bar(result: Result) -> bool:
     """Whether the score alone explains a failure."""
-    score = _score_of(result)
-    return score is not None and result.threshold is not None and score < result.threshold
+    score, bar = _score_of(result), result.evaluator.threshold
+    return score is not None and bar is not None and score < bar
 
 
 def findings(result: Result) -> tuple[str, ...]:
@@ -62,9 +61,9 @@ def low_turns(result: Result) -> tuple[str, ...]:
     judgement = result.judgement
     if judgement is None or judgement.misses or tool_calls.unmatched(judgement.details):
         return ()
-    turns = dict(enumerate(result.case.trace.turns, start=1))
+    turns = dict(enumerate(result.case.dialogue, start=1))
     told = [
-        f"turn {turn}: {_apart(score, result.threshold)}{''.join(_said(turns.get(turn)))}"
+        f"turn {turn}: {_apart(score, result.evaluator.threshold)}{''.join(_said(turns.get(turn)))}"
         for turn, score in _lowest(result, judgement.turn_scores)
     ]
     return clip.listed(told, MAX_TURNS)
@@ -76,28 +75,28 @@ def _lowest(result: Result, turn_scores: Sequence[float | None]) -> list[tuple[i
         return []
     scores = [(turn, score) for turn, score in enumerate(turn_scores, 1) if score is not None]
     least = min((score for _, score in scores), default=0.0)
-    low = [each for each in scores if result.threshold is not None and each[1] < result.threshold]
+    bar = result.evaluator.threshold
+    low = [each for each in scores if bar is not None and each[1] < bar]
     return low or [each for each in scores if each[1] <= least]
 
 
-def _said(turn: Turn | None) -> Iterator[str]:
-    """What was asked and answered, each in short."""
+def _said(turn: Exchange | None) -> Iterator[str]:
+    """What was asked and answered."""
     if turn is None:
         return
-    if turn.user_text:
-        yield f'; asked "{excerpt(turn.user_text)}"'
-    answer = turn.final_text
-    yield "; no answer" if answer is None else f'; answered "{excerpt(answer)}"'
+    if turn.asked:
+        yield f'; asked "{turn.asked}"'
+    yield "; no answer" if turn.answered is None else f'; answered "{turn.answered}"'
 
 
 def _is_good_enough(result: Result) -> bool:
-    score = _score_of(result)
-    return score is not None and result.threshold is not None and score >= result.threshold
+    score, bar = _score_of(result), result.evaluator.threshold
+    return score is not None and bar is not None and score >= bar
 
 
 def _score(result: Result) -> str:
     score = _score_of(result)
-    return "no score" if score is None else f"score {_apart(score, result.threshold)}"
+    return "no score" if score is None else f"score {_apart(score, result.evaluator.threshold)}"
 
 
 def _score_of(result: Result) -> float | None:

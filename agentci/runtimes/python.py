@@ -1,13 +1,54 @@
 """Runs Python files with the interpreter that runs us, and so with the packages beside us."""
 
+import re
 import sys
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 EXTENSIONS: tuple[str, ...] = (".py",)
 ELSEWHERE: tuple[str, ...] = ("python3",)
+
+# What evaluators import: the SDKs, and what takes longest of the standard library. None of it
+# starts a thread, or has another effect than to be there.
+KNOWN: Final = frozenset(
+    {
+        "agentci.sdk", "agentevals_evaluator_sdk", "pydantic",
+        "argparse", "ast", "asyncio", "base64", "collections", "copy", "csv", "dataclasses",
+        "datetime", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "html",
+        "inspect", "itertools", "json", "logging", "math", "operator", "pathlib", "pprint",
+        "random", "re", "shlex", "shutil", "statistics", "string", "subprocess", "tempfile",
+        "textwrap", "threading", "traceback", "types", "typing", "unicodedata", "urllib.parse",
+        "urllib.request", "uuid", "warnings",
+    }
+)  # fmt: skip
+IMPORT: Final = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)|import[ \t]+([^#;\n]+))", re.MULTILINE)
+NAME: Final = re.compile(r"[\w.]+")
+MAX_BYTES: Final = 1024**2
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
     """Run ``python file``: an evaluator's own folder comes first on its module path."""
     del search_path  # another Python on it would lack the packages
     return (sys.executable, str(path))
+
+
+@lru_cache(maxsize=1024)
+def imports_of(path: Path) -> tuple[str, ...]:
+    """The modules that can be imported before the program in the file begins, which imports them.
+
+    The file is read, never run: what is overlooked here is imported by the program, as ever.
+    """
+    return tuple(dict.fromkeys(_imported(path)))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES)
+    except OSError:
+        return
+    for package, modules in IMPORT.findall(text):
+        for name in NAME.findall((package or modules).decode("utf-8", "replace")):
+            yield from (each for each in (name, name.partition(".")[0]) if each in KNOWN)

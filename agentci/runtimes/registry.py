@@ -50,6 +50,11 @@ def command_for(path: Path, *, search_path: str, python: str | None = None) -> t
     return command if python is None else (python, *command[1:])
 
 
+def imports_of(path: Path) -> tuple[str, ...] | None:
+    """What can be imported before a Python program begins; None where it is no such program."""
+    return python.imports_of(path) if _runtime_for(path) is python else None
+
+
 def command_elsewhere(path: Path) -> tuple[str, ...]:
     """Make the command that runs ``path`` where we know no more than the names of interpreters.
 

@@ -37,6 +37,14 @@ def may_change() -> bool:
     return all(held >> number & 1 for number in NEEDED)
 
 
+def may_search() -> bool:
+    """Whether this process can read what its user could not."""
+    try:
+        return bool(effective() >> CAP_DAC_READ_SEARCH & 1)
+    except OSError:
+        return False
+
+
 def become(user: int) -> None:
     """Be ``user`` and nobody else, for good.
 

@@ -8,41 +8,62 @@ import os
 import select
 import signal
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from agentci.shims import descendants, kernel, probe, ward
-from agentci.shims.messages import send
+from agentci.shims.messages import Message, send
 
-# For each program: its ward's channel, stdin, stdout, stderr.
-DESCRIPTORS: Final = 4
+# What stands before the names of modules that programs are going to import.
 POKE: Final = b"!"
+SEPARATOR: Final = b","
+MOST_POKE_BYTES: Final = 4096
 
 
 def main(descriptor: int) -> None:
     """Start a ward for each poke that comes, until the other end of the channel is gone."""
-    channel = socket.socket(fileno=descriptor)
+    Launcher(channel_of(descriptor)).serve()
+
+
+def channel_of(descriptor: int) -> socket.socket:
+    """The channel to whoever asks for programs; this process is no more than its other end."""
     with suppress(OSError):
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # who asks for programs decides when they end
-    send(channel, probe.facts())
-    gc.freeze()
-    _Launcher(channel).serve()
+    return socket.socket(fileno=descriptor)
 
 
-class _Launcher:
-    def __init__(self, channel: socket.socket) -> None:
+class Launcher:
+    """The process that starts wards.
+
+    Args:
+        foresee: is told the names of modules before a ward is started for what imports them.
+        imitate: see :func:`ward.watch`.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        *,
+        foresee: Callable[[Sequence[str]], None] = lambda _: None,
+        imitate: Callable[[Message], None] = lambda _: None,
+    ) -> None:
         self._channel = channel
+        self._foresee = foresee
+        self._imitate = imitate
         self._wards: set[int] = set()
+
+    def serve(self) -> None:
+        """Start wards, and bury them, until there will be no more."""
         self._wakeup, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-
-    def serve(self) -> None:
-        """Start wards, and bury them, until there will be no more."""
+        send(self._channel, probe.facts())
+        gc.freeze()
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
@@ -59,29 +80,32 @@ class _Launcher:
 
     def _start(self) -> bool:
         """Start one ward; False when there will be no more."""
-        poke, descriptors, _, _ = socket.recv_fds(self._channel, len(POKE), DESCRIPTORS)
+        poke, descriptors, _, _ = socket.recv_fds(self._channel, MOST_POKE_BYTES, 1)
         if not poke:
             return False
+        self._foresee(poke.removeprefix(POKE).decode().split(SEPARATOR.decode()))
         try:
-            number = os.fork() if len(descriptors) == DESCRIPTORS else 0
+            number = os.fork()
         except OSError:
             number = -1  # closing the channel tells of it
         if number == 0:
-            self._be_ward(descriptors)
+            self._be_ward(*descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         if number > 0:
             self._wards.add(number)
         return True
 
-    def _be_ward(self, descriptors: list[int]) -> None:
+    def _be_ward(self, channel: int) -> None:
         try:
             signal.set_wakeup_fd(-1)
-            for descriptor in (self._channel.fileno(), self._wakeup, self._wake):
+            for descriptor in (self._channel.detach(), self._wakeup, self._wake):
                 os.close(descriptor)
-            ward.watch(socket.socket(fileno=descriptors[0]), descriptors[1:])
+            ward.watch(socket.socket(fileno=channel), imitate=self._imitate)
             os._exit(0)
-        finally:
+        except ward.Imitated:
+            raise
+        except BaseException:  # noqa: BLE001 (a fork must not go on as its parent)
             os._exit(1)
 
     def _bury(self, number: int, status: int) -> None:

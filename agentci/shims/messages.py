@@ -3,6 +3,7 @@
 import marshal
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 # Texts of the system (paths, arguments, variables) travel as the bytes that they are.
@@ -11,14 +12,16 @@ Message: TypeAlias = dict[str, Any]
 LENGTH: Final = struct.Struct("!I")
 
 
-def send(channel: socket.socket, message: Message) -> None:
-    """Send one message.
+def send(channel: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
+    """Send one message, and copies of ``descriptors`` with it.
 
     Raises:
         OSError: nobody is there to read it.
     """
     content = marshal.dumps(message)
-    channel.sendall(LENGTH.pack(len(content)) + content)
+    content = LENGTH.pack(len(content)) + content
+    sent = socket.send_fds(channel, [content], descriptors) if descriptors else 0
+    channel.sendall(content[sent:])
 
 
 def receive(channel: socket.socket) -> Message | None:
@@ -27,7 +30,20 @@ def receive(channel: socket.socket) -> Message | None:
     Raises:
         TimeoutError: none came within the channel's time-out.
     """
-    head = _exactly(channel, LENGTH.size)
+    return _rest(channel, b"")
+
+
+def receive_with(channel: socket.socket, count: int) -> tuple[Message | None, list[int]]:
+    """Wait for one message, and for up to ``count`` descriptors that come with it."""
+    try:
+        begun, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, count)
+    except ConnectionError:
+        return None, []
+    return (_rest(channel, begun) if begun else None), descriptors
+
+
+def _rest(channel: socket.socket, begun: bytes) -> Message | None:
+    head = _exactly(channel, LENGTH.size, begun)
     content = None if head is None else _exactly(channel, LENGTH.unpack(head)[0])
     if content is None:
         return None
@@ -35,8 +51,8 @@ def receive(channel: socket.socket) -> Message | None:
     return message
 
 
-def _exactly(channel: socket.socket, size: int) -> bytes | None:
-    content = bytearray()
+def _exactly(channel: socket.socket, size: int, begun: bytes = b"") -> bytes | None:
+    content = bytearray(begun)
     while len(content) < size:
         try:
             chunk = channel.recv(size - len(content))

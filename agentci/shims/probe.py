@@ -25,7 +25,8 @@ def facts() -> Message:
         ``system``: its name; ``users``: the first number of users that programs may get
         (``NOBODY``: only this one), None where we may not choose; ``tasks``: how many processes and
         threads programs share their user with, for a limit on their number; ``searches``: whether
-        a program of another user can be let into closed folders; ``landlock``: its version, 0 for
+        a program of another user can be let into closed folders; ``searching``: whether we were;
+        ``root``: whether we are it; ``landlock``: its version, 0 for
         none; ``filters``: whether system calls can be refused; ``machine``: the processor.
     """
     machine = os.uname().machine
@@ -35,6 +36,8 @@ def facts() -> Message:
         "users": users,
         "tasks": _tasks(users),
         "searches": _works(_search),
+        "searching": os.geteuid() != 0 and identity.may_search(),
+        "root": os.geteuid() == 0,
         "landlock": landlock.version() if _works(_landlock) else 0,
         "filters": machine in seccomp.CALLS and _works(_filter),
         "machine": machine,

@@ -8,6 +8,7 @@ import ctypes
 import errno
 import struct
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from agentci.shims import kernel
@@ -65,6 +66,7 @@ INSTRUCTION: Final = struct.Struct("=HBBI")
 SECCOMP_MODE_FILTER: Final = 2
 
 
+@cache
 def filter_of(machine: str, *, network: bool, local: bool = True) -> bytes:
     """The filter for a processor, as the kernel reads it.
 

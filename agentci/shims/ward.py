@@ -1,8 +1,9 @@
 """Watches over one program: starts it jailed, ends all that it started, and clears up behind it.
 
-A process of its own a program, between the launcher and the program. It is the parent of every
-orphan below it, so that nothing gets away, and it ends all as soon as its channel is closed: by
-whoever asked for the program, or by the system when that process is gone.
+A process of its own a program, between the launcher and the program; when nothing is left of one,
+the next may follow. It is the parent of every orphan below it, so that nothing gets away, and it
+ends all as soon as its channel is closed: by whoever asked for the program, or by the system when
+that process is gone.
 """
 
 import contextlib
@@ -11,11 +12,13 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from agentci.shims import descendants, jail, kernel, scratch
-from agentci.shims.messages import Message, receive, send
+from agentci.shims.messages import Message, receive, receive_with, send
+
+STREAMS: Final = 3
 
 # How often a private folder is looked at for its size.
 WATCH_MILLISECONDS: Final = 200
@@ -27,25 +30,48 @@ IGNORED: Final = (
 MOST_DESCRIPTORS: Final = 1 << 20
 
 
-def watch(channel: socket.socket, streams: Sequence[int]) -> None:
-    """Run the program that is asked for on ``channel``, and answer how it went.
+class Imitated(BaseException):
+    """This process is the program from now on: leave all that is ours."""
 
-    The answers: ``refusal``; or ``code`` as soon as it has ended; then ``gone`` with ``code``.
+
+def watch(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None:
+    """Run the programs that are asked for on ``channel``, and answer how it went.
+
+    With each order come stdin, stdout and stderr of its program. The answers: ``refusal``; or
+    ``gone``, with its ``code``, when nothing is left of it. Where it has ended and something is
+    left, ``code`` comes first, and ``gone`` after any message or the channel's end.
 
     Args:
-        streams: what it has for stdin, stdout and stderr.
+        imitate: makes a fork of this process what exec would make of it, and raises Imitated;
+            returns where only exec will do.
+
+    Raises:
+        Imitated: by that fork.
     """
-    order = receive(channel)
-    if order is not None:
-        with contextlib.suppress(OSError):
-            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        _Ward(channel, order).keep(streams)
+    with contextlib.suppress(OSError):
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    wakeup, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    goes_on = True
+    while goes_on:
+        order, streams = receive_with(channel, STREAMS)
+        goes_on = order is not None and _Ward(channel, order, imitate, wakeup).keep(streams)
 
 
 class _Ward:
-    def __init__(self, channel: socket.socket, order: Message) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        order: Message,
+        imitate: Callable[[Message], None],
+        wakeup: int,
+    ) -> None:
         self._channel = channel
         self._order = order
+        self._imitate = imitate
+        self._wakeup = wakeup
         self._user: int | None = order["jail"]["user"] if order["jail"] else None
         # Where it shares its user with others, what belongs to the user is not its own.
         self._own: int | None = self._user if order["alone"] else None
@@ -53,11 +79,10 @@ class _Ward:
         self._code: int | None = None
         self._excess = ""
 
-    def keep(self, streams: Sequence[int]) -> None:
-        """Have the program run, and then leave nothing of it."""
+    def keep(self, streams: Sequence[int]) -> bool:
+        """Have the program run, and then leave nothing of it; say whether another may follow."""
         refusal = self._prepare(streams) or self._start(streams)
-        if refusal is None:
-            self._attend()
+        asked = refusal is None and self._attend()
         if self._leader and self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader, signal.SIGKILL)
@@ -65,6 +90,7 @@ class _Ward:
         self._clear()
         ending = {"gone": True, "code": self._code, "left": left, "excess": self._excess}
         self._tell(ending if refusal is None else {"refusal": refusal})
+        return asked and not left
 
     def _prepare(self, streams: Sequence[int]) -> Message | None:
         try:
@@ -80,16 +106,13 @@ class _Ward:
     def _start(self, streams: Sequence[int]) -> Message | None:
         """Start the program; None once it runs, else what kept it from that."""
         reader, writer = os.pipe()
-        self._wakeup, wake = os.pipe()
-        os.set_blocking(wake, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
             self._leader = os.fork()
         except OSError as error:
             return _told(error, "fork")
         if self._leader == 0:
-            _become(self._order, streams, writer)
+            self._channel.detach()
+            _become(self._order, streams, writer, self._imitate)
         for descriptor in (writer, *streams):
             os.close(descriptor)
         with os.fdopen(reader, "rb") as report:
@@ -97,8 +120,11 @@ class _Ward:
         refusal: Message | None = marshal.loads(said) if said else None  # noqa: S302 (our fork's)
         return refusal
 
-    def _attend(self) -> None:
-        """Wait until the channel is closed; tell as soon as the program has ended."""
+    def _attend(self) -> bool:
+        """Wait until somebody says that this is all; False where it is the channel's end.
+
+        Tells as soon as the program has ended, and returns then where it has left nothing.
+        """
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
@@ -107,12 +133,15 @@ class _Ward:
             ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
-            descendants.reap(self._bury)
+            others = descendants.reap(self._bury)
             if untold and self._code is not None:
+                if not others:
+                    return True
                 untold = False
                 self._tell({"code": self._code})
             if self._channel.fileno() in ready:
-                return
+                return receive(self._channel) is not None
+        return False
 
     def _patience(self) -> int | None:
         return WATCH_MILLISECONDS if self._order["disk"] and self._code is None else None
@@ -139,30 +168,45 @@ class _Ward:
             send(self._channel, message)
 
 
-def _become(order: Message, streams: Sequence[int], report: int) -> NoReturn:
+def _become(
+    order: Message, streams: Sequence[int], report: int, imitate: Callable[[Message], None]
+) -> NoReturn:
     """Be the program from now on; whatever keeps us from it is reported."""
     stage = "start"
     try:
-        signal.set_wakeup_fd(-1)
-        for number in (*IGNORED, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        os.setsid()
-        for target, stream in enumerate(streams):
-            os.dup2(stream, target)
-        os.closerange(len(streams), report)
-        os.closerange(report + 1, MOST_DESCRIPTORS)
+        _detach(streams, report)
         stage = "cwd"
         os.chdir(order["cwd"])
         if order["jail"] is not None:
             stage = "jail"
             jail.enter(order["jail"])
         stage = "start"
+        try:
+            imitate(order)
+        except Imitated:
+            os.close(report)
+            raise
         os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (its work)
+    except Imitated:
+        raise
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
         named = {"cwd": order["cwd"], "start": order["command"][0]}.get(stage)
-        os.write(report, marshal.dumps(_told(error, stage) | {"of": named}))
-    finally:
-        os._exit(EXIT_NOT_STARTED)
+        try:
+            os.write(report, marshal.dumps(_told(error, stage) | {"of": named}))
+        finally:
+            os._exit(EXIT_NOT_STARTED)
+
+
+def _detach(streams: Sequence[int], report: int) -> None:
+    """Have nothing of ours any more but the streams, as 0, 1 and 2, and ``report``."""
+    signal.set_wakeup_fd(-1)
+    for number in (*IGNORED, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    os.setsid()
+    for target, stream in enumerate(streams):
+        os.dup2(stream, target)
+    os.closerange(len(streams), report)
+    os.closerange(report + 1, MOST_DESCRIPTORS)
 
 
 def _told(error: BaseException, stage: str) -> Message:

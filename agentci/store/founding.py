@@ -3,6 +3,7 @@
 Backups leave out what carries the tag (https://bford.info/cachedir/), git what is ignored.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ INDEX: Final = "index"
 TREES: Final = "trees"
 ENVIRONMENTS: Final = "environments"
 LOCKS: Final = "locks"
+REPLIES: Final = "replies.sqlite3"
+JOURNAL: Final = f"{REPLIES}-journal"
 TAG: Final = "CACHEDIR.TAG"
 IGNORE: Final = ".gitignore"
 
@@ -31,6 +34,9 @@ TAG_TEXT: Final = (
     b"# This folder is a cache of agentci. All in it can be fetched again.\n"
 )
 IGNORE_TEXT: Final = b"*\n"
+
+# And the files that we make beside them.
+FILES: Final = (REPLIES, JOURNAL)
 
 # What stands for an empty folder in git, and on a disk of its own.
 _EMPTY: Final = frozenset({TAG, IGNORE, ".gitkeep", "lost+found"})
@@ -80,7 +86,7 @@ def ours(folder: Path) -> list[Path]:
     Raises:
         OSError: it cannot be read.
     """
-    made = temporaries(folder)
+    made = [*temporaries(folder), *(folder / name for name in FILES if _is_file(folder / name))]
     for name, pattern in OURS.items():
         inner = folder / name
         if _is_real_folder(inner):
@@ -89,7 +95,7 @@ def ours(folder: Path) -> list[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    if path.name.startswith(TEMPORARY):
+    if path.name.startswith(TEMPORARY) or (path.name in FILES and _is_file(path)):
         return True
     pattern = OURS.get(path.name)
     if pattern is None or not _is_real_folder(path):
@@ -99,6 +105,10 @@ def _is_ours(path: Path) -> bool:
 
 def _is_real_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.lexists(path) and not _is_real_folder(path)
 
 
 def _matches(path: Path, pattern: re.Pattern[str]) -> bool:

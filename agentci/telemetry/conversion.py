@@ -7,37 +7,25 @@ from agentci.model.place import Place
 from agentci.model.trace import Trace, Turn
 from agentci.telemetry.anchors import Family, families, roots
 from agentci.telemetry.drafts import Draft, draft
-from agentci.telemetry.groups import Group, GroupBy, golden_id, groups_of
+from agentci.telemetry.groups import Group, golden_id, trees_of
 from agentci.telemetry.joining import joined
 from agentci.telemetry.performance import performance
-from agentci.telemetry.tree import SpanTree
+from agentci.telemetry.recorded import Spool
 from agentci.telemetry.uses import Use, calls_made, responses_given, uses_of
 from agentci.telemetry.views import unread, views_of
 
 
-def traces_of(
-    trees: Sequence[SpanTree], *, group_by: GroupBy, multi_turn_goldens: bool
-) -> tuple[Trace, ...]:
-    """The recorded conversations, in first-seen order; those without any turn included.
-
-    Args:
-        group_by: what is judged as one: each trace, all traces that share a session or a
-            conversation, or (``auto``) whichever the recordings and the goldens suggest.
-        multi_turn_goldens: a golden case has several turns, which suggests conversations.
-    """
-    groups = groups_of(trees, group_by=group_by, multi_turn_goldens=multi_turn_goldens)
-    return tuple(map(_trace, groups))
-
-
-def _trace(group: Group) -> Trace:
-    views = [views_of(tree) for tree in group.trees]
+def trace_of(group: Group, spool: Spool) -> Trace:
+    """The recorded conversation; it may be without any turn."""
+    trees = trees_of(group.recorded, spool)
+    views = [views_of(tree) for tree in trees]
     found = [family for spans in views for family in families(spans)]
     drafts, undecided = joined([draft(family) for family in found if family.is_turn])
     used = [uses_of(turn.calls, turn.runs) for turn in drafts]
     uses = [tools for tools, _ in used]
-    first = group.trees[0]
+    first = trees[0]
     said = (
-        *(warning for tree in group.trees for warning in (*tree.warnings, *unread(tree))),
+        *(warning for tree in trees for warning in (*tree.warnings, *unread(tree))),
         *(_empty(family) for family in found if family.is_agentic and not family.is_turn),
         *undecided,
         *(warning for _, guesses in used for warning in guesses),
@@ -47,7 +35,7 @@ def _trace(group: Group) -> Trace:
         key=group.key,
         turns=tuple(map(_turn, drafts, uses)),
         place=Place(file=first.file),
-        golden_id=golden_id(group),
+        golden_id=golden_id(trees),
         performance=performance(
             drafts,
             tuple(chain.from_iterable(uses)),

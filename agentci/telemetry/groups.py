@@ -1,11 +1,12 @@
 """Which traces make one conversation: by what they share, as agentevals 0.11.0 has it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentci.telemetry import semconv
 from agentci.telemetry.identity import first_name
+from agentci.telemetry.recorded import Recorded, Spool, tree_of
 from agentci.telemetry.span import Span
 from agentci.telemetry.tree import SpanTree, united
 
@@ -18,35 +19,45 @@ class Group:
 
     Attributes:
         key: what they share; the trace id where they are one trace.
-        trees: by start.
+        recorded: in first-seen order of the traces, then of the files.
     """
 
     key: str
-    trees: tuple[SpanTree, ...]
+    recorded: tuple[Recorded, ...]
 
 
 def groups_of(
-    trees: Sequence[SpanTree], *, group_by: GroupBy, multi_turn_goldens: bool
+    recorded: Iterable[Recorded], spool: Spool, *, group_by: GroupBy, multi_turn_goldens: bool
 ) -> tuple[Group, ...]:
-    """The groups in first-seen order; what is recorded twice counts once."""
-    traces = _by_trace(trees)
-    keys = {trace_id: _key(_spans(parts)) for trace_id, parts in traces.items()}
-    sessions = multi_turn_goldens or any(
-        key is not None and key.is_session for key in keys.values()
-    )
-    together = group_by == "conversation" or (group_by == "auto" and sessions)
-    members: dict[str, list[SpanTree]] = {}
+    """The groups in first-seen order."""
+    traces: dict[str, list[Recorded]] = {}
+    for one in recorded:
+        traces.setdefault(one.id, []).append(one)
+    keys = _keys(traces, spool, group_by=group_by, multi_turn_goldens=multi_turn_goldens)
+    members: dict[str, list[Recorded]] = {}
     for trace_id, parts in traces.items():
-        key = keys[trace_id] if together else None
-        members.setdefault(trace_id if key is None else key.text, []).extend(parts)
-    return tuple(
-        Group(key=key, trees=tuple(sorted(parts, key=_start))) for key, parts in members.items()
-    )
+        members.setdefault(keys.get(trace_id, trace_id), []).extend(parts)
+    return tuple(Group(key=key, recorded=tuple(parts)) for key, parts in members.items())
 
 
-def golden_id(group: Group) -> str | None:
+def trees_of(recorded: Iterable[Recorded], spool: Spool) -> list[SpanTree]:
+    """The recordings of a group by start; what is recorded twice counts once."""
+    traces: dict[str, list[SpanTree]] = {}
+    for one in recorded:
+        apart: list[SpanTree] = []
+        whole = tree_of(one, spool)
+        for part in traces.get(one.id, ()):
+            if _share_spans(part, whole):
+                whole = united(part, whole)
+            else:
+                apart.append(part)
+        traces[one.id] = [*apart, whole]
+    return sorted((tree for parts in traces.values() for tree in parts), key=_start)
+
+
+def golden_id(trees: Iterable[SpanTree]) -> str | None:
     """The golden case that a recording names."""
-    return next((tree.golden_id for tree in group.trees if tree.golden_id), None)
+    return next((tree.golden_id for tree in trees if tree.golden_id), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +66,25 @@ class _Key:
     is_session: bool
 
 
-def _by_trace(trees: Iterable[SpanTree]) -> dict[str, list[SpanTree]]:
-    """The recordings of each trace, of which those that share spans are made one."""
-    traces: dict[str, list[SpanTree]] = {}
-    for tree in trees:
-        apart: list[SpanTree] = []
-        whole = tree
-        for part in traces.get(tree.id, ()):
-            if _share_spans(part, whole):
-                whole = united(part, whole)
-            else:
-                apart.append(part)
-        traces[tree.id] = [*apart, whole]
-    return traces
+def _keys(
+    traces: Mapping[str, Sequence[Recorded]],
+    spool: Spool,
+    *,
+    group_by: GroupBy,
+    multi_turn_goldens: bool,
+) -> dict[str, str]:
+    """What traces share, of those that share it with others if any do."""
+    surely = group_by == "conversation" or (group_by == "auto" and multi_turn_goldens)
+    perhaps = group_by == "auto" and any(
+        one.may_have_session for parts in traces.values() for one in parts
+    )
+    if not (surely or perhaps):
+        return {}
+    keys = {id_: _key(_spans(trees_of(parts, spool))) for id_, parts in traces.items()}
+    found = {trace_id: key for trace_id, key in keys.items() if key is not None}
+    if not (surely or any(key.is_session for key in found.values())):
+        return {}
+    return {trace_id: key.text for trace_id, key in found.items()}
 
 
 def _share_spans(one: SpanTree, other: SpanTree) -> bool:

@@ -1,12 +1,11 @@
 """Spans of one file, put together to traces."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentci.telemetry import semconv
 from agentci.telemetry.identity import first_name
-from agentci.telemetry.span import LogRecord, Record, Span
+from agentci.telemetry.span import LogRecord, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,31 +38,20 @@ class _Parts:
 
 
 def assemble(
-    records: Iterable[Record], *, file: str
-) -> tuple[tuple[SpanTree, ...], tuple[str, ...]]:
-    """Group the records of a file by trace.
+    records: Iterable[Span | LogRecord], *, trace_id: str, complaints: Sequence[str], file: str
+) -> SpanTree:
+    """Make one trace of its records, in the file's order.
 
-    Returns:
-        The traces in first-seen order, and what is to be said about the spans that were rejected
-        (the traces have it among their warnings).
+    Args:
+        complaints: what of the file could not be used.
     """
-    traces: dict[str, _Parts] = {}
-    logs: list[LogRecord] = []
-    rejected: Counter[str] = Counter()
+    parts = _Parts()
     for record in records:
         if isinstance(record, Span):
-            _add(traces.setdefault(record.trace_id, _Parts()), record)
-        elif isinstance(record, LogRecord):
-            logs.append(record)
+            _add(parts, record)
         else:
-            rejected[record.reason] += 1
-    for log in logs:
-        if log.trace_id in traces:
-            traces[log.trace_id].logs.append(log)
-    complaints = tuple(_complaint(reason, count) for reason, count in sorted(rejected.items()))
-    return tuple(
-        _tree(trace_id, parts, complaints, file) for trace_id, parts in traces.items()
-    ), complaints
+            parts.logs.append(record)
+    return _tree(trace_id, parts, complaints, file)
 
 
 def united(first: SpanTree, second: SpanTree) -> SpanTree:
@@ -75,7 +63,7 @@ def united(first: SpanTree, second: SpanTree) -> SpanTree:
     parts = _Parts(
         spans=spans,
         logs=[*first.logs, *(log for log in second.logs if log.span_id not in logged)],
-        warnings=[*first.warnings, _repetition(first.file, second.file, _spans(twice))],
+        warnings=[*first.warnings, _repetition(first.file, second.file, span_count(twice))],
     )
     whole = _tree(first.id, parts, second.warnings, first.file)
     return replace(whole, golden_id=first.golden_id or second.golden_id)
@@ -132,9 +120,6 @@ def _repetition(file: str, repeated_in: str, spans: str) -> str:
     return f"{spans} of {repeated_in} ignored: they are in {file} as well"
 
 
-def _complaint(reason: str, count: int) -> str:
-    return f"{_spans(count)} rejected: {reason}"
-
-
-def _spans(count: int) -> str:
+def span_count(count: int) -> str:
+    """How many spans, in words."""
     return "1 span" if count == 1 else f"{count} spans"

@@ -28,7 +28,7 @@ def readable(value: Json) -> str:
 def strict(value: Json, depth: int = 0) -> Json:
     """``value`` with what JSON cannot say replaced."""
     if isinstance(value, str):
-        return encodable(value)
+        return value if value.isascii() else encodable(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, int) else _inside(value, depth + 1)
@@ -37,6 +37,8 @@ def strict(value: Json, depth: int = 0) -> Json:
 def _inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:
     if depth > MAX_DEPTH:
         return f"(nested more than {MAX_DEPTH} levels deep)"
-    if isinstance(value, Mapping):
-        return {encodable(key): strict(v, depth) for key, v in value.items()}
+    if isinstance(value, dict | Mapping):  # quick to tell for most
+        return {
+            key if key.isascii() else encodable(key): strict(v, depth) for key, v in value.items()
+        }
     return [strict(item, depth) for item in value]

@@ -2,10 +2,9 @@
 
 import io
 import json
-import os
+import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,11 +13,14 @@ import pytest
 from agentci.commands.cache import clean, list_entries, show_folder, verify
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.model.exchange import ProgramReply
 from agentci.model.program import ProgramFile, Snapshot
+from agentci.replies.store import ReplyStore
 from agentci.store.base import Key
 from agentci.store.claims import claim
 from agentci.store.evaluators import EvaluatorStore
-from tests.store.samples import KEY, NOBODY, SNAPSHOT, index_of, trees_of
+from agentci.store.founding import REPLIES
+from tests.store.samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
 from tests.support import world_at
 
 LARGE_KEY = Key(source="url", repository="", commit="sha256:" + "0" * 64, ref="https://x/y.py")
@@ -45,18 +47,6 @@ def _run(command: Callable[..., int], folder: Path, **options: Any) -> tuple[int
     code = command(folder, world, **options)
     assert isinstance(world.out, io.StringIO)
     return code, world.out.getvalue()
-
-
-@contextmanager
-def _as_nobody() -> Iterator[None]:
-    """Be somebody whom permissions bind; root is not."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 def _damage(store: EvaluatorStore) -> None:
@@ -131,10 +121,26 @@ class TestList:
         assert (entry["source"], entry["path"], entry["files"]) == (None, None, None)
         assert "must have the keys" in entry["damage"]
 
+    def test_counts_replies(self, store: EvaluatorStore) -> None:
+        assert _keep(store.folder, 1) == ""
+        assert ", 1 reply, " in _run(list_entries, store.folder)[1]
+        _keep(store.folder, 2)
+        assert ", 2 replies, " in _run(list_entries, store.folder)[1]
+
     def test_of_no_cache_is_empty(self, tmp_path: Path) -> None:
         code, out = _run(list_entries, tmp_path / "missing")
         assert (code, out) == (0, f"0 evaluators, 0 bytes, in {tmp_path}/missing\n")
         assert _run(list_entries, tmp_path / "missing", as_json=True) == (0, "[]\n")
+
+
+def _keep(folder: Path, *numbers: int) -> str:
+    """Keep replies, and say why they could not be."""
+    replies = ReplyStore(folder)
+    for number in numbers:
+        reply = ProgramReply(stdout=b"{}", stderr="", exit_code=0)
+        replies.put(bytes([number]), reply, b"{}")
+    replies.close()
+    return replies.trouble
 
 
 class TestVerify:
@@ -156,6 +162,24 @@ class TestVerify:
         code, out = _run(verify, store.folder)
         assert code == 2
         assert out.startswith(f"damaged: {index_of(store)[0].name}: its entry in the index: ")
+
+    def test_looks_at_every_reply(self, store: EvaluatorStore) -> None:
+        _keep(store.folder, 1, 2, 3)
+        told = "1 evaluator verified, 0 damaged\n3 replies, {} of them damaged\n"
+        assert _run(verify, store.folder) == (0, told.format(0))
+        with sqlite3.connect(store.folder / REPLIES) as connection:
+            connection.execute("UPDATE replies SET stdout = x'00' WHERE rowid = 2")
+        code, out = _run(verify, store.folder)
+        assert (code, out.startswith(told.format(1))) == (2, True)
+        with sqlite3.connect(store.folder / REPLIES) as connection:
+            connection.execute("UPDATE inputs SET listed = x'00'")
+        assert "3 of them damaged" in _run(verify, store.folder)[1]
+
+    def test_says_why_replies_cannot_be_read(self, store: EvaluatorStore) -> None:
+        (store.folder / REPLIES).write_text("no database, of whatever size it may be")
+        code, out = _run(verify, store.folder)
+        assert (code, "damaged: replies.sqlite3: file is not a database\n" in out) == (2, True)
+        assert (store.folder / REPLIES).exists()
 
     def test_removes_nothing(self, store: EvaluatorStore) -> None:
         _damage(store)
@@ -179,6 +203,12 @@ class TestClean:
             ".gitignore",
             "CACHEDIR.TAG",
         ]
+
+    def test_removes_replies(self, store: EvaluatorStore) -> None:
+        _keep(store.folder, 1, 2)
+        code, out = _run(clean, store.folder)
+        assert out.startswith("removed 1 evaluator, 0 environments and 2 replies: ")
+        assert (code, (store.folder / REPLIES).exists()) == (0, False)
 
     def test_leaves_what_somebody_else_put_there(self, store: EvaluatorStore) -> None:
         kept = [
@@ -219,7 +249,7 @@ class TestClean:
             store = EvaluatorStore(Path(name) / "cache")
             store.put(KEY, SNAPSHOT)
             (store.folder / "evaluators").chmod(0o555)
-            with _as_nobody():
+            with as_nobody():
                 code, out = _run(clean, store.folder)
             (store.folder / "evaluators").chmod(0o755)
         assert code == 2

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from agentci.dialects.base import Identity
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply, Skip
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Wanted

@@ -155,11 +155,11 @@ class TestResults:
         ran = _run(tmp_path, slow, CODE, TRAJECTORY, golden=eval_set())
         assert list(_statuses(ran)) == ["slow", "mine", "tool_trajectory_avg_score"]
 
-    def test_two_runs_differ_in_seconds_alone(self, tmp_path: Path) -> None:
+    def test_two_runs_differ_in_seconds_and_cached_alone(self, tmp_path: Path) -> None:
         def report() -> str:
             report = _run(tmp_path, CODE, TRAJECTORY, golden=eval_set()).results
             for result in report["results"]:
-                del result["seconds"]
+                del result["seconds"], result["cached"]
             return json.dumps(report)
 
         assert report() == report()

@@ -71,6 +71,35 @@ def _scores(ran: Ran) -> list[float | None]:
     return [result["score"] for result in ran.results["results"]]
 
 
+def _cached(ran: Ran) -> list[bool]:
+    return [result["cached"] for result in ran.results["results"]]
+
+
+class TestReplies:
+    def test_are_taken_again_with_the_packages_that_they_were_made_with(
+        self, folder: Path, index: PackageIndex
+    ) -> None:
+        _agentci(folder, index, "run")
+        environments = folder / ".agentci" / "cache" / "environments"
+        shutil.rmtree(environments)  # and so made anew, in another place
+        assert _cached(_agentci(folder, index, "run")) == [True]
+
+    def test_are_not_taken_with_another_version(self, folder: Path, index: PackageIndex) -> None:
+        """Although the requirements, which name none, are the same."""
+        _agentci(folder, index, "run")
+        index.add("demo-greeting", "2.0")
+        shutil.rmtree(folder / ".agentci" / "cache" / "environments")
+        ran = _agentci(folder, index, "run")
+        assert (_cached(ran), _scores(ran)) == ([False], [1.0])
+
+    def test_are_not_taken_for_other_requirements(self, folder: Path, index: PackageIndex) -> None:
+        _agentci(folder, index, "run")
+        index.add("demo-greeting", "2.0")
+        (folder / "greeting" / "requirements.txt").write_text("demo-greeting==2.0\n")
+        ran = _agentci(folder, index, "run")
+        assert (_cached(ran), _scores(ran)) == ([False], [1.0])
+
+
 class TestRun:
     def test_installs_what_an_evaluator_needs_once(self, folder: Path, index: PackageIndex) -> None:
         ran = _agentci(folder, index, "run")

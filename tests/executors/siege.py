@@ -1,6 +1,8 @@
 """Runs attacks against itself, and prints what each came to: a process with secrets to reach.
 
-``python -m tests.executors.siege FOLDER [NAME ...]``, with ``SIEGE_SECRET`` in its environment.
+``python -m tests.executors.siege FOLDER [NAME ...]``, with ``SIEGE_SECRET`` in its environment, and
+``SIEGE_FORKS`` where the attacks are to be forks of a warm Python, which is ``of own packages`` or
+not.
 """
 
 import contextlib
@@ -16,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from agentci.errors import EvaluatorError
+from agentci.executors.child.office import OFFICE
 from agentci.executors.confinement import Confinement
 from agentci.executors.environment import child_environment
 from agentci.executors.local import LocalExecutor
 
 ATTACKS = Path(__file__).resolve().parent.parent / "evaluators" / "attacks"
 SECRET = "SIEGE_SECRET"
+FORKS = "SIEGE_FORKS"
+OF_OWN_PACKAGES = "of own packages"
 
 # Networks stay on where sockets of this machine are to be out of reach all the same.
 WITH_NETWORK = {"connects_to_sockets_of_this_machine"}
@@ -39,7 +44,8 @@ def main() -> None:
         executor = LocalExecutor()
         with _a_program_beside(executor, scene):
             found = {name: _attacked(executor, name, scene) for name in names}
-        left = [str(path) for path in _private_folders(scene)]
+        OFFICE.close()
+        left = [str(path) for path in Path(scene["temporary"]).iterdir()]
     facts = {"shortcomings": [*executor.shortcomings()], "user": os.geteuid(), "left": left}
     sys.stdout.write(json.dumps({"found": found, **facts}))
 
@@ -120,7 +126,8 @@ def _attacked(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict
 
 
 def _private_folders(scene: dict[str, Any]) -> Iterator[Path]:
-    yield from Path(scene["temporary"]).glob("agentci-*")
+    warm_python = "agentci-*/tmp/" if os.environ.get(FORKS) == OF_OWN_PACKAGES else ""
+    yield from Path(scene["temporary"]).glob(f"{warm_python}agentci-*")
 
 
 def _run(
@@ -141,6 +148,8 @@ def _run(
                 processes=PROCESSES,
                 file_mb=FILE_MB,
                 folder_mb=FOLDER_MB,
+                imports=() if FORKS in os.environ else None,
+                own_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES,
             ),
         )
     except EvaluatorError as error:

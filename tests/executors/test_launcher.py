@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.executors.child.launcher import OFFICE
+from agentci.executors.child.office import OFFICE
 from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from tests.executors.conftest import Marked
@@ -29,10 +29,11 @@ LocalExecutor().run(
 
 
 def _launcher() -> int:
-    return OFFICE.launcher().number
+    return OFFICE.launcher().number or 0
 
 
 def test_a_launcher_that_was_killed_is_replaced(marked: Marked) -> None:
+    OFFICE.close()
     before = _launcher()
     os.kill(before, signal.SIGKILL)
     time.sleep(0.1)

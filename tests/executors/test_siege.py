@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -44,24 +45,46 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["as ourselves", "as somebody else"])
+@pytest.fixture(
+    params=[
+        ("as ourselves", ""),
+        ("as ourselves", "forked"),
+        ("as ourselves", siege.OF_OWN_PACKAGES),
+        ("as somebody else", "forked"),
+        ("as somebody else", siege.OF_OWN_PACKAGES),
+    ],
+    ids=" ".join,
+)
 def besiege(request: pytest.FixtureRequest, folder: Path) -> Besiege:
     """Runs attacks in a process of its own; what holds is told by what they have reached."""
-    if request.param == "as ourselves":
-        return lambda *names: _besieged(names, folder, python=sys.executable, user=None)
+    whose, beginning = request.param
+    besieged = partial(_besieged, folder=folder, beginning=beginning)
+    if whose == "as ourselves":
+        return lambda *names: besieged(names, python=sys.executable, user=None)
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
     python = next((each for each in (sys.executable, "/usr/bin/python3") if _is_open(each)), None)
     if python is None or not _is_open(str(ROOT / "agentci" / "errors.py")):
         pytest.skip("somebody else could not read our code")
-    return lambda *names: _besieged(names, folder, python=python, user=SOMEBODY)
+    return lambda *names: besieged(names, python=python, user=SOMEBODY)
 
 
-def _besieged(names: tuple[str, ...], folder: Path, *, python: str, user: int | None) -> Any:
+def _besieged(
+    names: tuple[str, ...],
+    *,
+    folder: Path,
+    beginning: str,
+    python: str,
+    user: int | None,
+) -> Any:
+    variables = {
+        siege.SECRET: "s3cr3t-of-the-job",
+        **({siege.FORKS: beginning} if beginning else {}),
+    }
     done = subprocess.run(
         [python, "-m", MODULE, str(folder), *names],
         cwd="/",
-        env={"PYTHONPATH": str(ROOT), siege.SECRET: "s3cr3t-of-the-job", "PATH": os.defpath},
+        env={"PYTHONPATH": str(ROOT), "PATH": os.defpath, **variables},
         user=user,
         group=user,
         extra_groups=None if user is None else [],

@@ -8,6 +8,7 @@ import pytest
 
 from agentci.formats import otlp
 from agentci.formats.registry import read_recording
+from agentci.spool import Spool
 from agentci.telemetry.span import LogRecord, Rejection, Span
 
 TRACE, ID = "0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7"
@@ -160,8 +161,8 @@ class TestIds:
 
     def test_that_cannot_be_used_are_said(self) -> None:
         export = [{**SPAN, "spanId": ""}, {**SPAN, "traceId": ""}, SPAN]
-        (tree,) = read_recording(json.dumps(export).encode(), file="x")
-        assert tree.warnings == ("2 spans rejected: no traceId or spanId field",)
+        (one,) = read_recording([json.dumps(export).encode()], file="x", spool=Spool())
+        assert one.complaints == ("2 spans rejected: no traceId or spanId field",)
 
 
 class TestSpans:

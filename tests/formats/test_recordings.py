@@ -15,8 +15,10 @@ from agentci.errors import RecordingError
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import FORMATS, read_recording
 from agentci.model.problem import Problem
-from agentci.telemetry.conversion import traces_of
+from agentci.telemetry.recorded import Recorded, tree_of
 from agentci.telemetry.tree import SpanTree
+from agentci.workspace import CHUNK_BYTES
+from tests.telemetry.recorder import SPOOL, traces
 
 SPAN = {"traceId": "t1", "spanId": "s1", "name": "chat m"}
 OTHER = {"traceId": "t2", "spanId": "s1"}
@@ -25,8 +27,15 @@ JAEGER = {"data": [{"spans": [{"traceID": "t1", "spanID": "s1"}]}]}
 
 
 def read(data: bytes | str, **options: Any) -> tuple[SpanTree, ...]:
+    return tuple(tree_of(one, SPOOL) for one in recorded(data, **options))
+
+
+def recorded(
+    data: bytes | str, *, chunk_bytes: int = CHUNK_BYTES, **options: Any
+) -> tuple[Recorded, ...]:
     content = data.encode() if isinstance(data, str) else data
-    return read_recording(content, file="runs/run.json", **options)
+    chunks = (content[at : at + chunk_bytes] for at in range(0, len(content), chunk_bytes))
+    return read_recording(chunks, file="runs/run.json", spool=SPOOL, **options)
 
 
 def problem_of(data: bytes | str, **options: Any) -> Problem:
@@ -94,6 +103,27 @@ class TestContent:
         assert problem.message == f"holds more than {MAX_RECORDING_BYTES // 2**20} MiB"
         assert problem.hint is not None
         assert "split it" in problem.hint
+
+    @pytest.mark.parametrize("chunk_bytes", [1, 3, 7, 50])
+    @pytest.mark.parametrize(
+        "data",
+        [
+            pytest.param(f"\ufeff \n\n{lines(SPAN, OTHER)}\n".encode(), id="one a line"),
+            pytest.param(gzip.compress(lines(SPAN, OTHER).encode()), id="gzip"),
+            pytest.param(json.dumps([SPAN, OTHER], indent=2).encode(), id="over many lines"),
+            pytest.param(json.dumps([SPAN, OTHER]).encode() + b"\n", id="one line"),
+        ],
+    )
+    def test_is_the_same_in_chunks_of_any_size(self, data: bytes, chunk_bytes: int) -> None:
+        trees = tuple(tree_of(one, SPOOL) for one in recorded(data, chunk_bytes=chunk_bytes))
+        assert [tree.id for tree in trees] == ["t1", "t2"]
+        assert trees == read(data)
+
+    def test_that_is_broken_as_a_whole_is_told_so_before_its_lines(self) -> None:
+        packed = gzip.compress(f"{lines(SPAN, OTHER)}\nno JSON\n{'x' * 100_000}".encode())
+        assert problem_of(packed).message.startswith("line 3 is no JSON")
+        broken_off = problem_of(packed[:-10], chunk_bytes=10)
+        assert broken_off.message == "is a gzip archive that breaks off"
 
 
 class TestDocuments:
@@ -268,10 +298,9 @@ FIELDS = st.dictionaries(KEYS, JSON | st.sampled_from(["a", "b"]), max_size=8)
 
 def survives(text: str, **options: Any) -> None:
     try:
-        trees = read(text, **options)
+        found = traces(recorded(text, **options), multi_turn_goldens=True)
     except RecordingError:
         return
-    found = traces_of(trees, group_by="auto", multi_turn_goldens=True)
     assert found
     json.dumps([trace.performance for trace in found], allow_nan=False)
 

@@ -17,22 +17,22 @@ from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
 from agentci.reporters.summary.page import Summary
 from tests.reporters.test_hostile_reports import REPORTS
-from tests.reports import mixed_report
+from tests.reports import mixed_report, text_of
 
 
 def _read(report: Report) -> Report:
-    return read_report(JsonReport().render(report).encode(), file="results.json")
+    return read_report(text_of(JsonReport(), report).encode(), file="results.json")
 
 
 @given(report=REPORTS)
 def test_whatever_is_written_is_read_and_written_the_same(report: Report) -> None:
-    written = JsonReport().render(report)
+    written = text_of(JsonReport(), report)
     cases = [
         (c["id"], c["trace"], c["golden"], c["recording"]) for c in json.loads(written)["cases"]
     ]
     # Halves of characters are all written as one and the same.
     assume(len(set(cases)) == len(cases))
-    again = JsonReport().render(_read(report))
+    again = text_of(JsonReport(), _read(report))
     untimed = [re.sub(r'"seconds": [^,]+,', "", text) for text in (written, again)]
     assert json.loads(untimed[0]) == json.loads(untimed[1])
 
@@ -41,8 +41,9 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
     report = mixed_report()
     report = replace(report, results=tuple(map(_without_line, report.results)))
     read = _read(report)
-    for render in (JUnit().render, Summary().render, render_annotations):
-        assert render(read) == render(report)
+    for reporter in (JUnit(), Summary()):
+        assert text_of(reporter, read) == text_of(reporter, report)
+    assert render_annotations(read) == render_annotations(report)
     shown = [
         render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
     ]
@@ -51,12 +52,14 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
 
 def _without_line(result: Result) -> Result:
     """Recordings are told by their files: none that is read has a line of its own."""
-    place = Place(file=result.case.trace.place.file)
-    return replace(result, case=replace(result.case, trace=replace(result.case.trace, place=place)))
+    recording = Place(file=result.case.recording.file)
+    return replace(result, case=replace(result.case, recording=recording))
 
 
 def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
-    written = JsonReport().render(mixed_report()).replace('"status": "errored"', '"status": "odd"')
+    written = text_of(JsonReport(), mixed_report()).replace(
+        '"status": "errored"', '"status": "odd"'
+    )
     with pytest.raises(InputError) as caught:
         read_report(written.encode(), file="a/results.json")
     [problem] = caught.value.problems

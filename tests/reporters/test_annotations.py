@@ -34,6 +34,11 @@ def test_they_look_like_this(golden: Golden) -> None:
     golden("annotations.txt", render_annotations(mixed_report()))
 
 
+def test_a_case_that_is_cached_is_marked() -> None:
+    text = render_annotations(make_report([make_result("failed", 0.25, cached=True)]))
+    assert "score 0.25, wanted at least 0.7 (cached)" in text
+
+
 def test_an_open_gate_without_failures_has_none() -> None:
     assert render_annotations(make_report([make_result("passed"), make_result("skipped")])) == ""
 

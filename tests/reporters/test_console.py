@@ -33,6 +33,13 @@ def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
     golden("console-empty.txt", _render(make_report([], problems=[Problem(message="no config")])))
 
 
+def test_what_is_cached_is_counted_and_marked() -> None:
+    report = make_report([make_result("failed", 0.25, cached=True), make_result("passed", 0.9)])
+    assert "; mean score 0.575; 1 cached\n" in _render(report, quiet=True)
+    line = "books_a_flight > response_quality: score 0.25, wanted at least 0.7 (cached)\n"
+    assert _render(report, verbose=True).count(line) == 2
+
+
 def test_quiet_is_the_verdict_alone() -> None:
     assert _render(OPEN, quiet=True) == (
         "Gate open: the only check passed\n"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from xml.parsers import expat
 
 from hypothesis import given
@@ -12,6 +13,7 @@ from lxml import etree
 from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
 from agentci.model.case import Case, Golden
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar, Gate, GatePolicy
@@ -28,6 +30,8 @@ from agentci.reporters.problems import render_problems
 from agentci.reporters.registry import REPORTERS
 from agentci.reporters.schema import results_schema
 from agentci.reporters.summary.page import Summary
+from agentci.reporters.synopsis import synopsis_of
+from tests.reports import text_of
 from tests.runner import Command, commands_in, read_output_file
 
 VALIDATOR = Draft202012Validator(results_schema())
@@ -65,16 +69,19 @@ TRACES = st.builds(
 GOLDEN = st.builds(Golden, id=TEXT, turns=st.just(()), place=PLACES)
 CASES = st.builds(
     Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
-)
+).map(synopsis_of)
 JUDGEMENTS = st.builds(
     Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
     details=DETAILS,
 )  # fmt: skip
+EVALUATORS = st.builds(
+    Identity, name=TEXT, type=TEXT, bar=TEXT, threshold=st.none() | st.floats(0, 1),
+    required=st.booleans(), place=PLACES,
+)  # fmt: skip
 RESULTS = st.builds(
-    Result, id=TEXT, config=FILES, case=CASES, evaluator=TEXT, type=TEXT,
-    status=st.sampled_from(["passed", "failed", "errored", "skipped"]), bar=TEXT,
-    threshold=st.none() | st.floats(0, 1), required=st.booleans(), place=PLACES,
+    Result, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
+    status=st.sampled_from(["passed", "failed", "errored", "skipped"]),
     judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
     cached=st.booleans(),
 )  # fmt: skip
@@ -113,10 +120,10 @@ REPORTS = st.builds(
 )  # fmt: skip
 
 FORMS: dict[str, Callable[[Report], str]] = {
-    "results.json": JsonReport().render,
-    "junit.xml": JUnit(dialect="common").render,
-    "junit.xml for Jenkins": JUnit(dialect="jenkins").render,
-    "summary.md": Summary().render,
+    "results.json": partial(text_of, JsonReport()),
+    "junit.xml": partial(text_of, JUnit(dialect="common")),
+    "junit.xml for Jenkins": partial(text_of, JUnit(dialect="jenkins")),
+    "summary.md": partial(text_of, Summary()),
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
     "annotations": render_annotations,
     "problems as text": lambda report: render_problems(report.problems, "text"),
@@ -146,7 +153,7 @@ def test_results_json_is_strict_and_valid(report: Report) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    rendered = json.loads(JsonReport().render(report), parse_constant=refuse)
+    rendered = json.loads(text_of(JsonReport(), report), parse_constant=refuse)
     VALIDATOR.validate(rendered)
     assert len(rendered["results"]) == len(report.results)
 
@@ -155,7 +162,7 @@ def test_results_json_is_strict_and_valid(report: Report) -> None:
 def test_junit_is_parsed_by_all_and_counts_what_it_holds(
     report: Report, dialect: JUnitDialect
 ) -> None:
-    data = JUnit(dialect=dialect).render(report).encode()
+    data = text_of(JUnit(dialect=dialect), report).encode()
     expat.ParserCreate().Parse(data, True)
     root = etree.fromstring(data)
     assert len(root.findall(".//testcase")) == len(report.results) == int(root.get("tests"))
@@ -184,7 +191,7 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
 @given(report=REPORTS)
 def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> None:
     for name, reporter in REPORTERS.items():
-        assert commands_in(reporter.render(report)) == [], name
+        assert commands_in(text_of(reporter, report)) == [], name
 
 
 @given(report=REPORTS)
@@ -194,12 +201,12 @@ def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
         assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
     for command in commands:
         assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
-    assert len(Summary().render(report).encode()) <= SUMMARY_BYTES
+    assert len(text_of(Summary(), report).encode()) <= SUMMARY_BYTES
 
 
 @given(report=REPORTS)
 def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
-    text = Summary().render(report)
+    text = text_of(Summary(), report)
     failed = sum(result.status == "failed" for result in report.results)
     lines = text.splitlines()
     assert lines[0].startswith("## ")

@@ -10,22 +10,23 @@ from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.trace import Turn
 from agentci.reporters.json_report import JsonReport
+from agentci.reporters.synopsis import synopsis_of
 from tests.conftest import Golden
-from tests.reports import make_case, make_report, make_result, mixed_report, shard_report
+from tests.reports import make_case, make_report, make_result, mixed_report, shard_report, text_of
 
 REPORT = JsonReport(tool_version="1.2.3")
 
 
 def _rendered(*results: Any, **others: Any) -> Any:
-    return json.loads(REPORT.render(make_report(results, **others)))
+    return json.loads(text_of(REPORT, make_report(results, **others)))
 
 
 def test_it_looks_like_this(golden: Golden) -> None:
-    golden("results.json", REPORT.render(mixed_report()))
+    golden("results.json", text_of(REPORT, mixed_report()))
 
 
 def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
-    golden("results-empty.json", REPORT.render(make_report([])))
+    golden("results-empty.json", text_of(REPORT, make_report([])))
 
 
 def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
@@ -58,7 +59,7 @@ def test_two_runs_differ_in_seconds_and_cached_alone() -> None:
         first,
         results=tuple(replace(each, seconds=9.9, cached=True) for each in first.results),
     )
-    before, after = (json.loads(REPORT.render(report)) for report in (first, again))
+    before, after = (json.loads(text_of(REPORT, report)) for report in (first, again))
     assert before != after
     for each in (*before["results"], *after["results"]):
         del each["seconds"], each["cached"]
@@ -91,7 +92,7 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
 def test_a_case_without_a_golden_one_says_why() -> None:
     trace = replace(make_case().trace, performance={"latency_ms": 12})
     case = Case(id="t", trace=trace, no_golden_because="no eval set")
-    [written] = _rendered(replace(make_result("passed"), case=case))["cases"]
+    [written] = _rendered(replace(make_result("passed"), case=synopsis_of(case)))["cases"]
     assert (written["golden"], written["no_golden_because"]) == (None, "no eval set")
     assert written["performance"] == {"latency_ms": 12}
 
@@ -117,7 +118,7 @@ def test_what_was_said_is_cut_to_what_reports_quote() -> None:
     case = make_case()
     turn = Turn(id="t", user_text="a\n" * 200, answer_parts=("b", "c" * 200))
     case = replace(case, trace=replace(case.trace, turns=(turn,)))
-    [written] = _rendered(replace(make_result("passed"), case=case))["cases"]
+    [written] = _rendered(replace(make_result("passed"), case=synopsis_of(case)))["cases"]
     [said] = written["dialogue"]
     assert said["asked"].startswith("a a a")
     assert said["answered"].startswith("bccc")
@@ -135,7 +136,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
         "on_skip": "allow",
         "on_turn_mismatch": "fail",
     }
-    assert json.loads(REPORT.render(report))["gates"] == [
+    assert json.loads(text_of(REPORT, report))["gates"] == [
         {
             "config": "a.yaml",
             "evaluators": ["tone", "b"],
@@ -150,7 +151,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
 
 
 def test_a_shard_says_of_what_it_is_one() -> None:
-    assert json.loads(REPORT.render(shard_report([])))["shard"] == {
+    assert json.loads(text_of(REPORT, shard_report([])))["shard"] == {
         "index": 2,
         "total": 3,
         "of": "0" * 64,
@@ -159,5 +160,5 @@ def test_a_shard_says_of_what_it_is_one() -> None:
 
 
 def test_every_result_has_a_line_of_its_own() -> None:
-    lines = REPORT.render(mixed_report()).splitlines()
+    lines = text_of(REPORT, mixed_report()).splitlines()
     assert sum(line.startswith('    {"id": "id of ') for line in lines) == 6

@@ -13,14 +13,14 @@ from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.reporters.junit import MAX_TEXT, JUnit
 from tests.conftest import Golden
-from tests.reports import CONFIG, make_report, make_result, mixed_report
+from tests.reports import CONFIG, make_report, make_result, mixed_report, text_of
 
 XSD = etree.XMLSchema(file=str(Path(__file__).parent / "data" / "junit-10.xsd"))
 ANGLE = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 
 
 def _parsed(report: Report, dialect: JUnitDialect = "common") -> ET.Element:
-    return ET.fromstring(JUnit(dialect=dialect).render(report))
+    return ET.fromstring(text_of(JUnit(dialect=dialect), report))
 
 
 def _case(dialect: JUnitDialect = "common", *arguments: Any, **others: Any) -> ET.Element:
@@ -33,7 +33,7 @@ def _case(dialect: JUnitDialect = "common", *arguments: Any, **others: Any) -> E
 @pytest.mark.parametrize("dialect", JUNIT_DIALECTS)
 class TestEveryDialect:
     def test_looks_like_this(self, golden: Golden, dialect: JUnitDialect) -> None:
-        golden(f"junit-{dialect}.xml", JUnit(dialect=dialect).render(mixed_report()))
+        golden(f"junit-{dialect}.xml", text_of(JUnit(dialect=dialect), mixed_report()))
 
     def test_counts_in_the_suites_and_at_the_root(self, dialect: JUnitDialect) -> None:
         results = [
@@ -90,8 +90,9 @@ class TestEveryDialect:
         assert MAX_TEXT - 20 < len(failure.text or "") <= MAX_TEXT
 
     def test_gitlab_is_not_told_to_fetch_files(self, dialect: JUnitDialect) -> None:
-        text = JUnit(dialect=dialect).render(
-            make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])])
+        text = text_of(
+            JUnit(dialect=dialect),
+            make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])]),
         )
         assert "[[ATTACHMENT" not in text
 
@@ -164,6 +165,10 @@ class TestCommon:
         results = [make_result("passed", seconds=each) for each in (1.7e308, 1.7e308, 2.0)]
         assert _parsed(make_report(results)).get("time") == "2.000"
 
+    def test_a_cached_check_says_so(self) -> None:
+        properties = _case("common", "passed", 0.9, cached=True).iter("property")
+        assert ("cached", "true") in {(p.get("name"), p.get("value")) for p in properties}
+
     def test_an_advisory_check_says_so(self) -> None:
         properties = _case("common", "failed", 0.5, required=False).iter("property")
         assert ("required", "false") in {(p.get("name"), p.get("value")) for p in properties}
@@ -186,8 +191,8 @@ class TestCommon:
         assert len(names) == 3
 
     def test_half_a_pair_and_what_xml_lacks_are_replaced(self) -> None:
-        text = JUnit().render(
-            make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])])
+        text = text_of(
+            JUnit(), make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])])
         )
         assert "- ��red" in text
         ET.fromstring(text.encode())
@@ -206,10 +211,10 @@ class TestJenkins:
         ],
     )
     def test_keeps_to_the_strict_schema(self, report: Report) -> None:
-        XSD.assertValid(etree.fromstring(JUnit(dialect="jenkins").render(report).encode()))
+        XSD.assertValid(etree.fromstring(text_of(JUnit(dialect="jenkins"), report).encode()))
 
     def test_the_schema_is_strict(self) -> None:
-        document = etree.fromstring(JUnit(dialect="common").render(mixed_report()).encode())
+        document = etree.fromstring(text_of(JUnit(dialect="common"), mixed_report()).encode())
         assert not XSD.validate(document)
 
     def test_facts_stand_in_the_output(self) -> None:

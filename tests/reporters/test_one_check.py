@@ -8,7 +8,8 @@ import pytest
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.model.trace import Turn
-from agentci.reporters.one_check import MAX_SAID, MAX_TURNS, findings, headline, lines
+from agentci.reporters.one_check import MAX_TURNS, findings, headline, lines, outcome
+from agentci.reporters.synopsis import MAX_SAID, exchange
 from tests.reports import make_result
 
 TURNS = (
@@ -29,9 +30,10 @@ def _with_turns(
 ) -> Result:
     """A failed check of some turns."""
     result = make_result("failed", threshold=threshold)
+    dialogue = tuple(exchange(turn.user_text, turn.final_text) for turn in turns)
     return replace(
         result,
-        case=replace(result.case, trace=replace(result.case.trace, turns=turns)),
+        case=replace(result.case, dialogue=dialogue),
         judgement=Judgement(score=score, passed=False, turn_scores=scores, **judged),
     )
 
@@ -79,6 +81,11 @@ def test_the_headline_says_what_came_of_it(
 def test_a_score_that_no_bar_is_set_for_is_told_beside_what_was_wanted() -> None:
     result = make_result("failed", 0.9, reason="no", threshold=None, bar="label in good")
     assert headline(result) == "no; score 0.9, wanted label in good"
+
+
+def test_an_outcome_says_whether_it_is_that_of_an_earlier_run() -> None:
+    assert outcome(make_result("failed", 0.25)) == "score 0.25, wanted at least 0.7"
+    assert outcome(make_result("passed", 0.9, cached=True)) == "score 0.9 (cached)"
 
 
 def test_what_cannot_be_seen_of_a_programs_words_is_left_out() -> None:

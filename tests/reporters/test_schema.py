@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.schema import results_schema
-from tests.reports import make_report, mixed_report, shard_report
+from tests.reports import make_report, mixed_report, shard_report, text_of
 from tests.support import ROOT
 
 VALIDATOR = Draft202012Validator(results_schema())
@@ -29,7 +29,7 @@ def test_the_file_for_editors_is_fresh() -> None:
     ids=["mixed", "empty", "a shard"],
 )
 def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
-    rendered = json.loads(JsonReport().render(report))
+    rendered = json.loads(text_of(JsonReport(), report))
     VALIDATOR.validate(rendered)
     described: Any = results_schema()
     assert list(rendered) == list(described["properties"])
@@ -53,7 +53,7 @@ def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
     ],
 )
 def test_other_values_are_not_valid(path: list[str | int], value: object) -> None:
-    rendered = json.loads(JsonReport().render(mixed_report()))
+    rendered = json.loads(text_of(JsonReport(), mixed_report()))
     part = rendered
     for step in path[:-1]:
         part = part[step]

@@ -14,14 +14,14 @@ from agentci.model.result import Report, Status
 from agentci.reporters.summary import failed_check
 from agentci.reporters.summary.page import MAX_BYTES, MAX_CASES, Summary
 from tests.conftest import Golden
-from tests.reports import make_report, make_result, mixed_report, shard_report
+from tests.reports import make_report, make_result, mixed_report, shard_report, text_of
 
 STATUSES: list[Status] = ["passed", "failed", "failed", "errored", "skipped"]
 OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
 
 
 def _render(report: Report) -> str:
-    return Summary().render(report)
+    return text_of(Summary(), report)
 
 
 def test_it_looks_like_this(golden: Golden) -> None:
@@ -32,6 +32,12 @@ def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
     block = failed_check.block(replace(make_result("failed"), judgement=None), unfolded=True)
     assert "Recording" in block
     assert "- " not in block
+
+
+def test_what_is_cached_is_counted_and_marked() -> None:
+    text = Summary().render(make_report([make_result("failed", 0.25, cached=True)]))
+    assert "; mean score 0.25; 1 cached\n" in text
+    assert "score 0.25, wanted at least 0.7 (cached)" in text
 
 
 def test_an_open_gate_looks_like_this(golden: Golden) -> None:
@@ -71,14 +77,11 @@ def test_the_first_line_is_the_verdict_with_its_weightiest_reason(
 
 
 def test_a_shard_speaks_for_itself_alone() -> None:
-    text = Summary().render(shard_report([make_result("passed"), make_result("skipped")]))
+    text = _render(shard_report([make_result("passed"), make_result("skipped")]))
     assert text.startswith("## \u2705 Shard 2 of 3 passed: the only judged check passed\n")
     assert "this is shard 2 of 3" in text
-    assert (
-        Summary()
-        .render(shard_report([make_result("errored")]))
-        .startswith("## \U0001f4a5 Gate shut in shard 2 of 3: 1 check could not be judged")
-    )
+    text = _render(shard_report([make_result("errored")]))
+    assert text.startswith("## \U0001f4a5 Gate shut in shard 2 of 3: 1 check could not be judged")
 
 
 def test_with_several_configs_the_table_names_them() -> None:
@@ -207,7 +210,7 @@ class TestTenThousandResults:
         assert last.endswith("`results.json` has them all._")
 
     def test_leave_whole_blocks(self) -> None:
-        text = Summary(max_bytes=60_000).render(self.REPORT)
+        text = text_of(Summary(max_bytes=60_000), self.REPORT)
         assert len(text.encode()) <= 60_000
         assert text.count("<details") == text.count("</details>") > 0
         assert _left_open(text) is None

@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentci.model.program import ProgramFile, Snapshot
@@ -21,6 +22,18 @@ FILES = {
 }
 SNAPSHOT = Snapshot(entry="tone.py", files=FILES)
 OTHER_SNAPSHOT = Snapshot(entry="a.py", files={"a.py": ProgramFile(content=b"pass\n")})
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be somebody whom permissions bind; root is not."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 def index_of(store: EvaluatorStore) -> list[Path]:

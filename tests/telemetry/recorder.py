@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentci.model.trace import Trace, Turn
-from agentci.telemetry.conversion import traces_of
-from agentci.telemetry.groups import GroupBy
+from agentci.spool import Spool
+from agentci.telemetry.conversion import trace_of
+from agentci.telemetry.groups import GroupBy, groups_of
+from agentci.telemetry.packing import pack_trace, unpack_trace
+from agentci.telemetry.recorded import Recorded, set_aside, tree_of
 from agentci.telemetry.span import Event, LogRecord, Record, Span
-from agentci.telemetry.tree import SpanTree, assemble
+from agentci.telemetry.tree import SpanTree
 
 Attributes: TypeAlias = Mapping[str, Any]
 Message: TypeAlias = dict[str, Any]
@@ -113,20 +116,38 @@ def answers(result: Any, call: str | None = None, name: str | None = None) -> Me
     return {"role": "tool", "parts": [part]}
 
 
+# Chunks are taken by their numbers, whatever recordings they are of; most lie in its file.
+SPOOL = Spool(memory_bytes=1000)
+
+
+def read(*records: Record, file: str = "run.json") -> tuple[Recorded, ...]:
+    return set_aside(records, file=file, spool=SPOOL)[0]
+
+
 def trees(*records: Record, file: str = "run.json") -> tuple[SpanTree, ...]:
-    return assemble(records, file=file)[0]
+    return tuple(tree_of(one, SPOOL) for one in read(*records, file=file))
 
 
 def traces(
-    *recordings: Sequence[SpanTree], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
+    *recordings: Sequence[Recorded], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
 ) -> tuple[Trace, ...]:
-    found = [tree for recording in recordings for tree in recording]
-    return traces_of(found, group_by=group_by, multi_turn_goldens=multi_turn_goldens)
+    groups = groups_of(
+        [one for recording in recordings for one in recording],
+        SPOOL,
+        group_by=group_by,
+        multi_turn_goldens=multi_turn_goldens,
+    )
+    return tuple(_set_aside(trace_of(group, SPOOL)) for group in groups)
+
+
+def _set_aside(trace: Trace) -> Trace:
+    """The trace, packed until it is judged."""
+    return unpack_trace(pack_trace(trace), place=trace.place, warnings=trace.warnings)
 
 
 def trace(*records: Record) -> Trace:
     """The one trace that the records make."""
-    (only,) = traces(trees(*records))
+    (only,) = traces(read(*records))
     return only
 
 

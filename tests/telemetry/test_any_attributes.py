@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentci.telemetry import semconv
 from agentci.telemetry.span import Event, LogRecord, Record, Span
-from tests.telemetry.recorder import traces, trees
+from tests.telemetry.recorder import read, traces
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 WORDS = st.sampled_from(
@@ -93,7 +93,7 @@ LOGS = st.builds(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, e
 @given(st.lists(SPANS, min_size=1, max_size=7), st.lists(LOGS, max_size=3), st.booleans())
 def test_turns_come_out(spans: list[Span], logs: list[LogRecord], together: bool) -> None:
     records: list[Record] = [*spans, *logs]
-    recording = trees(*records)
+    recording = read(*records)
     found = traces(recording, recording[:1], multi_turn_goldens=together)
     assert found
     json.dumps([asdict(trace) for trace in found], allow_nan=False)

@@ -13,10 +13,10 @@ from tests.telemetry.recorder import (
     calls,
     chat,
     log,
+    read,
     span,
     tool,
     traces,
-    trees,
     user,
 )
 
@@ -29,7 +29,7 @@ def lone(trace: str, start: int = 0, attributes: Any = None, **more: Any) -> Spa
 
 
 def keys(*spans: Span, group_by: GroupBy = "conversation") -> list[str]:
-    return [trace.key for trace in traces(trees(*spans), group_by=group_by)]
+    return [trace.key for trace in traces(read(*spans), group_by=group_by)]
 
 
 class TestKeys:
@@ -68,7 +68,7 @@ class TestGrouping:
     )
 
     def test_a_conversation_is_named_after_its_earliest_trace(self) -> None:
-        (found,) = traces(trees(*self.TWO), group_by="conversation")
+        (found,) = traces(read(*self.TWO), group_by="conversation")
         assert (found.id, found.key) == ("t1", "c")
         assert [turn.trace_id for turn in found.turns] == ["t1", "t2"]
 
@@ -80,12 +80,16 @@ class TestGrouping:
         [pytest.param(False, 2, id="single turns"), pytest.param(True, 1, id="several turns")],
     )
     def test_goldens_tell_what_is_one(self, multi_turn_goldens: bool, groups: int) -> None:
-        found = traces(trees(*self.TWO), multi_turn_goldens=multi_turn_goldens)
+        found = traces(read(*self.TWO), multi_turn_goldens=multi_turn_goldens)
         assert len(found) == groups
 
     def test_a_session_name_tells_too(self) -> None:
         named = [lone(f"t{n}", n, resource={NAME: "s"}) for n in range(3)]
-        assert len(traces(trees(*named))) == 1
+        assert len(traces(read(*named))) == 1
+
+    def test_a_session_name_of_a_span_that_is_ignored_does_not_tell(self) -> None:
+        again = lone("t1", 0, {CONVERSATION: "c"}, resource={NAME: "s"})
+        assert len(traces(read(*self.TWO, again))) == 2
 
     def test_groups_stand_in_the_order_in_which_they_are_first_seen(self) -> None:
         spans = [lone(f"t{n}", 9 - n, {CONVERSATION: key}) for n, key in enumerate("bab")]
@@ -97,7 +101,7 @@ class TestGrouping:
         later = chat(
             "d", shown, [assistant("done")], trace="t2", at=(500, 600), resource={NAME: "s"}
         )
-        (found,) = traces(trees(first, later))
+        (found,) = traces(read(first, later))
         assert [turn.final_text for turn in found.turns] == ["done"]
 
 
@@ -119,13 +123,13 @@ class TestGoldens:
     def test_a_recording_may_name_its_case(
         self, attributes: Any, resource: Any, golden: str
     ) -> None:
-        (found,) = traces(trees(lone("t", attributes=attributes, resource=resource)))
+        (found,) = traces(read(lone("t", attributes=attributes, resource=resource)))
         assert found.golden_id == golden
 
     def test_the_first_span_of_the_file_has_the_word(self) -> None:
         first = lone("t", 50, {self.CASE: "first"})
         earlier = span("x", {self.CASE: "earlier"}, trace="t", at=(0, 1))
-        (found,) = traces(trees(first, earlier))
+        (found,) = traces(read(first, earlier))
         assert found.golden_id == "first"
 
 
@@ -137,34 +141,38 @@ class TestRecordedTwice:
     )
 
     def test_in_two_files_counts_once(self) -> None:
-        (found,) = traces(trees(*self.ALL, file="one.json"), trees(*self.ALL, file="two.json"))
+        (found,) = traces(read(*self.ALL, file="one.json"), read(*self.ALL, file="two.json"))
         assert len(found.turns) == 1
         assert found.place.file == "one.json"
         assert found.warnings == ("3 spans of two.json ignored: they are in one.json as well",)
 
     def test_in_a_file_that_is_read_twice_counts_once(self) -> None:
-        (found,) = traces(trees(*self.ALL), trees(*self.ALL))
+        (found,) = traces(read(*self.ALL), read(*self.ALL))
         assert len(found.turns) == 1
         assert found.warnings == ("run.json was read twice: 3 spans ignored",)
 
     def test_logs_count_once(self) -> None:
         said = log("c", "gen_ai.choice", {"content": "hello"})
         records: list[Record] = [agent("a"), chat("c", under="a"), said]
-        (found,) = traces(trees(*records), trees(*records))
+        (found,) = traces(read(*records), read(*records))
         assert found.turns[0].final_text == "hello"
 
     def test_what_only_the_second_file_has_finds_its_place(self) -> None:
-        (found,) = traces(trees(*self.ALL[:2], file="one.json"), trees(*self.ALL, file="two.json"))
+        (found,) = traces(read(*self.ALL[:2], file="one.json"), read(*self.ALL, file="two.json"))
         assert [call.name for call in found.turns[0].tool_calls] == ["f"]
         assert found.performance is not None
         assert found.performance["latency"]["tool_executions"]["count"] == 1  # type: ignore[index,call-overload]
 
     def test_a_third_file_brings_two_parts_together(self) -> None:
-        parts = [trees(self.ALL[0]), trees(*self.ALL[1:]), trees(*self.ALL, file="all.json")]
+        parts = [
+            read(self.ALL[0]),
+            read(*self.ALL[1:]),
+            read(*self.ALL, file="all.json"),
+        ]
         (found,) = traces(*parts)
         assert [(turn.id, turn.final_text) for turn in found.turns] == [("a", "hello")]
 
     def test_parts_in_two_files_that_share_nothing_stay_apart(self) -> None:
-        (found,) = traces(trees(self.ALL[0], self.ALL[2]), trees(self.ALL[1], file="two.json"))
+        (found,) = traces(read(self.ALL[0], self.ALL[2]), read(self.ALL[1], file="two.json"))
         assert [turn.id for turn in found.turns] == ["a", "c"]
         assert found.warnings == ()

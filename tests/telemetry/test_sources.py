@@ -10,10 +10,10 @@ from tests.telemetry.recorder import (
     assistant,
     chat,
     event,
+    read,
     span,
     trace,
     traces,
-    trees,
     turn,
     user,
 )
@@ -209,5 +209,5 @@ class TestOperations:
 @pytest.mark.parametrize("value", [None, 7, [], {}, "", "x", [[]], [{"parts": 7}], {"parts": [7]}])
 @pytest.mark.parametrize("name", [IN, OUT, "gen_ai.tool.name", "gen_ai.usage.input_tokens"])
 def test_values_of_any_kind_are_survived(name: str, value: Any) -> None:
-    found = traces(trees(agent("a", {name: value}), chat("c", attributes={name: value}, under="a")))
+    found = traces(read(agent("a", {name: value}), chat("c", attributes={name: value}, under="a")))
     assert [trace.id for trace in found] == ["t1"]

@@ -1,8 +1,8 @@
 """Traces put together from spans that may be twice there, orphaned or their own ancestors."""
 
+from agentci.telemetry.recorded import tree_of
 from agentci.telemetry.span import Rejection
-from agentci.telemetry.tree import assemble
-from tests.telemetry.recorder import log, span, trees
+from tests.telemetry.recorder import SPOOL, log, read, span, trees
 
 
 def parents(*spans: tuple[str, str | None]) -> dict[str, str | None]:
@@ -70,8 +70,7 @@ def test_logs_of_known_traces_are_kept() -> None:
 
 def test_rejections_are_said_of_every_trace() -> None:
     rejections = [Rejection(reason="no id"), Rejection(reason="no id"), Rejection(reason="bad id")]
-    found, complaints = assemble(
-        [*rejections, span("1", trace="a"), span("2", trace="b")], file="x"
-    )
-    assert complaints == ("1 span rejected: bad id", "2 spans rejected: no id")
-    assert [tree.warnings for tree in found] == [complaints, complaints]
+    found = read(*rejections, span("1", trace="a"), span("2", trace="b"), file="x")
+    complaints = ("1 span rejected: bad id", "2 spans rejected: no id")
+    assert [one.complaints for one in found] == [complaints, complaints]
+    assert [tree_of(one, SPOOL).warnings for one in found] == [complaints, complaints]

@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci.engines.world import World
 from agentci.executors.child.pipes import KEPT_LOG_BYTES
-from agentci.model.case import Case
+from agentci.model.case import Synopsis
 from agentci.model.exchange import ProgramReply, Reply
 from agentci.model.result import Decision, Result, Totals
 from agentci.reporters.base import tally_line
@@ -30,15 +30,15 @@ class Transcript:
         self._in_workflow = world.github.active
         self._is_obeyed = world.github.active or world.out.isatty()
 
-    def tell_case(self, case: Case, *, position: int, total: int) -> None:
+    def tell_case(self, case: Synopsis, *, position: int, total: int) -> None:
         """Say what is judged."""
         none = f"none ({case.no_golden_because})"
-        golden = none if case.golden is None else case.golden.id
+        golden = none if case.golden is None else case.golden
         self._section(
             f"case {case.id} ({position} of {total})",
-            f"recording: {case.trace.place.file}",
+            f"recording: {case.recording.file}",
             f"golden case: {golden}",
-            *(f"warning: {each}" for each in case.trace.warnings),
+            *(f"warning: {each}" for each in case.warnings),
         )
 
     def tell_stdin(self, document: str) -> None:
@@ -102,7 +102,7 @@ def _verdict(result: Result) -> Iterator[str]:
     judgement = result.judgement
     if judgement is not None:
         yield f"score: {judgement.score}"
-    yield f"bar: {result.bar}"
+    yield f"bar: {result.evaluator.bar}"
     if result.reason is not None:
         yield f"reason: {result.reason}"
     yield from map(plain_line, findings(result))

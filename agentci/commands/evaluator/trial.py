@@ -12,7 +12,6 @@ from agentci.config.suite import Suite
 from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.dialects.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
-from agentci.dialects.base import Identity
 from agentci.dialects.fields import MAX_SECONDS
 from agentci.engines.world import World
 from agentci.equipment import equip
@@ -21,6 +20,7 @@ from agentci.gate import decide, totals
 from agentci.locator import Locator
 from agentci.model.case import Case
 from agentci.model.exchange import Reply, RunProgram
+from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import COMMAND_LINE

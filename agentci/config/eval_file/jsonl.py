@@ -28,7 +28,7 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
     try:
         lines = [
             node_of(each.value, Place(file=file, line=each.line))
-            for each in documents_of(data, file=file)
+            for each in documents_of(iter([data]), file=file)
         ]
     except RecordingError as error:
         raise InputError([error.problem]) from None
@@ -37,7 +37,7 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
     fields = {**shared, CASES: Field(place=top, value=cases)}
     root = Fields(place=top, fields=fields, size=1 + len(fields), height=2)
     content = {} if sidecar is None else dict(sidecar.data)
-    data_of_cases: list[Json] = [each.value for each in documents_of(data, file=file)]
+    data_of_cases: list[Json] = [each.value for each in documents_of(iter([data]), file=file)]
     return YamlDocument(
         file=file,
         data={**content, CASES: data_of_cases},

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of, threshold_of
-from agentci.dialects.base import Identity
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.exchange import Measure, Measurement, Reply, Skip
+from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place

@@ -8,12 +8,13 @@ from agentci.dialects.agentevals.excess import without_excess
 from agentci.dialects.agentevals.protocol import eval_input
 from agentci.dialects.agentevals.result import EvalResult, eval_result
 from agentci.dialects.agentevals.threshold import threshold_of
-from agentci.dialects.base import Identity
 from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
+from agentci.model.choices import Isolation
 from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunProgram
+from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -35,7 +36,7 @@ class CodeEvaluator:
         config: what it is given under ``config``.
         executor: name of the executor that runs it.
         program_place: where the config names the program.
-        network, variables, memory_mb, processes, image: see ``RunProgram``.
+        network, variables, memory_mb, processes, isolation, image, cached: see ``RunProgram``.
     """
 
     identity: Identity
@@ -48,7 +49,9 @@ class CodeEvaluator:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    isolation: Isolation = "fork"
     image: str = ""
+    cached: bool = True
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -72,7 +75,9 @@ class CodeEvaluator:
             variables=self.variables,
             memory_mb=self.memory_mb,
             processes=self.processes,
+            isolation=self.isolation,
             image=self.image,
+            cached=self.cached,
         )
 
     def read(self, reply: Reply) -> Judgement:

@@ -16,7 +16,7 @@ from agentci.dialects.fields import (
     Text,
     VariableName,
 )
-from agentci.model.choices import OnTurnMismatch, Requirements
+from agentci.model.choices import Isolation, OnTurnMismatch, Requirements
 from agentci.model.exchange import MEMORY_MB, PROCESSES
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
@@ -69,6 +69,16 @@ class ProgramEntry(Entry):
     )
     processes: Count = Field(
         default=PROCESSES, description="Processes that it may have at a time, threads included."
+    )
+    isolation: Isolation = Field(
+        default="fork",
+        description="How a Python program begins: as a `fork` of a Python that has started and "
+        "imported what it imports, or by itself (`spawn`), which takes longer.",
+    )
+    cache: bool = Field(
+        default=True,
+        description="Whether an earlier reply is taken where nothing has changed that it was made "
+        "from; `false` for a program that asks a network, a clock or chance.",
     )
 
 

@@ -1,8 +1,8 @@
 """Which golden case a recording is judged by, as agentevals 0.11.0 chooses it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agentci.model.case import Case, Golden, GoldenSet
@@ -16,48 +16,43 @@ NO_MATCH: Final = "no matching eval case"
 AMBIGUOUS: Final = "ambiguous eval case"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The outcome for all recordings of a run.
+class Matching:
+    """Gives the recordings of a run their golden cases, one after the other."""
 
-    Attributes:
-        cases: one a recording, in their order.
-        uncovered: golden cases with turns that no recording was matched with.
-    """
+    def __init__(self, goldens: GoldenSet | None, *, are_alone: bool) -> None:
+        """Begin.
 
-    cases: tuple[Case, ...]
-    uncovered: tuple[Golden, ...]
+        Args:
+            goldens: None where there is no eval set.
+            are_alone: a single recording is judged.
+        """
+        self._index = None if goldens is None else _Index(goldens.cases, are_alone=are_alone)
+        self._ids = _Ids()
+        self._covered: set[str] = set()
 
+    def case_of(self, trace: Trace) -> Case:
+        """The recording beside its golden case, or the reason why it has none."""
+        found = NO_EVAL_SET if self._index is None else self._index.find(trace)
+        if isinstance(found, str):
+            case_id = self._ids.unique(trace.key or trace.id)
+            return Case(id=case_id, trace=trace, no_golden_because=found)
+        self._covered.add(found.id)
+        expected, recorded = len(found.turns), len(trace.turns)
+        if expected != recorded:
+            warning = f"{count(expected, 'turn')} expected by the golden case, {recorded} recorded"
+            trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
+        return Case(id=self._ids.unique(found.id), trace=trace, golden=found)
 
-def choose(traces: Sequence[Trace], goldens: GoldenSet | None) -> Choice:
-    """Give each recording its golden case, or the reason why it has none."""
-    index = None if goldens is None else _Index(goldens.cases, are_alone=len(traces) == 1)
-    found = [NO_EVAL_SET if index is None else index.find(trace) for trace in traces]
-    ids = _unique(
-        golden.id if isinstance(golden, Golden) else trace.key or trace.id
-        for trace, golden in zip(traces, found, strict=True)
-    )
-    covered = {golden.id for golden in found if isinstance(golden, Golden)}
-    usable = () if index is None else index.usable
-    return Choice(
-        cases=tuple(map(_case, ids, traces, found)),
-        uncovered=tuple(golden for golden in usable if golden.id not in covered),
-    )
+    @property
+    def uncovered(self) -> tuple[Golden, ...]:
+        """Golden cases with turns that no recording was matched with."""
+        usable = () if self._index is None else self._index.usable
+        return tuple(golden for golden in usable if golden.id not in self._covered)
 
 
 def multi_turn(goldens: GoldenSet | None) -> bool:
     """Tell whether any golden case is a conversation, so that recordings have to be grouped."""
     return goldens is not None and any(len(golden.turns) > 1 for golden in goldens.cases)
-
-
-def _case(case_id: str, trace: Trace, found: Golden | str) -> Case:
-    if isinstance(found, str):
-        return Case(id=case_id, trace=trace, no_golden_because=found)
-    expected, recorded = len(found.turns), len(trace.turns)
-    if expected != recorded:
-        warning = f"{count(expected, 'turn')} expected by the golden case, {recorded} recorded"
-        trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
-    return Case(id=case_id, trace=trace, golden=found)
 
 
 class _Index:
@@ -100,14 +95,18 @@ def _normalised(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _unique(ids: Iterable[str]) -> Iterator[str]:
-    """Number what comes again: ``x``, ``x#2``, ``x#3``."""
-    taken: set[str] = set()
-    counts: Counter[str] = Counter()
-    for original in ids:
+class _Ids:
+    """Numbers what comes again: ``x``, ``x#2``, ``x#3``."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: Counter[str] = Counter()
+
+    def unique(self, original: str) -> str:
         unique = ""
-        while not unique or unique in taken:
-            counts[original] += 1
-            unique = original if counts[original] == 1 else f"{original}#{counts[original]}"
-        taken.add(unique)
-        yield unique
+        while not unique or unique in self._taken:
+            self._counts[original] += 1
+            times = self._counts[original]
+            unique = original if times == 1 else f"{original}#{times}"
+        self._taken.add(unique)
+        return unique

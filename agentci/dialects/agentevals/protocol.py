@@ -4,6 +4,7 @@ Fields and spellings are those of agentevals 0.11.0; 1.1 is a superset of 1.0.
 """
 
 import json
+from functools import lru_cache
 from typing import Final
 
 from agentci.model.case import Case
@@ -16,18 +17,46 @@ VERSION: Final = "1.1"
 
 def eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
     """Write EvalInput as compact JSON; every key is there, whether it has a value or not."""
-    performance = case.trace.performance
-    golden = None if case.golden is None else [_invocation(turn) for turn in case.golden.turns]
-    document: JsonObject = {
+    asked: JsonObject = {
         "protocol_version": VERSION,
         "metric_name": name,
         "threshold": float(threshold),
         "config": config,
-        "invocations": [
-            {**_invocation(turn), "performance_metrics": performance} for turn in case.trace.turns
-        ],
-        "expected_invocations": golden,
     }
+    return f"{_dumps(asked)[:-1]},{_judged(_Same(case))[1:]}"
+
+
+class _Same:
+    """A case that is equal to itself alone: to compare two would take as long as to write them."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.case is self.case
+
+    def __hash__(self) -> int:
+        return id(self.case)
+
+
+@lru_cache(maxsize=4)
+def _judged(same: _Same) -> str:
+    """What all programs read that judge a case; they do so one after the other."""
+    trace, golden = same.case.trace, same.case.golden
+    return _dumps(
+        {
+            "invocations": [
+                {**_invocation(turn), "performance_metrics": trace.performance}
+                for turn in trace.turns
+            ],
+            "expected_invocations": (
+                None if golden is None else [_invocation(turn) for turn in golden.turns]
+            ),
+        }
+    )
+
+
+def _dumps(document: JsonObject) -> str:
     return json.dumps(strict(document), ensure_ascii=False, separators=(",", ":"))
 
 

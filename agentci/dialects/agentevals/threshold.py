@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agentci.dialects.base import Identity
+from agentci.model.identity import Identity
 
 DEFAULT_THRESHOLD: Final = 0.5
 

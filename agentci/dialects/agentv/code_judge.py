@@ -7,12 +7,12 @@ from agentci.dialects.agentv.payload import Wire, payload
 from agentci.dialects.agentv.recorded import recorded
 from agentci.dialects.agentv.result import finding_in
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
-from agentci.dialects.base import Identity
 from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunCommand
+from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.program import Wanted

@@ -8,9 +8,9 @@ from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.agentv.judge import Judge
 from agentci.dialects.agentv.recorded import settled
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
-from agentci.dialects.base import Identity
 from agentci.model.case import Case
 from agentci.model.exchange import Compose, Reply, RunCommand, Settled, Task
+from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.program import Wanted

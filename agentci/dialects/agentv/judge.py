@@ -7,9 +7,10 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from agentci.dialects.agentv.fields import JudgeEntry
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.verdict import Standard, bar_of
-from agentci.dialects.base import Evaluator, Identity
+from agentci.dialects.base import Evaluator
 from agentci.model.case import Case
 from agentci.model.exchange import Task
+from agentci.model.identity import Identity
 from agentci.model.place import Place
 
 E = TypeVar("E", bound=JudgeEntry)

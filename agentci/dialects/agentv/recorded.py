@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
-from agentci.dialects.base import Identity
 from agentci.model.case import Case
 from agentci.model.exchange import Reply, Settled
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.program import Wanted
 from agentci.model.sample import Sample

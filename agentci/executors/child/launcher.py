@@ -1,119 +1,176 @@
-"""The process that starts programs for us: one for as long as we live, another one if it dies."""
+"""The processes that start programs for us."""
 
-import atexit
 import os
+import select
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 from agentci.errors import EvaluatorError
+from agentci.executors.child.warmth import PACKAGE, START, Warmth
+from agentci.shims.launcher import POKE, SEPARATOR
 from agentci.shims.messages import receive
 
-POKE: Final = b"!"
+COLD: Final = f"{START} from agentci.shims.launcher import main; main(int(sys.argv[2]))"
 # It takes some hundredths of a second, on a machine that is not overloaded.
 MAX_START_SECONDS: Final = 30.0
 MAX_END_SECONDS: Final = 1.0
-OUR_PACKAGES: Final = str(Path(__file__).resolve().parents[3])
-# The standard library comes first: nothing beside us is imported in its place.
-PROGRAM: Final = (
-    "import sys; sys.path.append(sys.argv[1]);"
-    " from agentci.shims.launcher import main; main(int(sys.argv[2]))"
-)
 GONE: Final = "could not be started: the process that starts programs was ended from outside"
 
 
 class Launcher:
     """Our end of it.
 
+    Args:
+        channel: to its process.
+        end: waits until the process has ended, once the channel is closed.
+        number: of the process, where it is a child of ours.
+
     Attributes:
+        warmth: None for one that has imported nothing.
         facts: what a jail can do here, see ``agentci.shims.probe``.
+        folder: the only one that its programs can write to; empty where they have all of them.
+
+    Raises:
+        EvaluatorError: it does not work.
     """
 
-    def __init__(self) -> None:
-        ours, its = socket.socketpair()
-        with its:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", PROGRAM, OUR_PACKAGES, str(its.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env=_environment(),
-                pass_fds=[its.fileno()],
-                start_new_session=True,
-            )
-        self._channel = ours
-        ours.settimeout(MAX_START_SECONDS)
-        self.facts: Mapping[str, Any] | None = receive(ours)
-        if self.facts is None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        *,
+        end: Callable[[], object],
+        number: int | None,
+        warmth: Warmth | None,
+        folder: str = "",
+    ) -> None:
+        self._channel = channel
+        self._end = end
+        self._idle: defaultdict[tuple[str, ...], list[socket.socket]] = defaultdict(list)
+        self.number = number
+        self.warmth = warmth
+        self.folder = folder
+        channel.settimeout(MAX_START_SECONDS)
+        facts = _first_words(channel)
+        if facts is None:
             self.close()
             raise EvaluatorError(GONE)
+        self.facts: Mapping[str, Any] = facts
 
-    @property
-    def number(self) -> int:
-        """Of its process."""
-        return self._process.pid
+    def lives(self) -> bool:
+        """Whether it is still there: it never says anything after its first words."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        return not poll.poll(0)
 
-    def hand_over(self, descriptors: Sequence[int]) -> None:
-        """Have a ward started on these.
+    def idle(self, imports: tuple[str, ...]) -> socket.socket | None:
+        """To a ward that has done what it was asked for, if there is one."""
+        try:
+            return self._idle[imports].pop()
+        except IndexError:
+            return None
+
+    def channel(self, imports: tuple[str, ...]) -> socket.socket:
+        """To a new ward.
+
+        Args:
+            imports: modules that its program is going to import.
 
         Raises:
-            OSError: it is gone.
+            OSError: the launcher is gone.
         """
-        socket.send_fds(self._channel, [POKE], descriptors)
+        ours, its = socket.socketpair()
+        words = POKE + SEPARATOR.join(name.encode() for name in imports)
+        with its:
+            try:
+                socket.send_fds(self._channel, [words], [its.fileno()])
+            except OSError:
+                ours.close()
+                raise
+        return ours
+
+    def take_back(self, channel: socket.socket, imports: tuple[str, ...]) -> None:
+        """Keep a ward that has done what it was asked for."""
+        self._idle[imports].append(channel)
 
     def close(self) -> None:
         """Let it end once the programs that it started have."""
+        for channels in self._idle.values():
+            while channels:
+                channels.pop().close()
         self._channel.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(MAX_END_SECONDS)
+        self._end()
 
 
-class _Office:
-    """Who has the one launcher of this process."""
+def launch(warmth: Warmth | None) -> Launcher:
+    """Start one that nothing confines: what it imports is ours, or beside us.
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._launcher: Launcher | None = None
-        self._process = 0
-
-    def launcher(self, *, after: Launcher | None = None) -> Launcher:
-        """The launcher, another one than ``after``.
-
-        Raises:
-            EvaluatorError: none can be started.
-        """
-        with self._lock:
-            if self._process != os.getpid():  # a fork of ours has nothing of it
-                self._launcher, self._process = None, os.getpid()
-            if self._launcher is None or self._launcher is after:
-                if self._launcher is not None:
-                    self._launcher.close()
-                self._launcher = None
-                self._launcher = _launch()
-            return self._launcher
-
-    def number(self) -> int | None:
-        """Of the launcher's process, if there is one."""
-        return None if self._launcher is None else self._launcher.number
-
-    def close(self) -> None:
-        """Have no launcher any more."""
-        if self._launcher is not None and self._process == os.getpid():
-            self._launcher.close()
-        self._launcher = None
+    Raises:
+        EvaluatorError, OSError: it cannot be started.
+    """
+    return _launch_cold() if warmth is None else _launch_warm(warmth)
 
 
-def _launch() -> Launcher:
+def _launch_cold() -> Launcher:
+    ours, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", COLD, PACKAGE, str(its.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=_environment(),
+            pass_fds=[its.fileno()],
+            start_new_session=True,
+        )
+    return Launcher(ours, end=partial(_bury, process), number=process.pid, warmth=None)
+
+
+def _launch_warm(warmth: Warmth) -> Launcher:
+    (its, ours), (unread, stdout), (terminal, stderr) = (make() for make in STREAMS_OF_WARM_ONES)
     try:
-        return Launcher()
-    except OSError as error:
-        raise EvaluatorError(f"could not be started: {error}") from error
+        process = subprocess.Popen(
+            warmth.command,
+            stdin=its,
+            stdout=stdout,
+            stderr=stderr,
+            cwd="/",
+            env=dict(warmth.environment),
+            start_new_session=True,
+        )
+        os.close(its)
+        channel = socket.socket(fileno=ours)
+        return Launcher(channel, end=partial(_bury, process), number=process.pid, warmth=warmth)
+    finally:
+        for descriptor in (unread, stdout, terminal, stderr):
+            os.close(descriptor)
+
+
+def _socket_pair() -> tuple[int, int]:
+    its, ours = socket.socketpair()
+    return its.detach(), ours.detach()
+
+
+# The end that is read from comes first, as of a pipe.
+STREAMS_OF_WARM_ONES: Final = (_socket_pair, os.pipe, os.openpty)
+
+
+def _bury(process: subprocess.Popen[bytes]) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(MAX_END_SECONDS)
+
+
+def _first_words(channel: socket.socket) -> Mapping[str, Any] | None:
+    try:
+        return receive(channel)
+    except TimeoutError:
+        return None
 
 
 def _environment() -> dict[str, str]:
@@ -122,7 +179,3 @@ def _environment() -> dict[str, str]:
 
     name = "LD_LIBRARY_PATH"
     return {name: environ[name]} if name in environ else {}
-
-
-OFFICE: Final = _Office()
-atexit.register(OFFICE.close)

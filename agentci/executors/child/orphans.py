@@ -7,7 +7,7 @@ ancestor that asked for it. Only Linux can be asked; elsewhere nothing is adopte
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -34,16 +34,16 @@ def adopt() -> bool:
         return False
 
 
-def end_children(*, spared: int | None) -> None:
+def end_children(*, spared: Collection[int]) -> None:
     """Kill every child of this process, and theirs; after ``adopt``, so that none is a stranger.
 
     Args:
-        spared: the one child that stays, with all below it.
+        spared: the children that stay, with all below them.
 
     None is waited for: whoever started it does that.
     """
     for _ in range(MAX_PAUSES):
-        living = [child for child in _living_children() if child != spared]
+        living = [child for child in _living_children() if child not in spared]
         if not living:
             return
         for child in living:

@@ -2,7 +2,6 @@
 
 import os
 import selectors
-import time
 from functools import partial
 from typing import IO, Final, Protocol
 
@@ -51,11 +50,15 @@ class Sink:
 
 
 class Child(Protocol):
-    """Whoever has three pipes, ours the other ends of them."""
+    """Whoever has three pipes, ours the other ends of them, and says when it has ended."""
 
     stdin: IO[bytes]
     stdout: IO[bytes]
     stderr: IO[bytes]
+
+    def fileno(self) -> int:
+        """What can be read from as soon as it has something to say."""
+        ...
 
 
 class Pipes:
@@ -71,6 +74,7 @@ class Pipes:
         self._unsent = memoryview(stdin)
         self._selector = selectors.PollSelector()
         self._listening = 0
+        self._selector.register(child, selectors.EVENT_READ, lambda: None)
         self._listen(child.stdout, self.output)
         self._listen(child.stderr, self.log)
         self._feed(child.stdin)
@@ -80,19 +84,18 @@ class Pipes:
         """Whether anybody can still print."""
         return self._listening > 0
 
-    def step(self, seconds: float) -> bool:
-        """Wait for up to ``seconds``, move what can be moved, and say whether anything was.
+    def step(self, seconds: float) -> None:
+        """Move what can be moved, after up to ``seconds``; at once when the child says something.
 
         Raises:
             EvaluatorError: the child printed more than is bearable.
         """
-        if not self._selector.get_map():
-            time.sleep(seconds)  # finer than the milliseconds of poll()
-            return False
-        ready = self._selector.select(seconds)
-        for key, _ in ready:
+        for key, _ in self._selector.select(seconds):
             key.data()
-        return bool(ready)
+
+    def forget(self, child: Child) -> None:
+        """Have no ear any more for what the child says itself."""
+        self._selector.unregister(child)
 
     def _listen(self, stream: IO[bytes], sink: Sink) -> None:
         self._selector.register(stream, selectors.EVENT_READ, partial(self._read, stream, sink))

@@ -5,15 +5,18 @@ import os
 import select
 import signal
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Final
 
 from agentci.errors import EvaluatorError
-from agentci.executors.child.launcher import GONE, OFFICE, Launcher
+from agentci.executors.child.launcher import GONE, Launcher
 from agentci.shims.messages import Message, receive, send
 
 # Of what is killed and cleared up: mostly milliseconds. What hangs in the kernel must not hold us.
 MAX_DYING_SECONDS: Final = 30.0
+
+THIS_IS_ALL: Final[Message] = {}
 
 HINTS: Final = {
     errno.ENOEXEC: "begin the file with a line such as #!/usr/bin/env bash",
@@ -29,6 +32,10 @@ CLOSED_INTERPRETER: Final = (
 )
 
 
+class LostError(EvaluatorError):
+    """What starts programs is gone, and with it the program."""
+
+
 class Ward:
     """A program that was asked for.
 
@@ -38,24 +45,43 @@ class Ward:
         left: whether something of it may still be there.
     """
 
-    def __init__(self, channel: socket.socket, streams: tuple[int, int, int]) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        streams: tuple[int, int, int],
+        *,
+        launcher: Launcher,
+        imports: tuple[str, ...],
+    ) -> None:
         self._channel = channel
+        self._launcher = launcher
+        self._imports = imports
         self.stdin: IO[bytes] = os.fdopen(streams[0], "wb", buffering=0)
         self.stdout: IO[bytes] = os.fdopen(streams[1], "rb", buffering=0)
         self.stderr: IO[bytes] = os.fdopen(streams[2], "rb", buffering=0)
         self.excess = ""
         self.left = False
+        self._killed = False
+        self._gone = False
         self._code: int | None = None
         self._refusal: str | None = None
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
 
+    def fileno(self) -> int:
+        """What can be read from as soon as it has something to tell."""
+        return self._channel.fileno()
+
     def has_ended(self) -> bool:
         """Whether the program has exited, or never began; what it started may still be there."""
-        return bool(self._poll.poll(0)) and (self._take(receive(self._channel)) or True)
+        if not self._poll.poll(0):
+            return False
+        self._take(receive(self._channel))
+        return True
 
     def kill(self) -> None:
         """End the program and all that it started, soon; may be called by a signal handler."""
+        self._killed = True
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
 
@@ -63,73 +89,95 @@ class Ward:
         """Wait until nothing is left of it: its exit code, or the negative number of a signal.
 
         Raises:
-            EvaluatorError: it was never started.
+            EvaluatorError: it was never started; LostError: nor will anybody tell why.
         """
         for stream in (self.stdin, self.stdout, self.stderr):
             stream.close()
         self._channel.settimeout(MAX_DYING_SECONDS)
         try:
-            while self._take(receive(self._channel)):
-                pass
+            if not self._gone:
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    send(self._channel, THIS_IS_ALL)
+            while not self._gone:
+                self._take(receive(self._channel))
         except TimeoutError:
             self.left = True
-        self._channel.close()
+        if self._killed or self.left or self.excess or self._refusal is not None:
+            self._channel.close()
+        else:
+            self._launcher.take_back(self._channel, self._imports)
         if self._refusal is not None:
-            raise EvaluatorError(self._refusal)
+            raise (LostError if self._refusal is GONE else EvaluatorError)(self._refusal)
         return -signal.SIGKILL if self._code is None else self._code
 
-    def _take(self, message: Message | None) -> bool:
-        """Keep what the ward tells; False when it was the last."""
+    def _take(self, message: Message | None) -> None:
+        """Keep what the ward tells."""
+        self._gone = message is None or "code" not in message or "gone" in message
         if message is None:
             self.left = True
             if self._code is None and self._refusal is None:
                 self._refusal = GONE
-            return False
-        if "refusal" in message:
+        elif "refusal" in message:
             self._refusal = _refusal(message["refusal"])
-            return False
-        self._code = message["code"]
-        if "gone" in message:
-            self.excess = message["excess"]
-            self.left = message["left"]
-        return "gone" not in message
+        else:
+            self._code = message["code"]
+            self.excess = message.get("excess", "")
+            self.left = message.get("left", False)
 
 
-def start(order: Message, launcher: Launcher) -> Ward:
+def start(
+    order: Message,
+    launcher: Launcher,
+    imports: tuple[str, ...] = (),
+    *,
+    pipes: Sequence[Callable[[], tuple[int, int]]] = (os.pipe, os.pipe, os.pipe),
+) -> Ward:
     """Have a program started with three pipes.
 
+    Args:
+        imports: modules that it is going to import.
+        pipes: what makes them, the end that is read from first.
+
     Raises:
-        EvaluatorError: the system refused.
+        EvaluatorError: the system refused; LostError: the launcher is gone.
     """
-    try:
-        return _start(order, launcher)
-    except ConnectionError:
-        return _start(order, OFFICE.launcher(after=launcher))
-    except OSError as error:
-        raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
-
-
-def _start(order: Message, launcher: Launcher) -> Ward:
-    ours, its = socket.socketpair()
     ends: list[int] = []
     try:
-        for _ in range(3):
-            ends += os.pipe()
+        for pipe in pipes:
+            ends += pipe()
         stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = ends
-        launcher.hand_over((its.fileno(), stdin, stdout, stderr))
-    except OSError:
-        ours.close()
+        channel = _ordered(order, (stdin, stdout, stderr), launcher, imports)
+    except OSError as error:
         for end in ends:
             os.close(end)
-        raise
-    finally:
-        its.close()
+        if isinstance(error, ConnectionError):
+            raise LostError(GONE) from error
+        raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
     for end in (stdin, stdout, stderr):
         os.close(end)
-    ward = Ward(ours, (our_stdin, our_stdout, our_stderr))
-    with suppress(OSError):  # who ended it, or that it is gone, is found out when it is released
-        send(ours, order)
-    return ward
+    streams = (our_stdin, our_stdout, our_stderr)
+    return Ward(channel, streams, launcher=launcher, imports=imports)
+
+
+def _ordered(
+    order: Message, streams: tuple[int, int, int], launcher: Launcher, imports: tuple[str, ...]
+) -> socket.socket:
+    """The channel to a ward that has the order: one that died while it had none does not get it.
+
+    Raises:
+        OSError: there is none.
+    """
+    while (channel := launcher.idle(imports)) is not None:
+        try:
+            send(channel, order, streams)
+        except ConnectionError:
+            channel.close()
+        else:
+            return channel
+    channel = launcher.channel(imports)
+    with suppress(ConnectionError):  # that it is gone is found out when it is released
+        send(channel, order, streams)
+    return channel
 
 
 def _refusal(refusal: Message) -> str:

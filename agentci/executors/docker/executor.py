@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,6 +106,14 @@ class DockerExecutor:
             return reply
         finally:
             self._remove([name])
+
+    def seal(self, cwd: Path, confinement: Confinement) -> str:
+        """A digest of the image and of what is copied from ``cwd``: both are found once a run."""
+        if not confinement.image:
+            raise EvaluatorError(NO_IMAGE)
+        self._go_on()
+        image = self._images.find(confinement.image)
+        return sha256(image.encode() + self._luggage.pack(cwd)).hexdigest()
 
     def shortcomings(self) -> Collection[str]:
         """What the engine says that it cannot do of what was asked for."""

@@ -1,12 +1,12 @@
 """Reads files of outputs that were recorded with AgentV, or written by its rules."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from agentci.errors import RecordingError
 from agentci.formats.agentv.rows import is_row, plain_answer, runs_in
 from agentci.formats.agentv.run import RecordedRun
 from agentci.formats.base import ShapeError, unreadable
-from agentci.formats.content import Bytes
 from agentci.formats.documents import Document, documents_of
 from agentci.model.json import Json
 
@@ -16,15 +16,15 @@ HINT: Final = (
 )
 
 
-def first_value(content: Bytes, *, file: str) -> Json:
+def first_value(content: Iterator[bytes], *, file: str) -> Json:
     """The first JSON value of a file, None where it holds none."""
     try:
-        return next(iter(documents_of(content, file=file))).value
+        return next(documents_of(content, file=file)).value
     except (RecordingError, StopIteration):
         return None
 
 
-def read_rows(content: Bytes, *, file: str, of_one_case: bool) -> tuple[RecordedRun, ...]:
+def read_rows(content: bytes, *, file: str, of_one_case: bool) -> tuple[RecordedRun, ...]:
     """The runs of one file.
 
     Args:
@@ -35,7 +35,7 @@ def read_rows(content: Bytes, *, file: str, of_one_case: bool) -> tuple[Recorded
     """
     bare = plain_answer(content.decode("utf-8", "replace").strip(), file)
     try:
-        documents = _flat(list(documents_of(content, file=file)))
+        documents = _flat(list(documents_of(iter([content]), file=file)))
         if of_one_case and not is_row(documents[0].value):
             return (bare,)
         return tuple(runs_in(documents, file))

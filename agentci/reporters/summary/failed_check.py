@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentci.model.result import Result
-from agentci.reporters.one_check import headline, low_turns
+from agentci.reporters.one_check import low_turns, outcome
 from agentci.reporters.tool_calls import TurnCalls, unmatched
 from agentci.text import clip
 from agentci.text.markdown import code, fence, folded, html, prose, row
@@ -17,7 +17,7 @@ def block(result: Result, *, unfolded: bool) -> str:
     """A part of the page that folds away, of at most ``MAX_BYTES``."""
     title = (
         f"<code>{html(result.case.id)}</code> \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
-        f"<code>{html(result.evaluator)}</code>: {html(headline(result))}"
+        f"<code>{html(result.evaluator.name)}</code>: {html(outcome(result))}"
     )
     whole = folded(title, "\n".join(_findings(result)), unfolded=unfolded)
     if len(whole.encode()) <= MAX_BYTES:
@@ -26,8 +26,8 @@ def block(result: Result, *, unfolded: bool) -> str:
 
 
 def _findings(result: Result) -> Iterator[str]:
-    recording = code(str(result.case.trace.place))
-    yield f"Recording {recording}, config {code(str(result.place))}\n"
+    recording = code(str(result.case.recording))
+    yield f"Recording {recording}, config {code(str(result.evaluator.place))}\n"
     if result.judgement is None:
         return
     if misses := clip.listed(result.judgement.misses, MAX_MISSES):

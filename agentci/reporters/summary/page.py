@@ -13,10 +13,10 @@ from agentci.reporters.base import (
     by_reason,
     case_names,
     conclusion,
+    counts,
     of_status,
     several_configs,
     tallies,
-    tally_line,
     verdict,
     warnings,
     worst_first,
@@ -49,7 +49,7 @@ class Summary:
     name: str = "summary"
     file_name: str = "summary.md"
 
-    def render(self, report: Report) -> str:
+    def render(self, report: Report) -> Iterator[str]:
         """Markdown; its last line says what was left out."""
         text = _verdict(report)
         left_out: list[str] = []
@@ -62,7 +62,7 @@ class Summary:
                 left_out.append(count(section.total - kept.blocks, section.noun))
         if left_out:
             text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
-        return f"{text.rstrip()}\n"
+        yield f"{text.rstrip()}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ _ICONS: dict[Verdict, str] = {
 def _verdict(report: Report) -> str:
     why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
     head = f"{_ICONS[verdict(report.decision)]} {conclusion(report)}{why}"
-    return f"## {head}\n\n{tally_line(report.totals)}\n\n"
+    return f"## {head}\n\n{counts(report)}\n\n"
 
 
 def _evaluators(report: Report) -> _Section:
@@ -140,12 +140,12 @@ def _evaluators(report: Report) -> _Section:
 def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
     totals, result = tally.totals, tally.any
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
-    name = f"{code(result.evaluator)}{'' if result.required else ' (advisory)'}"
+    name = f"{code(result.evaluator.name)}{'' if result.evaluator.required else ' (advisory)'}"
     cells = [
         f"{_icon(tally, shut=shut)} {name}",
         *(f"{each:,}" for each in counts),
         "" if totals.score is None else number(totals.score),
-        prose(result.bar),
+        prose(result.evaluator.bar),
     ]
     return row([code(file_name(result.config)), *cells] if several else cells)
 
@@ -153,7 +153,7 @@ def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
 def _icon(tally: Tally, *, shut: bool) -> str:
     """A cross is for what keeps the gate shut, not for what an open one bears with."""
     if tally.totals.failed or tally.totals.errored:
-        minded = tally.any.required and shut
+        minded = tally.any.evaluator.required and shut
         return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
     return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
 

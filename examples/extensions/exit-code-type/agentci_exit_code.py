@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentci.dialects.base import Identity
 from agentci.dialects.fields import Entry, Seconds, Text
 from agentci.dialects.registry import EvaluatorType, Surroundings
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply, Reply, RunProgram
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Wanted

@@ -3,10 +3,10 @@
 import pytest
 
 from agentci.dialects.agentevals.builtin import BuiltinEvaluator
-from agentci.dialects.base import Identity
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case, Golden
 from agentci.model.exchange import Measure, Measurement, ProgramReply, Skip
+from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.trace import Trace, Turn

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from agentci.dialects.agentevals.code import CodeEvaluator
-from agentci.dialects.base import Identity
 from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
+from agentci.model.choices import Isolation
 from agentci.model.exchange import Measurement, ProgramReply
+from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -260,7 +261,7 @@ class TestRealPrograms:
 
     def test_that_lack_the_sdk_are_told_how_to_get_it(self) -> None:
         with pytest.raises(EvaluatorError, match=r"\(install agentevals-evaluator-sdk beside"):
-            _judged_by("imports_what_is_not_there.py")
+            _judged_by("imports_what_is_not_there.py", isolation="spawn")
 
 
 def _evaluator(
@@ -302,10 +303,15 @@ def _complaint(stdout: bytes, *, exit_code: int = 0, stderr: str = "") -> str:
 
 
 def _judged_by(
-    program: str, *, config: JsonObject | None = None, timeout_seconds: float = 30
+    program: str,
+    *,
+    config: JsonObject | None = None,
+    timeout_seconds: float = 30,
+    isolation: Isolation = "fork",
 ) -> Judgement:
-    evaluator = _evaluator(
-        str(EVALUATORS / program), config=config, timeout_seconds=timeout_seconds
+    evaluator = replace(
+        _evaluator(str(EVALUATORS / program), config=config, timeout_seconds=timeout_seconds),
+        isolation=isolation,
     )
     world = world_at(EVALUATORS, {})
     return evaluator.read(carry_out(evaluator.ask(CASE), name="ev", world=world))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.dialects.agentevals.goldens import choose, multi_turn
-from agentci.model.case import Golden, GoldenSet
+from agentci.dialects.agentevals.goldens import Matching, multi_turn
+from agentci.model.case import Case, Golden, GoldenSet
 from agentci.model.place import Place
 from agentci.model.trace import Trace, Turn
 
@@ -30,9 +30,16 @@ def _turns(asked: Sequence[str]) -> tuple[Turn, ...]:
     return tuple(Turn(id="", user_text=text) for text in asked)
 
 
+def choose(traces: Sequence[Trace], goldens: GoldenSet | None) -> tuple[list[Case], list[str]]:
+    """The cases, and the ids of the golden cases that no recording was matched with."""
+    matching = Matching(goldens, are_alone=len(traces) == 1)
+    cases = [matching.case_of(trace) for trace in traces]
+    return cases, [golden.id for golden in matching.uncovered]
+
+
 def chosen(trace: Trace, *goldens: Golden) -> str | None:
     """The id of the golden case, else the reason why there is none."""
-    [case] = choose([trace], a_set(*goldens)).cases
+    [case], _ = choose([trace], a_set(*goldens))
     return case.golden.id if case.golden else case.no_golden_because
 
 
@@ -128,20 +135,20 @@ class TestTheOnlyCaseOfASet:
         assert chosen(a_trace(asked), a_golden("empty"), a_golden("a", "q")) == "a"
 
     def test_is_not_for_one_of_several_recordings(self, asked: str) -> None:
-        choice = choose([a_trace(asked), a_trace("q")], a_set(a_golden("a", "q")))
-        assert [case.golden is not None for case in choice.cases] == [False, True]
+        cases, _ = choose([a_trace(asked), a_trace("q")], a_set(a_golden("a", "q")))
+        assert [case.golden is not None for case in cases] == [False, True]
 
 
 def test_without_an_eval_set_there_is_no_golden_case() -> None:
-    choice = choose([a_trace("q", golden_id="a")], None)
-    assert [case.no_golden_because for case in choice.cases] == ["no eval set provided"]
-    assert choice.uncovered == ()
+    cases, uncovered = choose([a_trace("q", golden_id="a")], None)
+    assert [case.no_golden_because for case in cases] == ["no eval set provided"]
+    assert uncovered == []
 
 
 def test_golden_cases_that_no_recording_matched_are_told() -> None:
     goldens = a_set(a_golden("a", "q"), a_golden("b", "r"), a_golden("empty"), a_golden("c", "s"))
-    choice = choose([a_trace("r"), a_trace("r"), a_trace("x")], goldens)
-    assert [golden.id for golden in choice.uncovered] == ["a", "c"]
+    _, uncovered = choose([a_trace("r"), a_trace("r"), a_trace("x")], goldens)
+    assert uncovered == ["a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -163,14 +170,14 @@ def test_golden_cases_that_no_recording_matched_are_told() -> None:
     ],
 )
 def test_ids(traces: Sequence[Trace], ids: Sequence[str]) -> None:
-    choice = choose(traces, a_set(a_golden("a", "q"), a_golden("b", "r")))
-    assert [case.id for case in choice.cases] == ids
+    cases, _ = choose(traces, a_set(a_golden("a", "q"), a_golden("b", "r")))
+    assert [case.id for case in cases] == ids
 
 
 @given(st.lists(st.sampled_from(["k", "k#2", "k#3", "k#2#2"])))
 def test_ids_are_unique_and_recordings_stay_in_order(keys: Sequence[str]) -> None:
     traces = [a_trace("x", key=key) for key in keys]
-    cases = choose(traces, None).cases
+    cases, _ = choose(traces, None)
     assert len({case.id for case in cases}) == len(keys)
     assert [case.trace for case in cases] == traces
 

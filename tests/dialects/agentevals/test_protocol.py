@@ -149,7 +149,9 @@ def test_what_json_cannot_say_is_replaced() -> None:
 
 
 def test_the_sdk_reads_it() -> None:
-    text = eval_input(_case(TURN, golden=GOLDEN), name="ev", threshold=0.7, config={"a": 1})
+    case = _case(TURN, golden=GOLDEN)
+    eval_input(case, name="another", threshold=0.1, config={})
+    text = eval_input(case, name="ev", threshold=0.7, config={"a": 1})
     read = SDK.EvalInput.model_validate_json(text)
     assert json.loads(read.model_dump_json()) == json.loads(text)
 

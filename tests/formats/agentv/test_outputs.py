@@ -147,8 +147,8 @@ def test_what_is_no_output_is_told_on_its_line(row: Any, why: str) -> None:
 def test_what_is_no_json_is_told() -> None:
     with pytest.raises(RecordingError, match="is no JSON"):
         _read("nothing")
-    assert first_value(b"nothing", file="o") is None
-    assert first_value(b"[1] 2", file="o") == [1]
+    assert first_value(iter([b"nothing"]), file="o") is None
+    assert first_value(iter([b"[1] 2"]), file="o") == [1]
 
 
 class TestATrace:

@@ -1,0 +1,68 @@
+"""Has what programs replied in earlier runs at hand, and keeps what they reply in this one."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentci.engines.world import World
+from agentci.equipment import cache_folder, wanted_by
+from agentci.errors import InputError
+from agentci.model.problem import Problem
+from agentci.preflight import Plan
+from agentci.replies.inspection import NO_SQLITE, has_sqlite
+from agentci.reporters.registry import REPORTERS
+from agentci.settings import Settings
+
+if TYPE_CHECKING:
+    from agentci.replies.cache import ReplyCache
+
+
+def open_replies(
+    plan: Plan, settings: Settings, world: World
+) -> tuple["ReplyCache | None", tuple[Problem, ...]]:
+    """The replies that are of use to a plan; none, with the reason, where there can be none."""
+    if not wanted_by(plan):
+        return None, ()
+    try:
+        folder = cache_folder(settings.access, world)
+    except InputError as error:
+        return None, tuple(_notice(str(each.message)) for each in error.problems)
+    if not has_sqlite():
+        return None, (_notice(NO_SQLITE),)
+    from agentci.replies.cache import ReplyCache  # noqa: PLC0415 (of no use to many runs)
+    from agentci.replies.digests import Digests  # noqa: PLC0415 (likewise)
+    from agentci.replies.inputs import Inputs  # noqa: PLC0415
+    from agentci.replies.interpreters import Interpreters, packages_of  # noqa: PLC0415
+    from agentci.replies.observer import Observer  # noqa: PLC0415
+    from agentci.replies.store import ReplyStore  # noqa: PLC0415
+
+    own = set(_own(folder, world.workspace.cwd / settings.output_dir))
+    keyed = (str(folder), *packages_of(sys.executable))
+    watched = Observer(own, left_out={os.path.realpath(each) for each in keyed})
+    replies = ReplyCache(
+        ReplyStore(folder, owner=world.workspace.root),
+        Inputs(world.workspace.root, observer=watched, digests=Digests(own)),
+        Interpreters(world.search_path),
+        anew=settings.access.anew,
+    )
+    return replies, ()
+
+
+def close_replies(replies: "ReplyCache | None") -> Iterator[Problem]:
+    """Keep what is to be kept; tell why something could not be."""
+    if replies is not None and (why := replies.close()):
+        yield _notice(why)
+
+
+def _own(cache: Path, output: Path) -> Iterator[str]:
+    """All that a run itself makes, by real paths."""
+    folders = [Path(os.path.realpath(each)) for each in (cache, output)]
+    for folder in folders:
+        yield from map(str, (folder, *folder.parents))
+    yield from (f"{folders[-1]}/{each.file_name}" for each in REPORTERS.values())
+
+
+def _notice(why: str) -> Problem:
+    return Problem(message=f"replies of programs are not kept: {why}", severity="notice")

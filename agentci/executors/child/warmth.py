@@ -1,0 +1,63 @@
+"""A Python that has started already: which one a program can be a fork of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from agentci.executors.confinement import Confinement
+
+PACKAGE: Final = str(Path(__file__).resolve().parents[2])
+# Ours is found where it is, and nothing beside us in place of the standard library.
+START: Final = (
+    "import sys; bare = tuple(sys.modules); sys.flags.safe_path or sys.path.pop(0);"
+    " sys.modules['agentci'] = ours = type(sys)('agentci'); ours.__path__ = [sys.argv[1]];"
+)
+WARM: Final = f"{START} from agentci.shims.warm import main; main(bare)"
+
+# What a Python looks at when it starts, and never again.
+AT_START: Final = ("LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "TZ")
+PROGRAMS_AT_A_TIME: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Warmth:
+    """A Python that has started already.
+
+    Attributes:
+        python: its path.
+        environment: what it has seen of a program's environment.
+        confinement: the jail that it is in itself, where it imports what nobody vouches for.
+    """
+
+    python: str
+    environment: tuple[tuple[str, str], ...]
+    confinement: Confinement | None = None
+
+    @classmethod
+    def for_program(
+        cls, python: str, environment: Mapping[str, str], confinement: Confinement
+    ) -> "Warmth":
+        """The one whose forks are as ``python`` would be in ``environment``."""
+        seen = {k: v for k, v in environment.items() if k.startswith(AT_START)}
+        seen.pop("PYTHONPATH", None)  # each program has its own, and nothing of it is ours
+        jail = replace(confinement, imports=None) if confinement.own_packages else None
+        return cls(python, tuple(sorted(seen.items())), jail)
+
+    @staticmethod
+    def jail(of_programs: Confinement) -> Confinement:
+        """Its own jail: that of its programs, with room for several of them at a time."""
+        return replace(
+            of_programs,
+            readable=(*of_programs.readable, Path(PACKAGE)),
+            processes=of_programs.processes * PROGRAMS_AT_A_TIME,
+            folder_mb=of_programs.folder_mb * PROGRAMS_AT_A_TIME,
+        )
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What starts it, with a channel for stdin and a terminal for stderr.
+
+        Its stdout is a pipe that nobody reads; programs inherit from it how streams are used.
+        """
+        return (self.python, "-c", WARM, PACKAGE)

@@ -1,0 +1,163 @@
+"""Replies of earlier runs: found again where nothing has changed that they were made from."""
+
+import json
+import os
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from agentci.model.exchange import ProgramReply, RunProgram
+from agentci.model.json import Json
+from agentci.replies.circumstances import Circumstances
+from agentci.replies.inputs import Inputs
+from agentci.replies.interpreters import Interpreters
+from agentci.replies.observer import Observation
+from agentci.replies.store import ReplyStore
+from agentci.version import __version__
+
+# Of what a key is made from; a higher one makes all keys anew.
+FORMAT: Final = 1
+# The list of inputs of programs that have no others than what is in the key.
+NOTHING: Final = b"{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where replies are kept that were made in the same circumstances.
+
+    Attributes:
+        prefix: of the keys, a digest; None where nothing is to be kept.
+    """
+
+    given: Circumstances
+    prefix: bytes | None
+
+    def key(self, stdin: str) -> bytes | None:
+        """What the reply to ``stdin`` is kept under."""
+        if self.prefix is None:
+            return None
+        return sha256(self.prefix + stdin.encode("utf-8", "backslashreplace")).digest()
+
+
+class ReplyCache:
+    """The replies of one run; of use by several threads at once.
+
+    Args:
+        anew: nothing is found, and all is kept anew.
+    """
+
+    def __init__(
+        self, store: ReplyStore, inputs: Inputs, interpreters: Interpreters, *, anew: bool = False
+    ) -> None:
+        self._store = store
+        self._inputs = inputs
+        self._interpreters = interpreters
+        self._anew = anew
+        self._places: dict[Hashable, Place] = {}
+        self._holding: dict[bytes, bool] = {}
+        self._refused = ""
+
+    def place_of(self, request: RunProgram, find: Callable[[], Circumstances]) -> Place:
+        """Where replies to requests are kept that differ from ``request`` in their stdin alone.
+
+        Args:
+            find: is called once for all of them.
+        """
+        alike = (
+            *(request.program, request.executor, request.image, request.variables),
+            *(request.network, request.memory_mb, request.processes),
+        )
+        if alike not in self._places:
+            given = find()
+            self._places[alike] = Place(given=given, prefix=self._prefix(given))
+        return self._places[alike]
+
+    def _prefix(self, given: Circumstances) -> bytes | None:
+        job, walls = given.job, given.job.confinement
+        try:
+            program, runs = self._program(given)
+        except OSError:
+            return None
+        facts: Json = {
+            "format": FORMAT,
+            "agentci": __version__,
+            "executor": given.executor,
+            "program": program,
+            "runs": runs,
+            "cwd": self._inputs.shown(str(job.cwd)) if given.sealed is None else "",
+            "environment": dict(job.environment),
+            "network": walls.network,
+            "memory_mb": walls.memory_mb,
+            "processes": walls.processes,
+            "shares_memory": walls.shares_memory,
+            "image": walls.image,
+        }
+        return sha256(json.dumps(facts, sort_keys=True).encode()).digest()
+
+    def find(self, key: bytes) -> ProgramReply | None:
+        """The reply under ``key``, where all is as it was when it was made."""
+        row = None if self._anew else self._store.find(key)
+        return row.reply if row is not None and self._holds(row.inputs) else None
+
+    def drop(self, key: bytes) -> None:
+        """Keep the reply under ``key`` no longer."""
+        self._store.drop(key)
+
+    @contextmanager
+    def watching(self, given: Circumstances) -> Iterator[Observation | None]:
+        """See what a program reads while it runs; None where it cannot be seen, or need not be."""
+        if given.sealed is not None:
+            yield None
+            return
+        with self._inputs.watching(given) as observation:
+            yield observation
+
+    def keep(
+        self,
+        key: bytes,
+        reply: ProgramReply,
+        observation: Observation | None,
+        given: Circumstances,
+    ) -> None:
+        """Keep what a program replied, unless it may have been made from something else by now."""
+        listed: bytes | None = NOTHING if given.sealed is not None else None
+        if observation is not None:
+            listed = self._inputs.listed(observation, given)
+        if listed is not None:
+            self._store.put(key, reply, listed)
+
+    def refuse(self, why: str) -> None:
+        """Tell at the end that a reply was not kept, and why."""
+        self._refused = why
+
+    def close(self) -> str:
+        """Write what is to be kept; why some was not, empty where all was."""
+        self._store.close()
+        self._inputs.close()
+        return self._store.trouble or self._inputs.trouble or self._refused
+
+    def _holds(self, inputs: bytes) -> bool:
+        """Whether all is as it was when a list of inputs was made; looked at once for each list."""
+        if inputs not in self._holding:
+            listed = self._store.inputs(inputs)
+            self._holding[inputs] = listed is not None and self._inputs.hold(listed)
+        return self._holding[inputs]
+
+    def _program(self, given: Circumstances) -> tuple[Json, Json]:
+        """The program, and what runs it.
+
+        Raises:
+            OSError: one of them is not there.
+        """
+        command, path = given.job.command, given.program
+        if given.sealed is not None:
+            words = [part for part in command if part != str(path)]
+            return [given.sealed, path.name], words
+        runs = [*self._interpreters.of(command, path), self._interpreters.ours()]
+        if given.tree is not None:
+            return [given.tree.name, path.relative_to(given.tree).as_posix()], runs
+        real = os.path.realpath(path)
+        shown = [self._inputs.shown(each) for each in (str(path), real)]
+        return [*shown, self._inputs.content(real)], runs

@@ -1,0 +1,80 @@
+"""Looks through all replies that are kept, for people who look after the cache."""
+
+import os
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentci.errors import UnreachableError
+from agentci.store.founding import REPLIES
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# As where Python was built on a machine without its headers.
+NO_SQLITE: Final = "this Python has no module sqlite3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What there is.
+
+    Attributes:
+        sound: replies that are as they were written.
+        damaged: those that are not, and so are never used.
+        size_bytes: of the file.
+        damage: why it cannot be read as a whole; None where it can.
+    """
+
+    sound: int = 0
+    damaged: int = 0
+    size_bytes: int = 0
+    damage: str | None = None
+
+
+def has_sqlite() -> bool:
+    """Whether this Python can read and write replies at all."""
+    return find_spec("_sqlite3") is not None
+
+
+def inspect(folder: Path) -> Inspection:
+    """Verify all replies in a cache, and change nothing."""
+    if not os.path.lexists(folder / REPLIES):
+        return Inspection()
+    if not has_sqlite():
+        return Inspection(damage=NO_SQLITE)
+    import sqlite3  # noqa: PLC0415 (only now is it known to be there)
+
+    from agentci.replies.file import NotOursError, open_file  # noqa: PLC0415 (likewise)
+
+    try:
+        connection = open_file(folder, owner=None, makes=False)
+        if connection is None:
+            return Inspection()
+        try:
+            sound, damaged = _verified(connection)
+        finally:
+            connection.close()
+        size = (folder / REPLIES).stat().st_size
+    except (NotOursError, sqlite3.Error, OSError, UnreachableError) as error:
+        return Inspection(damage=str(error))
+    return Inspection(sound=sound, damaged=damaged, size_bytes=size)
+
+
+def _verified(connection: "sqlite3.Connection") -> tuple[int, int]:
+    """How many replies are as they were written, and how many are not."""
+    from agentci.replies.file import SELECT, row_of  # noqa: PLC0415 (likewise)
+
+    lists = {
+        digest
+        for digest, listed in connection.execute("SELECT id, listed FROM inputs")
+        if isinstance(listed, bytes) and sha256(listed).digest() == digest
+    }
+    sound = count = 0
+    for values in connection.execute(SELECT):
+        row = row_of(values)
+        sound += row is not None and row.inputs in lists
+        count += 1
+    return sound, count - sound

@@ -1,0 +1,143 @@
+"""How a fork of a warm Python comes to look like ``python file`` from the inside."""
+
+import builtins
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.machinery import BuiltinImporter
+from types import ModuleType
+from typing import Final, TypeAlias
+
+from agentci.shims import kernel
+from agentci.shims.imports import Imports
+from agentci.shims.messages import Message
+from agentci.shims.ward import Imitated
+
+# A function of the interpreter, and its arguments.
+Call: TypeAlias = tuple[object, ...]
+RUN: Final = ctypes.pythonapi.PyRun_SimpleFileExFlags
+RUN.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+
+# A Python that starts ignores or handles them; a ward has reset them.
+IGNORED: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+# As Python has it where the last of what was printed could not be written.
+EXIT_UNFLUSHED: Final = 120
+
+
+class Guise:
+    """Makes a fork the program of an order.
+
+    Args:
+        hook: for interactive use, as every Python has it before it looks at a file.
+    """
+
+    def __init__(self, imports: Imports, *, hook: Callable[[], None] | None) -> None:
+        self._imports = imports
+        self._hook = hook
+        self._file = 0
+        self._script = b""
+
+    def foresee(self, names: Sequence[str]) -> None:
+        """See :meth:`Imports.foresee`."""
+        self._imports.foresee(names)
+
+    def imitate(self, order: Message) -> None:
+        """Become the program; returns where only a Python that starts anew is the same.
+
+        Raises:
+            Imitated: this process is the program.
+        """
+        _, script, *arguments = order["command"]
+        path = os.fsdecode(script)
+        searched = _searched(order["environment"].get(b"PYTHONPATH", b""))
+        own = [] if sys.flags.safe_path else [folder_of(path)]
+        if (
+            searched is None
+            or self._imports.hides((*own, *searched), at_start=searched)
+            or _is_archive(path)
+        ):
+            return
+        kernel.LIBC.fopen.restype = ctypes.c_void_p
+        self._file, self._script = kernel.LIBC.fopen(script, b"rb"), script
+        if not self._file:
+            return
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can look at itself
+        os.environb.clear()
+        os.environb.update(order["environment"])
+        sys.argv = [path, *map(os.fsdecode, arguments)]
+        sys.orig_argv = [sys.executable, *sys.argv]
+        sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
+        raise Imitated
+
+    def put_on(self) -> Call:
+        """Do what is left to do when all frames of ours are gone; what then runs the program."""
+        for number in IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._hook is None:
+            del sys.__interactivehook__
+        else:
+            sys.__interactivehook__ = self._hook
+        main = ModuleType("__main__")
+        main.__dict__.update(__builtins__=builtins, __annotations__={}, __loader__=BuiltinImporter)
+        sys.modules["__main__"] = main
+        if "threading" in sys.modules:
+            sys.modules["threading"].main_thread()._set_native_id()  # noqa: SLF001 (forks keep it)
+        closes_it, flags = 1, None
+        return RUN, self._file, self._script, closes_it, flags
+
+    @staticmethod
+    def take_off(*, failed: bool) -> Call:
+        """What ends the process as the interpreter does, as far as a program can see."""
+        interrupted = failed and getattr(sys, "last_type", None) is KeyboardInterrupt
+        vars(sys)["_agentci_exit"] = _Exit(int(failed), interrupted=interrupted)
+        return ctypes.pythonapi.Py_Exit, int(failed)
+
+
+class _Exit:
+    """Ends the process when the last module is cleared: what would follow costs time, unseen."""
+
+    def __init__(self, code: int, *, interrupted: bool) -> None:
+        self._code = code
+        self._interrupted = interrupted
+        self._streams = (sys.__stdout__, sys.__stderr__)
+
+    def __del__(self) -> None:
+        for stream in self._streams:
+            try:
+                if stream is not None and not stream.closed:
+                    stream.flush()
+            except (OSError, ValueError):
+                self._code = EXIT_UNFLUSHED
+        kernel.LIBC.fflush(None)
+        if self._interrupted:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        os._exit(self._code)
+
+
+def folder_of(script: str) -> str:
+    """Where a program finds its modules first: links to it are followed once, as Python does."""
+    with suppress(OSError):
+        script = os.path.join(os.path.dirname(script), os.readlink(script))
+    return os.path.realpath(os.path.dirname(script))
+
+
+def _searched(named: bytes) -> list[str] | None:
+    """The folders of PYTHONPATH; None where a Python that starts would make others of them."""
+    folders = os.fsdecode(named).split(os.pathsep) if named else []
+    plain = all(os.path.abspath(folder) == folder and os.path.isdir(folder) for folder in folders)
+    return list(dict.fromkeys(folders)) if plain else None
+
+
+def _is_archive(script: str) -> bool:
+    """Whether Python would look for a program inside of the file."""
+    for hook in sys.path_hooks:
+        with suppress(ImportError):
+            hook(script)
+            return True
+    sys.path_importer_cache[script] = None
+    return False

@@ -1,0 +1,199 @@
+"""A Python evaluator over many recordings: whole runs, and what a check takes by itself."""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from agentci.executors.cell import Builder, Cell
+from agentci.executors.child.office import OFFICE
+from agentci.executors.child.ward import start
+from agentci.executors.confinement import Confinement
+from agentci.executors.environment import child_environment
+from agentci.executors.job import Job
+from agentci.executors.local import LocalExecutor
+from agentci.executors.warming import imports_for, warmth_for
+from agentci.runtimes.python import imports_of
+from benchmarks.processes import run_in_turns
+from benchmarks.recordings import write_recordings
+
+TRACES: Final = 100
+# Of the time of agentevals, and of that of starting each program by itself.
+MAX_RATIO: Final = 0.1
+# Of a check, above a fork of a warm Python with three pipes that runs the script.
+MAX_SECONDS_OVER_FLOOR: Final = 0.005
+# Of the jail of a fork.
+MAX_SECONDS_OF_JAIL: Final = 0.002
+
+EVALUATOR: Final = """\
+from agentevals_evaluator_sdk import EvalInput, EvalResult, evaluator
+
+@evaluator
+def answers(input: EvalInput) -> EvalResult:
+    answered = [float(bool(turn.final_response)) for turn in input.invocations]
+    return EvalResult(score=min(answered), per_invocation_scores=answered)
+
+if __name__ == "__main__":
+    answers.run()
+"""
+CONFIG: Final = "evaluators:\n  - {name: answers, type: code, path: ./answers.py}\n"
+STDIN: Final = b"""\
+{"protocol_version": "1.1", "metric_name": "answers", "threshold": 0.5, "config": {},
+"invocations": [{"invocation_id": "1", "user_content": "q", "final_response": "a"}]}
+"""
+# The least that a warm Python can do for a check.
+FLOOR: Final = """\
+import os, runpy, sys, time
+import agentevals_evaluator_sdk
+script, times, stdin = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
+taken = []
+for _ in range(times):
+    begun = time.perf_counter()
+    pipes = [os.pipe() for _ in range(3)]
+    if os.fork() == 0:
+        for number, pipe in enumerate(pipes):
+            os.dup2(pipe[number > 0], number)
+        os.closerange(3, 64)
+        sys.argv = [script]
+        runpy.run_path(script, run_name="__main__")
+        sys.stdout.flush()
+        os._exit(0)
+    for number, pipe in enumerate(pipes):
+        os.close(pipe[number > 0])
+    os.write(pipes[0][1], stdin)
+    os.close(pipes[0][1])
+    for pipe in pipes[1:]:
+        while os.read(pipe[0], 65536):
+            pass
+        os.close(pipe[0])
+    os.wait()
+    taken.append(time.perf_counter() - begun)
+print(sorted(taken)[times // 2])
+"""
+
+
+def measure(agentevals: Path | None, times: int) -> bool:
+    """Print what whole runs and single checks take; tell whether that is within the limits.
+
+    Args:
+        agentevals: the program of agentevals-cli 0.11.0; None leaves out the comparison.
+        times: how often each run is done, in turns; of a check, twenty times as often.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        write_recordings(folder / "traces.jsonl", TRACES)
+        (folder / "answers.py").write_text(EVALUATOR)
+        (folder / "eval.yaml").write_text(f"{CONFIG}traces: [traces.jsonl]\n")
+        (folder / "theirs.yaml").write_text(CONFIG)
+        whole = agentevals is None or _measure_runs(agentevals, folder, times)
+        return _measure_checks(folder / "answers.py", 20 * times) and whole
+
+
+def _measure_runs(agentevals: Path, folder: Path, times: int) -> bool:
+    ours = [sys.executable, "-m", "agentci", "run", "eval.yaml", "--quiet", "--no-cache"]
+    theirs = [str(agentevals), "run", "traces.jsonl", "--config", "theirs.yaml", "-o", "json"]
+    our_runs, their_runs = run_in_turns([ours, theirs], cwd=folder, times=times)
+    ratio = our_runs.seconds / their_runs.seconds
+    print(f"{TRACES} traces, one evaluator with the SDK of agentevals")
+    print(f"  agentevals {their_runs}")
+    print(f"  agentci    {our_runs}")
+    print(f"  ratio      {ratio:6.3f}  (at most {MAX_RATIO})")
+    return ratio <= MAX_RATIO
+
+
+def _measure_checks(script: Path, times: int) -> bool:
+    executor, command = LocalExecutor(), (sys.executable, str(script))
+    environment = child_environment({})
+
+    def checked(imports: tuple[str, ...] | None) -> Callable[[], object]:
+        confinement = Confinement(readable=(script.parent,), imports=imports)
+        return lambda: executor.run(
+            command,
+            stdin=STDIN,
+            timeout_seconds=30,
+            cwd=script.parent,
+            environment=environment,
+            confinement=confinement,
+        )
+
+    imports = imports_of(script)
+    job = Job(
+        command=command,
+        stdin=STDIN,
+        timeout_seconds=30,
+        cwd=script.parent,
+        environment=environment,
+        confinement=Confinement(readable=(script.parent,), imports=imports),
+    )
+    medians = _medians(
+        {
+            "by subprocess": lambda: _plainly(command),
+            "isolation: spawn": checked(None),
+            "isolation: fork": checked(imports),
+            "fork, no jail": lambda: _forked(job, jailed=False),
+            "fork, jail": lambda: _forked(job, jailed=True),
+        },
+        times,
+    )
+    executor.stop()
+    medians["floor"] = _floor(script, times)
+    print(f"one check of it, {times} times each")
+    for name, seconds in medians.items():
+        print(f"  {name:<17} {seconds * 1000:7.2f} ms")
+    over_floor = medians["isolation: fork"] - medians["floor"]
+    ratio = medians["isolation: fork"] / medians["by subprocess"]
+    jail = medians["fork, jail"] - medians["fork, no jail"]
+    print(f"  over the floor    {over_floor * 1000:7.2f} ms  (at most 5)")
+    print(f"  fork to subprocess {ratio:6.3f}     (at most {MAX_RATIO})")
+    print(f"  jail of a fork    {jail * 1000:7.2f} ms  (at most 2)")
+    return (
+        over_floor <= MAX_SECONDS_OVER_FLOOR and ratio <= MAX_RATIO and jail <= MAX_SECONDS_OF_JAIL
+    )
+
+
+def _medians(ways: Mapping[str, Callable[[], object]], times: int) -> dict[str, float]:
+    """Seconds that each way takes, done in turns."""
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(times + 1):
+        for name, act in ways.items():
+            begun = time.perf_counter()
+            act()
+            taken[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(seconds[1:]) for name, seconds in taken.items()}
+
+
+def _plainly(command: Sequence[str]) -> None:
+    subprocess.run(command, input=STDIN, capture_output=True, check=True)
+
+
+def _floor(script: Path, times: int) -> float:
+    command = [sys.executable, "-c", FLOOR, str(script), str(times), STDIN.decode()]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def _forked(job: Job, *, jailed: bool) -> None:
+    """What an executor does for a fork, without listening to it."""
+    launcher = OFFICE.launcher(warmth_for(job))
+    cell = Cell(jail=None, environment=job.environment)
+    if jailed and job.confinement is not None:
+        cell = Builder(facts=launcher.facts).build(
+            job.confinement,
+            command=job.command,
+            cwd=job.cwd,
+            environment=job.environment,
+            timeout_seconds=job.timeout_seconds,
+            number=0,
+        )
+    ward = start(cell.order(job.command, job.cwd), launcher, imports_for(job))
+    ward.stdin.write(STDIN)
+    ward.stdin.close()
+    ward.stdout.read()
+    while not ward.has_ended():
+        time.sleep(0.0001)
+    if ward.release() != 0:
+        raise RuntimeError("the evaluator failed")

@@ -1,0 +1,170 @@
+"""Replies of programs that are kept elsewhere, or run elsewhere, than those of the workspace."""
+
+import io
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentci.cli import carry_out
+from agentci.executors.cell import ELSEWHERE, NO_LANDLOCK
+from agentci.executors.local import LocalExecutor
+from agentci.executors.registry import Executors
+from tests.e2e.remote import REF, REPOSITORY, configure, files
+from tests.e2e.replies import Judged, run, write_program
+from tests.e2e.replies import configure as configure_program
+from tests.sources.fake_github import FakeGitHub
+from tests.support import PATH, world_at
+
+REMOTE = """\
+import json, pathlib, sys, time
+json.load(sys.stdin)
+here = (pathlib.Path(__file__).parent / "score.txt").read_text()
+seen = [here, pathlib.Path("words.txt").read_text()]
+print(json.dumps({"score": 1, "details": {"at": time.time_ns(), "seen": seen}}))
+"""
+
+
+class TestARemoteEvaluator:
+    @pytest.fixture
+    def judge(self, folder: Path, github: FakeGitHub) -> Callable[..., Judged]:
+        """Judges with an evaluator that reads a file of its own and one of the workspace."""
+        (folder / "words.txt").write_text("kind")
+        github.publish(REPOSITORY, files(**{REF: REMOTE}))
+        hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
+        return lambda *options: run(folder, *options, environ=hosts)
+
+    def test_is_not_run_again(self, judge: Callable[..., Judged]) -> None:
+        first, second = judge(), judge()
+        assert (first.times, second.cached) == (second.times, [True])
+
+    def test_is_run_again_once_it_is_another_one(
+        self, judge: Callable[..., Judged], github: FakeGitHub
+    ) -> None:
+        judge()
+        github.publish(REPOSITORY, files("0.5", **{REF: REMOTE}))
+        second = judge()
+        assert (second.cached, second.seen[0], judge().cached) == ([False], "0.5", [True])
+
+    def test_is_run_again_for_another_file_of_the_workspace(
+        self, judge: Callable[..., Judged], folder: Path
+    ) -> None:
+        judge()
+        (folder / "words.txt").write_text("rude")
+        second = judge()
+        assert (second.cached, second.seen[1], judge().cached) == ([False], "rude", [True])
+
+    def test_is_not_run_again_from_a_cache_that_has_no_evaluators(
+        self, judge: Callable[..., Judged], folder: Path
+    ) -> None:
+        """As where a workflow keeps replies alone."""
+        first = judge()
+        kept = (folder / ".agentci" / "cache" / "replies.sqlite3").rename(folder / "kept")
+        elsewhere = folder / "elsewhere"
+        elsewhere.mkdir()
+        kept.rename(elsewhere / "replies.sqlite3")
+        second = judge("--cache-dir", "elsewhere")
+        assert (first.times, second.cached) == (second.times, [True])
+
+    def test_of_which_the_entry_says_so_is_always_run(
+        self, judge: Callable[..., Judged], folder: Path
+    ) -> None:
+        configure(folder, "cache: false")
+        assert [judge().cached for _ in range(2)] == [[False], [False]]
+
+
+DOCKER = """\
+#!/bin/sh
+case "$1" in
+  image) cat "$(dirname "$0")/id" ;;
+  start) cat > /dev/null; echo "{\\"score\\": 1, \\"details\\": {\\"at\\": $(date +%s%N)}}" ;;
+  inspect) echo '{}' ;;
+  cp) cat > /dev/null ;;
+esac
+"""
+
+
+class TestAProgramInAContainer:
+    @pytest.fixture
+    def environ(
+        self, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> Mapping[str, str]:
+        """An engine with one image."""
+        write_program(tmp_path)
+        configure_program(tmp_path, "executor: docker", "image: some/image")
+        engine = tmp_path_factory.mktemp("engine")
+        (engine / "docker").write_text(DOCKER)
+        (engine / "docker").chmod(0o755)
+        (engine / "id").write_text("sha256:1")
+        return {"PATH": f"{engine}:{PATH}"}
+
+    def test_is_not_run_again(self, tmp_path: Path, environ: Mapping[str, str]) -> None:
+        first, second = (run(tmp_path, environ=environ) for _ in range(2))
+        assert (first.times, second.cached) == (second.times, [True])
+        (tmp_path / "data" / "words.txt").write_text("nothing that it could see")
+        assert run(tmp_path, environ=environ).cached == [True]
+
+    def test_is_run_again_for_any_change_in_its_folder(
+        self, tmp_path: Path, environ: Mapping[str, str]
+    ) -> None:
+        run(tmp_path, environ=environ)
+        (tmp_path / "evals" / "check" / "more.txt").touch()
+        assert [run(tmp_path, environ=environ).cached for _ in range(2)] == [[False], [True]]
+
+    def test_is_run_again_in_another_image_of_the_name(
+        self, tmp_path: Path, environ: Mapping[str, str]
+    ) -> None:
+        run(tmp_path, environ=environ)
+        Path(environ["PATH"].partition(":")[0], "id").write_text("sha256:2")
+        assert [run(tmp_path, environ=environ).cached for _ in range(2)] == [[False], [True]]
+
+    def test_without_an_engine_is_no_check_of_an_earlier_run(
+        self, tmp_path: Path, environ: Mapping[str, str]
+    ) -> None:
+        run(tmp_path, environ=environ)
+        [result] = run(tmp_path, environ={"PATH": "/nowhere"}).results
+        assert (result["status"], result["cached"]) == ("errored", False)
+
+
+class OpenExecutor(LocalExecutor):
+    """As on a machine that has not what a jail takes."""
+
+    missing = NO_LANDLOCK
+
+    def shortcomings(self) -> Collection[str]:
+        """All files are open to programs."""
+        return (self.missing,)
+
+
+class OtherSystem(OpenExecutor):
+    """As on a system that has no jail at all."""
+
+    missing = ELSEWHERE
+
+
+@pytest.mark.parametrize("executor", [OpenExecutor, OtherSystem])
+def test_nothing_is_kept_where_programs_can_read_what_is_not_watched(
+    tmp_path: Path, executor: type[LocalExecutor]
+) -> None:
+    write_program(tmp_path)
+    for _ in range(2):
+        ran = _run(tmp_path, Executors({"local": executor}))
+        assert (ran.code, ran.cached) == (0, [False])
+        assert ran.out.count("replies of programs are not kept: programs that are not conf") == 1
+
+
+def test_nothing_is_kept_of_executors_of_others(tmp_path: Path) -> None:
+    """Nobody knows what programs can read there."""
+    write_program(tmp_path, "check.py", "executor: elsewhere")
+    executors = Executors({"local": LocalExecutor, "elsewhere": LocalExecutor})
+    assert [_run(tmp_path, executors).cached for _ in range(2)] == [[False], [False]]
+
+
+def _run(folder: Path, executors: Executors) -> Judged:
+    out = io.StringIO()
+    world = replace(world_at(folder, {}), executors=executors, out=out)
+    code = carry_out(["run"], world)
+    report = json.loads((folder / "agentci-results" / "results.json").read_text())
+    return Judged(code=code, out=out.getvalue(), results=report["results"])

@@ -1,0 +1,219 @@
+"""A cache of replies that is damaged, shut or shared costs time, and never a wrong answer."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from agentci.model.exchange import ProgramReply
+from agentci.replies.file import SELECT, Row, row_of
+from agentci.replies.inspection import inspect
+from agentci.store.founding import REPLIES
+from tests.e2e.replies import run, write_program
+from tests.recordings import otlp
+from tests.support import ROOT, run_agentci
+
+FILE = Path(".agentci", "cache", REPLIES)
+# Without a variable, which programs see, too: in a folder of modules nothing else may happen.
+MAIN = (
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from agentci.cli import main; sys.exit(main())"
+)
+NOT_KEPT = "replies of programs are not kept: "
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace whose program was run once."""
+    write_program(tmp_path)
+    run(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("size", [0, 100, 5000])
+def test_a_file_that_was_cut_is_made_anew(folder: Path, size: int) -> None:
+    os.truncate(folder / FILE, size)
+    assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+
+
+def test_a_file_of_something_else_is_made_anew(folder: Path) -> None:
+    (folder / FILE).write_bytes(os.urandom(50_000))
+    assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+
+
+def test_a_file_of_another_version_is_left_alone_and_that_is_said(folder: Path) -> None:
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    ran = run(folder)
+    assert (ran.code, ran.cached) == (0, [False])
+    assert f"notice: {NOT_KEPT}{folder / FILE} is of another version of agentci" in ran.out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE inputs SET listed = x'00'",
+        "UPDATE replies SET stdout = stdout || ' '",
+        "UPDATE replies SET inputs = x'00'",
+        "DELETE FROM inputs",
+    ],
+)
+def test_a_reply_that_is_not_as_it_was_written_is_not_taken(folder: Path, change: str) -> None:
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.execute(change)
+    connection.close()
+    assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+
+
+@pytest.mark.parametrize(
+    "listed", [b"[]", b"{", b'{"a\\u0000": 1}', b"[" * 100_000, b'{"..": null}']
+)
+def test_no_list_of_inputs_that_anybody_wrote_breaks_a_run(folder: Path, listed: bytes) -> None:
+    """Whoever can write the file can write its digests, too."""
+    with sqlite3.connect(folder / FILE) as connection:
+        row = row_of(connection.execute(SELECT).fetchone())
+        assert row is not None
+        digest = sha256(listed).digest()
+        forged = Row(key=row.key, inputs=digest, reply=row.reply, used=row.used)
+        connection.execute("INSERT INTO inputs VALUES (?, ?)", (digest, listed))
+        marks = ", ".join("?" * 7)
+        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.values())
+    connection.close()
+    assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+
+
+def test_a_reply_that_is_no_verdict_is_thrown_away(folder: Path) -> None:
+    with sqlite3.connect(folder / FILE) as connection:
+        row = row_of(connection.execute(SELECT).fetchone())
+        assert row is not None
+        broken = ProgramReply(stdout=b"no verdict", stderr="", exit_code=1)
+        forged = Row(key=row.key, inputs=row.inputs, reply=broken, used=row.used)
+        marks = ", ".join("?" * 7)
+        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.values())
+    connection.close()
+    ran = run(folder)
+    assert (ran.code, ran.cached) == (0, [False])
+    assert run(folder).cached == [True]
+
+
+def test_a_committed_cache_is_not_used_and_that_is_said(folder: Path) -> None:
+    for command in (("init", "--quiet"), ("add", "--force", ".agentci")):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    ran = run(folder)
+    assert (ran.code, ran.cached) == (0, [False])
+    assert f"notice: {NOT_KEPT}the cache .agentci/cache is committed" in ran.out
+
+
+def test_a_file_in_the_place_of_the_cache_costs_the_cache_alone(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    (tmp_path / "no-folder").touch()
+    ran = run(tmp_path, "--cache-dir", "no-folder")
+    assert (ran.code, ran.cached, NOT_KEPT in ran.out) == (0, [False], True)
+
+
+def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    for number in range(10):
+        (tmp_path / f"trace-{number}.json").write_text(otlp(trace=number + 1))
+    halves = [
+        _start(tmp_path, "--output-dir", half, "--traces", f"trace-[{half}].json")
+        for half in ("01234", "56789")
+    ]
+    assert [process.wait(60) for process in halves] == [0, 0]
+    assert inspect(tmp_path / ".agentci" / "cache").damaged == 0
+    run(tmp_path)
+    assert run(tmp_path).cached == [True] * 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.Signals) -> None:
+    write_program(tmp_path)
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time; time.sleep(60)")
+    config = (tmp_path / "eval_config.yaml").read_text()
+    (tmp_path / "eval_config.yaml").write_text(
+        config + "- {name: slow, type: code, path: slow.py, timeout: 60}\n"
+    )
+    process = _start(tmp_path, "--jobs", "1")
+    _wait_for(str(slow))
+    process.send_signal(number)
+    assert process.wait(20) == 128 + number
+    (tmp_path / "eval_config.yaml").write_text(config)
+    assert _start(tmp_path).wait(60) == 0
+    results = json.loads((tmp_path / "agentci-results" / "results.json").read_text())["results"]
+    assert [result["cached"] for result in results] == [True]
+
+
+def test_what_cannot_be_watched_any_more_is_said_once_and_not_kept(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    for number in range(2, 5):
+        (tmp_path / f"trace-{number}.json").write_text(otlp(trace=number))
+    program = tmp_path / "evals" / "check" / "check.py"
+    program.write_text(program.read_text() + "time.sleep(1)")
+    thread = threading.Timer(0.5, (tmp_path / "made").mkdir)
+    thread.start()
+    ran = run(tmp_path, "--jobs", "1")
+    thread.join()
+    assert ran.code == 0
+    assert ran.out.count(f"notice: {NOT_KEPT}folders or links were made while programs ran") == 1
+    assert run(tmp_path).cached == [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        ("run", 0, f"notice: {NOT_KEPT}this Python has no module sqlite3"),
+        ("cache verify", 2, "damaged: replies.sqlite3: this Python has no module sqlite3"),
+        ("cache clean", 0, "removed 0 evaluators and 0 environments: "),
+    ],
+)
+def test_a_python_without_sqlite3_goes_without(
+    folder: Path, command: str, code: int, told: str
+) -> None:
+    program = f"import sys; sys.modules['_sqlite3'] = None; {MAIN}"
+    cache = ("--cache-dir", ".agentci/cache")
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *command.split(), *cache],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, told in ran.stdout) == (code, True), ran.stdout + ran.stderr
+
+
+def test_metrics_make_no_cache(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(otlp())
+    run_agentci(["run", "--metric", "response_match_score", "--traces", "trace.json"], cwd=tmp_path)
+    assert not (tmp_path / ".agentci").exists()
+
+
+def _start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", MAIN, "run", "--cache-dir", ".agentci/cache", *options],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _wait_for(word: str) -> None:
+    """Until a process has ``word`` in its command line."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if word in entry.read_text(errors="replace"):
+                    return
+            except OSError:
+                continue
+        time.sleep(0.02)
+    pytest.fail("the evaluator did not start")
