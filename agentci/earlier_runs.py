@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentci.engines.world import World
 from agentci.equipment import cache_folder, wanted_by
@@ -18,12 +18,15 @@ from agentci.settings import Settings
 if TYPE_CHECKING:
     from agentci.replies.cache import ReplyCache
 
+# The types whose evaluators run commands, which need not be made ready.
+OF_COMMANDS: Final = frozenset({"code_judge", "composite"})
+
 
 def open_replies(
     plan: Plan, settings: Settings, world: World
 ) -> tuple["ReplyCache | None", tuple[Problem, ...]]:
     """The replies that are of use to a plan; none, with the reason, where there can be none."""
-    if not wanted_by(plan):
+    if not (wanted_by(plan) or _has_commands(plan)):
         return None, ()
     try:
         folder = cache_folder(settings.access, world)
@@ -54,6 +57,10 @@ def close_replies(replies: "ReplyCache | None") -> Iterator[Problem]:
     """Keep what is to be kept; tell why something could not be."""
     if replies is not None and (why := replies.close()):
         yield _notice(why)
+
+
+def _has_commands(plan: Plan) -> bool:
+    return any(check.evaluator.identity.type in OF_COMMANDS for check in plan.checks)
 
 
 def _own(cache: Path, output: Path) -> Iterator[str]:

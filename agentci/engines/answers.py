@@ -1,18 +1,28 @@
-"""Answers what evaluators ask: by a reply of an earlier run, else by carrying it out."""
+"""Answers what evaluators ask: by replies of earlier runs, else by carrying it out."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentci.engines.dispatch import carry_out, job_of, ready_for
+from agentci.engines.dispatch import carry_out, executor_of, job_of, ready_for, run
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.base import Sealing
 from agentci.executors.cell import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.job import Job
-from agentci.model.exchange import DOCKER, LOCAL, ProgramReply, Reply, RunProgram, Task
+from agentci.model.exchange import (
+    DOCKER,
+    LOCAL,
+    Compose,
+    ProgramReply,
+    Reply,
+    RunCommand,
+    RunProgram,
+    Task,
+)
 from agentci.model.judgement import Judgement
-from agentci.replies.circumstances import Circumstances
+from agentci.replies.circumstances import Circumstances, words_of
+from agentci.workspace import is_file, real
 
 if TYPE_CHECKING:
     from agentci.replies.cache import ReplyCache
@@ -26,7 +36,7 @@ UNCONFINED: Final = "programs that are not confined can read what is not watched
 def answer(
     request: Task, *, name: str, read: Callable[[Reply], Judgement], world: World
 ) -> tuple[Judgement, bool]:
-    """What ``read`` makes of the reply to ``request``, and whether that is of an earlier run.
+    """What ``read`` makes of the reply to ``request``, and whether no program was run for it.
 
     Args:
         name: the evaluator's, for messages.
@@ -34,52 +44,107 @@ def answer(
     Raises:
         EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
     """
-    if (
-        world.replies is None
-        or not isinstance(request, RunProgram)
-        or not request.cached
-        or request.executor not in KNOWN
-    ):
+    if world.replies is None:
         return read(carry_out(request, name=name, world=world)), False
-    return _answer(request, name, read, world, world.replies)
+    answering = _Answering(world, world.replies)
+    try:
+        judgement = read(answering.reply(request, name))
+    except EvaluatorError:
+        if not answering.found:
+            raise
+        for key in answering.found:
+            world.replies.drop(key)
+        answering = _Answering(world, world.replies)
+        judgement = read(answering.reply(request, name))
+    if not world.interruption.asked():
+        for keep in answering.kept:
+            keep()
+    return judgement, bool(answering.found) and not answering.has_run
 
 
-def _answer(
-    request: RunProgram,
-    name: str,
-    read: Callable[[Reply], Judgement],
-    world: World,
-    replies: "ReplyCache",
-) -> tuple[Judgement, bool]:
-    place = replies.place_of(request, lambda: _circumstances(request, name, world))
-    key = place.key(request.stdin)
-    if key is None:
-        return read(carry_out(request, name=name, world=world)), False
-    if kept := replies.find(key):
-        with suppress(EvaluatorError):
-            return read(kept), True
-        replies.drop(key)
-    with replies.watching(place.given) as observation:
-        reply = carry_out(request, name=name, world=world)
-    judgement = read(reply)
-    if world.interruption.asked() or not isinstance(reply, ProgramReply):
-        return judgement, False
-    if OPEN.isdisjoint(world.executors[request.executor].shortcomings()):
-        replies.keep(key, reply, observation, place.given)
-    else:
-        replies.refuse(UNCONFINED)
-    return judgement, False
+class _Answering:
+    """The replies to one request, each found or made.
+
+    Attributes:
+        found: the keys of those of earlier runs.
+        kept: what keeps those that were made, once they turn out to be of use.
+        has_run: whether a program was run.
+    """
+
+    def __init__(self, world: World, replies: "ReplyCache") -> None:
+        self.found: list[bytes] = []
+        self.kept: list[Callable[[], None]] = []
+        self.has_run = False
+        self._world = world
+        self._replies = replies
+
+    def reply(self, request: Task, name: str) -> Reply:
+        """The reply to ``request``; as ``carry_out``."""
+        match request:
+            case Compose():
+                replies = tuple(self.reply(part, each) for each, part in request.parts)
+                return self.reply(request.then(replies), name)
+            case RunProgram() | RunCommand():
+                try:
+                    return self._of_program(request, name)
+                except EvaluatorError:
+                    self.found.clear()  # it is not their fault
+                    raise
+            case _:
+                return carry_out(request, name=name, world=self._world)
+
+    def _of_program(self, request: RunProgram | RunCommand, name: str) -> Reply:
+        if not request.cached or executor_of(request) not in KNOWN:
+            return self._made(request, name)
+        place = self._replies.place_of(request, lambda: _circumstances(request, name, self._world))
+        key = place.key(request.stdin)
+        if key is None:
+            return self._made(request, name)
+        if kept := self._replies.find(key):
+            self.found.append(key)
+            return kept
+        with self._replies.watching(place.given) as observation:
+            reply = self._made(request, name)
+
+        def keep() -> None:
+            executor = self._world.executors[executor_of(request)]
+            if OPEN.isdisjoint(executor.shortcomings()):
+                self._replies.keep(key, reply, observation, place.given)
+            else:
+                self._replies.refuse(UNCONFINED)
+
+        self.kept.append(keep)
+        return reply
+
+    def _made(self, request: RunProgram | RunCommand, name: str) -> ProgramReply:
+        self.has_run = True
+        return run(request, name=name, world=self._world)
 
 
-def _circumstances(request: RunProgram, name: str, world: World) -> Circumstances:
-    ready = ready_for(request.program, name, world)
+def _circumstances(request: RunProgram | RunCommand, name: str, world: World) -> Circumstances:
     job = job_of(request, name=name, world=world)
+    executor = executor_of(request)
+    if isinstance(request, RunCommand):
+        programs = _named(request, job)
+        return Circumstances(job=job, executor=executor, programs=programs, line=request.command)
+    ready = ready_for(request.program, name, world)
     return Circumstances(
         job=job,
-        executor=request.executor,
-        program=ready.path,
+        executor=executor,
+        programs=(ready.path,),
         tree=ready.tree,
-        sealed=_sealed(job, request.executor, name, world),
+        sealed=_sealed(job, executor, name, world),
+    )
+
+
+def _named(request: RunCommand, job: Job) -> tuple[Path, ...]:
+    """The files that a command line names, of those that are watched."""
+    roots = [real(each) for each in job.confinement.readable]
+    found = dict.fromkeys(Path(request.folder) / word for word in words_of(request.command))
+    return tuple(
+        path
+        for path in found
+        if is_file(path) and any(real(path).is_relative_to(root) for root in roots)
     )
 
 

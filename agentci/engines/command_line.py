@@ -1,43 +1,50 @@
 """Runs command lines of configs, in the jail of every program."""
 
 import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agentci.engines.stand_ins import SDK_FOLDER, stand_in
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
-from agentci.model.exchange import ProgramReply, RunCommand
+from agentci.executors.job import Job
+from agentci.model.exchange import RunCommand
+from agentci.runtimes.registry import imports_of
 
 
-def run_command(request: RunCommand, *, name: str, world: World) -> ProgramReply:
-    """Run the command of the evaluator ``name`` in its folder.
+def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
+    """What the executor has to do to run the command of the evaluator ``name`` in its folder.
 
     Raises:
-        EvaluatorError: it could not be started, or did not end by itself.
+        EvaluatorError: the command is not there.
     """
     folder = Path(request.folder)
     homes = () if request.home is None else (Path(request.home),)
     try:
-        return world.executors["local"].run(
-            _found(request.command, folder, world.search_path),
-            stdin=request.stdin.encode("utf-8", "backslashreplace"),
-            timeout_seconds=request.timeout_seconds,
-            cwd=folder,
-            environment={
-                **world.child_environment,
-                **{k: v for k, v in world.variables.items() if k in request.variables},
-            },
-            confinement=Confinement(
-                network=request.network,
-                readable=(folder, world.workspace.root, SDK_FOLDER, *homes),
-                shares_memory=True,
-                memory_mb=request.memory_mb,
-                processes=request.processes,
-            ),
-        )
+        command = _found(request.command, folder, world.search_path)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+    return Job(
+        command=command,
+        stdin=request.stdin.encode("utf-8", "backslashreplace"),
+        timeout_seconds=request.timeout_seconds,
+        cwd=folder,
+        environment={
+            **world.child_environment,
+            **{k: v for k, v in world.variables.items() if k in request.variables},
+        },
+        confinement=Confinement(
+            network=request.network,
+            readable=(folder, world.workspace.root, SDK_FOLDER, *homes),
+            shares_memory=True,
+            memory_mb=request.memory_mb,
+            processes=request.processes,
+            imports=_imports(command, folder) if request.isolation == "fork" else None,
+        ),
+    )
 
 
 def _found(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[str, ...]:
@@ -52,3 +59,22 @@ def _found(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[st
         what = "is not there, or not executable" if "/" in program else "is not on this machine"
         raise EvaluatorError(f"could not be started: {program!r} {what}")
     return (found, *arguments)
+
+
+def _imports(command: Sequence[str], folder: Path) -> tuple[str, ...] | None:
+    """What a script imports that our Python runs, with nothing said to the interpreter itself."""
+    program, *arguments = command
+    if not _is_ours(Path(program)) or not arguments or arguments[0].startswith("-"):
+        return None
+    if any("\0" in each for each in arguments):  # only a fork could be given that
+        return None
+    script = folder / arguments[0]
+    return imports_of(script) if script.is_file() else None
+
+
+def _is_ours(program: Path) -> bool:
+    """Whether it is the Python that runs us, by any name beside it: others lack its packages."""
+    ours = Path(sys.executable)
+    with suppress(OSError):
+        return program.parent == ours.parent and program.samefile(ours)
+    return False

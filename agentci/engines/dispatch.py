@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from agentci.engines.command_line import run_command
+from agentci.engines.command_line import job_of_command
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
@@ -12,6 +12,7 @@ from agentci.executors.job import Job
 from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import (
+    LOCAL,
     Compose,
     Measure,
     Measurement,
@@ -39,10 +40,8 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
         EvaluatorError: it could not be done.
     """
     match request:
-        case RunProgram():
-            return _run(request, name, world)
-        case RunCommand():
-            return run_command(request, name=name, world=world)
+        case RunProgram() | RunCommand():
+            return run(request, name=name, world=world)
         case Measure():
             return _measure(request)
         case Settled():
@@ -54,7 +53,7 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
             assert_never(request)
 
 
-def job_of(request: RunProgram, *, name: str, world: World) -> Job:
+def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
     """What an executor has to do for ``request``.
 
     Args:
@@ -63,6 +62,8 @@ def job_of(request: RunProgram, *, name: str, world: World) -> Job:
     Raises:
         EvaluatorError: its program is not there, or cannot be run on this machine.
     """
+    if isinstance(request, RunCommand):
+        return job_of_command(request, name=name, world=world)
     ready = ready_for(request.program, name, world)
     folder = ready.path.parent
     ours = isinstance(request.program, LocalProgram)
@@ -90,10 +91,16 @@ def job_of(request: RunProgram, *, name: str, world: World) -> Job:
     )
 
 
-def _run(request: RunProgram, name: str, world: World) -> ProgramReply:
-    executor = world.executors.get(request.executor)
+def executor_of(request: RunProgram | RunCommand) -> str:
+    """The name of the executor that runs a program."""
+    return request.executor if isinstance(request, RunProgram) else LOCAL
+
+
+def run(request: RunProgram | RunCommand, *, name: str, world: World) -> ProgramReply:
+    """Run a program; as ``carry_out``."""
+    executor = world.executors.get(executor_of(request))
     if executor is None:
-        raise EvaluatorError(f"there is no executor {request.executor!r}")
+        raise EvaluatorError(f"there is no executor {executor_of(request)!r}")
     job = job_of(request, name=name, world=world)
     try:
         return job.run(executor)

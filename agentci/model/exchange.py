@@ -58,7 +58,8 @@ class RunCommand:
         folder: absolute path of the working directory.
         home: absolute path of the repository that its config is from, where that is not the
             workspace.
-        stdin, timeout_seconds, network, variables, memory_mb, processes: as in ``RunProgram``.
+        stdin, timeout_seconds, network, variables, memory_mb, processes, isolation, cached: as in
+            ``RunProgram``.
     """
 
     command: tuple[str, ...]
@@ -70,6 +71,8 @@ class RunCommand:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    isolation: Isolation = "fork"
+    cached: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

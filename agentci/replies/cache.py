@@ -4,13 +4,14 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
-from agentci.model.exchange import ProgramReply, RunProgram
+from agentci.model.exchange import ProgramReply, RunCommand, RunProgram
 from agentci.model.json import Json
-from agentci.replies.circumstances import Circumstances
+from agentci.replies.circumstances import Circumstances, words_of
 from agentci.replies.inputs import Inputs
 from agentci.replies.interpreters import Interpreters
 from agentci.replies.observer import Observation
@@ -59,16 +60,15 @@ class ReplyCache:
         self._holding: dict[bytes, bool] = {}
         self._refused = ""
 
-    def place_of(self, request: RunProgram, find: Callable[[], Circumstances]) -> Place:
+    def place_of(
+        self, request: RunProgram | RunCommand, find: Callable[[], Circumstances]
+    ) -> Place:
         """Where replies to requests are kept that differ from ``request`` in their stdin alone.
 
         Args:
             find: is called once for all of them.
         """
-        alike = (
-            *(request.program, request.executor, request.image, request.variables),
-            *(request.network, request.memory_mb, request.processes),
-        )
+        alike = replace(request, stdin="")
         if alike not in self._places:
             given = find()
             self._places[alike] = Place(given=given, prefix=self._prefix(given))
@@ -78,7 +78,9 @@ class ReplyCache:
         job, walls = given.job, given.job.confinement
         try:
             program, runs = self._program(given)
-        except OSError:
+        except (OSError, ValueError):  # no file's name has a null in it
+            return None
+        if not program:
             return None
         facts: Json = {
             "format": FORMAT,
@@ -86,6 +88,7 @@ class ReplyCache:
             "executor": given.executor,
             "program": program,
             "runs": runs,
+            "line": given.line,
             "cwd": self._inputs.shown(str(job.cwd)) if given.sealed is None else "",
             "environment": dict(job.environment),
             "network": walls.network,
@@ -151,13 +154,21 @@ class ReplyCache:
         Raises:
             OSError: one of them is not there.
         """
-        command, path = given.job.command, given.program
+        command = given.job.command
+        if given.line:
+            words = (*command, *words_of(given.line))
+            runs = [*self._interpreters.of(words, given.programs), self._interpreters.ours()]
+            return [fact for each in given.programs for fact in self._file(each)], runs
+        [path] = given.programs
         if given.sealed is not None:
-            words = [part for part in command if part != str(path)]
-            return [given.sealed, path.name], words
-        runs = [*self._interpreters.of(command, path), self._interpreters.ours()]
+            started = [part for part in command if part != str(path)]
+            return [given.sealed, path.name], started
+        runs = [*self._interpreters.of(command, given.programs), self._interpreters.ours()]
         if given.tree is not None:
             return [given.tree.name, path.relative_to(given.tree).as_posix()], runs
+        return self._file(path), runs
+
+    def _file(self, path: Path) -> list[Json]:
         real = os.path.realpath(path)
         shown = [self._inputs.shown(each) for each in (str(path), real)]
-        return [*shown, self._inputs.content(real)], runs
+        return [*shown, self._inputs.content(real)]

@@ -1,9 +1,15 @@
 """What a reply hangs on, as far as that is known before a program is run."""
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from agentci.executors.job import Job
+
+# What a shell may take for a word, wherever it stands in a line.
+_WORD: Final = re.compile(r"[\w./+~-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,13 +19,20 @@ class Circumstances:
     Attributes:
         job: whatever its stdin is.
         executor: its name.
-        program: the program's file.
+        programs: the program's file; of a command line all files that it names.
+        line: a command line as the config has it; else empty.
         tree: the folder of a fetched program, named by its digest; else None.
         sealed: a digest of all that the program can read; None where it can read the workspace.
     """
 
     job: Job
     executor: str
-    program: Path
+    programs: tuple[Path, ...]
+    line: tuple[str, ...] = ()
     tree: Path | None = None
     sealed: str | None = None
+
+
+def words_of(line: Sequence[str]) -> Iterator[str]:
+    """The words of a command line, with those of lines for a shell in it; each once."""
+    yield from dict.fromkeys(word for part in line for word in (part, *_WORD.findall(part)))

@@ -67,10 +67,10 @@ class Inputs:
         """
         paths = set(observation.opened)
         if given.tree is None:
-            program = os.path.realpath(given.program)
-            if program not in paths:  # then others may have been missed, too
+            programs = [Path(os.path.realpath(each)) for each in given.programs]
+            if paths.isdisjoint(map(str, programs)):  # then others may have been missed, too
                 return None
-            paths |= {os.path.realpath(given.program.parent), str(Path(program).parent)}
+            paths |= {os.path.realpath(each.parent) for each in (*given.programs, *programs)}
         paths |= {*_sources_of(paths)}
         paths |= {*self._links_to(paths)}
         if observation.lost or len(paths) > MAX_INPUTS:

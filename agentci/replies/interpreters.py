@@ -5,7 +5,7 @@ import platform
 import shutil
 import site
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -29,14 +29,15 @@ class Interpreters:
         self._search_path = search_path
         self._known: dict[str, Json] = {}
 
-    def of(self, command: Sequence[str], program: Path) -> list[Json]:
-        """What stands before ``program`` in a command, else what its first line names.
+    def of(self, command: Sequence[str], programs: Collection[Path]) -> list[Json]:
+        """What stands beside ``programs`` in a command, and what runs one that it begins with.
 
         Raises:
             OSError: it is not there any more.
         """
-        started = [part for part in command if part != str(program)]
-        return [self._identity(part) for part in started or self._named(program)]
+        started = [part for part in command if Path(part) not in programs]
+        named = () if command[0] in started else self._named(Path(command[0]))
+        return [self._identity(part) for part in (*named, *started)]
 
     def ours(self) -> Json:
         """The Python that runs us, which a program may call, too."""

@@ -51,7 +51,9 @@ class Guise:
             Imitated: this process is the program.
         """
         _, script, *arguments = order["command"]
-        path = os.fsdecode(script)
+        # As Python has it: a file is run by its whole path, whatever its name in ``sys.argv``.
+        file = os.path.join(os.getcwdb(), script.removeprefix(b"./"))
+        path = os.fsdecode(file)
         searched = _searched(order["environment"].get(b"PYTHONPATH", b""))
         own = [] if sys.flags.safe_path else [folder_of(path)]
         if (
@@ -61,13 +63,13 @@ class Guise:
         ):
             return
         kernel.LIBC.fopen.restype = ctypes.c_void_p
-        self._file, self._script = kernel.LIBC.fopen(script, b"rb"), script
+        self._file, self._script = kernel.LIBC.fopen(file, b"rb"), file
         if not self._file:
             return
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can look at itself
         os.environb.clear()
         os.environb.update(order["environment"])
-        sys.argv = [path, *map(os.fsdecode, arguments)]
+        sys.argv = [*map(os.fsdecode, (script, *arguments))]
         sys.orig_argv = [sys.executable, *sys.argv]
         sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
         raise Imitated

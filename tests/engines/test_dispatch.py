@@ -1,15 +1,17 @@
 """What evaluators ask for is carried out, also where one thing follows from others."""
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentci.engines.dispatch import carry_out
+from agentci.engines.dispatch import carry_out, job_of
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import Compose, ProgramReply, Reply, RunCommand, Settled, Task
 from agentci.model.judgement import Judgement
-from tests.support import world_at
+from tests.support import PATH, world_at
 
 SDK_JUDGE = """\
 #!/usr/bin/env bun
@@ -138,3 +140,44 @@ class TestComposition:
                 name="whole",
                 world=world_at(tmp_path, {}),
             )
+
+
+class TestAForkOfAWarmPython:
+    """What a program imports is told where it may be one."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "judge.py").write_text("import json\n")
+        return tmp_path
+
+    def _imports(self, command: RunCommand, folder: Path, path: str = PATH) -> object:
+        world = world_at(folder, {"PATH": path})
+        return job_of(command, name="a", world=world).confinement.imports
+
+    @pytest.mark.parametrize("words", [("judge.py",), ("./judge.py", "-x", "y")])
+    def test_may_be_a_script_that_our_python_runs(
+        self, words: tuple[str, ...], folder: Path
+    ) -> None:
+        assert self._imports(_command(folder, sys.executable, *words), folder) == ("json",)
+
+    def test_may_be_one_that_names_it_as_path_does(self, folder: Path) -> None:
+        path = str(Path(sys.executable).parent)
+        assert self._imports(_command(folder, "python3", "judge.py"), folder, path) == ("json",)
+
+    @pytest.mark.parametrize(
+        "words",
+        [(), ("-m", "judge"), ("-judge.py",), ("gone.py",), ("judge",), ("judge.py", "a\0")],
+    )
+    def test_is_nothing_else(self, words: tuple[str, ...], folder: Path) -> None:
+        for name in ("-judge.py", "judge"):
+            (folder / name).touch()
+        assert self._imports(_command(folder, sys.executable, *words), folder) is None
+
+    def test_is_no_program_of_another_python(self, folder: Path) -> None:
+        other = folder / "python3"
+        other.symlink_to(sys.executable)
+        assert self._imports(_command(folder, "./python3", "judge.py"), folder) is None
+
+    def test_is_none_where_it_is_to_start_by_itself(self, folder: Path) -> None:
+        command = replace(_command(folder, sys.executable, "judge.py"), isolation="spawn")
+        assert self._imports(command, folder) is None

@@ -12,7 +12,7 @@ from tests.support import PATH
 
 def _identity(*command: str, path: str = PATH) -> list[Json]:
     """As a run of its own sees it, of a command whose last word is the program."""
-    return Interpreters(path).of(command, Path(command[-1]))
+    return Interpreters(path).of(command, (Path(command[-1]),))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
+from agentci.model.choices import Isolation
 from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunCommand
 from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
@@ -31,7 +32,7 @@ class CodeJudge:
         config: what it is given under ``config``; None where its entry has no keys of its own.
         wire: the words in which it is given the case.
         prefers_assertions: see ``finding_in``.
-        home, network, variables, memory_mb, processes: see ``RunCommand``.
+        home, network, variables, memory_mb, processes, isolation, cached: see ``RunCommand``.
     """
 
     identity: Identity
@@ -47,6 +48,8 @@ class CodeJudge:
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
+    isolation: Isolation = "fork"
+    cached: bool = True
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
@@ -55,16 +58,22 @@ class CodeJudge:
 
     def ask(self, case: Case) -> RunCommand:
         """Have the command run over the case and its run."""
+        return self.command_over(payload(*recorded(case), self.config, self.wire))
+
+    def command_over(self, stdin: str) -> RunCommand:
+        """Have the command run over ``stdin``."""
         return RunCommand(
             command=self.command,
             folder=self.folder,
             home=self.home,
-            stdin=payload(*recorded(case), self.config, self.wire),
+            stdin=stdin,
             timeout_seconds=self.timeout_seconds,
             network=self.network,
             variables=self.variables,
             memory_mb=self.memory_mb,
             processes=self.processes,
+            isolation=self.isolation,
+            cached=self.cached,
         )
 
     def read(self, reply: Reply) -> Judgement:

@@ -9,7 +9,7 @@ from agentci.dialects.agentv.judge import Judge
 from agentci.dialects.agentv.recorded import settled
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
 from agentci.model.case import Case
-from agentci.model.exchange import Compose, Reply, RunCommand, Settled, Task
+from agentci.model.exchange import Compose, Reply, Settled, Task
 from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
@@ -80,13 +80,7 @@ class Composite:
 
     def _ask_program(self, judge: CodeJudge, judged: Mapping[str, Judgement]) -> Compose:
         results = {name: _result(judgement) for name, judgement in judged.items()}
-        request = RunCommand(
-            command=judge.command,
-            folder=judge.folder,
-            home=judge.home,
-            stdin=stringify({"results": results}, indent=2),
-            timeout_seconds=judge.timeout_seconds,
-        )
+        request = judge.command_over(stringify({"results": results}, indent=2))
 
         def read(replies: tuple[Reply, ...]) -> Task:
             return self._settled(judge.finding(replies[0]), judged)

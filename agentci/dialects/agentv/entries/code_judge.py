@@ -11,6 +11,7 @@ from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import Count, Seconds, Text, VariableName
 from agentci.errors import InputError
+from agentci.model.choices import Isolation
 from agentci.model.exchange import MEMORY_MB, PROCESSES
 from agentci.model.json import JsonObject
 
@@ -59,6 +60,16 @@ class CodeJudgeEntry(JudgeEntry):
     processes: Count = Field(
         default=PROCESSES, description="Processes that it may have at a time, threads included."
     )
+    isolation: Isolation = Field(
+        default="fork",
+        description="How a script begins that the Python of agentci runs: as a `fork` of one that "
+        "has started already, or by itself (`spawn`), which takes longer.",
+    )
+    cache: bool = Field(
+        default=True,
+        description="Whether an earlier reply is taken where nothing has changed that it was made "
+        "from; `false` for a command that asks a network, a clock or chance.",
+    )
     target: JsonValue = Field(default=None, description="Access to a language model: not yet.")
 
     @model_validator(mode="before")
@@ -94,6 +105,8 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
         variables=tuple(entry.env),
         memory_mb=entry.memory_mb,
         processes=entry.processes,
+        isolation=entry.isolation,
+        cached=entry.cache,
     )
 
 

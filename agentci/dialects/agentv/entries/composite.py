@@ -35,6 +35,9 @@ class ProgramSpec(Strict):
 
     type: Literal["code_judge", "code_grader", "code-judge", "code-grader"]
     path: Text = Field(description="Line for the shell.")
+    cache: bool = Field(
+        default=True, description="Whether an earlier reply is taken where nothing has changed."
+    )
 
 
 class ThresholdSpec(Strict):
@@ -107,5 +110,6 @@ def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator
             standard=standard_of(entry, surroundings),
             prefers_assertions=surroundings.era == "v4",
             timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            cached=spec.cache,
         )
     )
