@@ -23,6 +23,8 @@ RUN.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
 
 # A Python that starts ignores or handles them; a ward has reset them.
 IGNORED: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+# Of the fields of /proc/PID/stat, those after the name counted from 0.
+ARG_START, ARG_END = 45, 46
 # As Python has it where the last of what was printed could not be written.
 EXIT_UNFLUSHED: Final = 120
 
@@ -37,6 +39,7 @@ class Guise:
     def __init__(self, imports: Imports, *, hook: Callable[[], None] | None) -> None:
         self._imports = imports
         self._hook = hook
+        self._command_line = _command_line()
         self._file = 0
         self._script = b""
 
@@ -69,8 +72,16 @@ class Guise:
         os.environb.update(order["environment"])
         sys.argv = [path, *map(os.fsdecode, arguments)]
         sys.orig_argv = [sys.executable, *sys.argv]
+        self._show(order["command"])
         sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
         raise Imitated
+
+    def _show(self, command: Sequence[bytes]) -> None:
+        """Be called as the program is in lists of processes, where there is room for its name."""
+        start, size = self._command_line
+        line = b"".join(part + b"\0" for part in command)
+        if len(line) <= size:
+            ctypes.memmove(start, line.ljust(size, b"\0"), size)
 
     def put_on(self) -> Call:
         """Do what is left to do when all frames of ours are gone; what then runs the program."""
@@ -117,6 +128,14 @@ class _Exit:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
         os._exit(self._code)
+
+
+def _command_line() -> tuple[int, int]:
+    """Where the arguments of this process stand in its memory, and how many bytes they are."""
+    with open("/proc/self/stat", "rb") as stat:
+        fields = stat.read().rpartition(b")")[2].split()
+    start, end = int(fields[ARG_START]), int(fields[ARG_END])
+    return start, end - start
 
 
 def folder_of(script: str) -> str:

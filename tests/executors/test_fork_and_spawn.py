@@ -78,6 +78,7 @@ print("\\udcff", "\\u20ac", file=sys.stderr)
 """,
     "stdin by its name": "print(open('/dev/stdin').read(), open('/dev/stdin').read())",
     "the end of stdin": "import sys; sys.stdin.read(); input()",
+    "its command line": "print(open('/proc/self/cmdline').read().rstrip('\\0').split('\\0'))",
     "its language": """\
 import locale, sys, time
 print(sys.getfilesystemencoding(), sys.getdefaultencoding(), locale.getpreferredencoding())
