@@ -4,6 +4,7 @@ import builtins
 import ctypes
 import os
 import signal
+import site
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -53,12 +54,15 @@ class Guise:
         Raises:
             Imitated: this process is the program.
         """
+        os.environb.clear()
+        os.environb.update(order["environment"])
         _, script, *arguments = order["command"]
         path = os.fsdecode(script)
         searched = _searched(order["environment"].get(b"PYTHONPATH", b""))
         own = [] if sys.flags.safe_path else [folder_of(path)]
         if (
             searched is None
+            or _has_packages_of_the_user()
             or self._imports.hides((*own, *searched), at_start=searched)
             or _is_archive(path)
         ):
@@ -68,8 +72,6 @@ class Guise:
         if not self._file:
             return
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can look at itself
-        os.environb.clear()
-        os.environb.update(order["environment"])
         sys.argv = [path, *map(os.fsdecode, arguments)]
         sys.orig_argv = [sys.executable, *sys.argv]
         self._show(order["command"])
@@ -143,6 +145,12 @@ def folder_of(script: str) -> str:
     with suppress(OSError):
         script = os.path.join(os.path.dirname(script), os.readlink(script))
     return os.path.realpath(os.path.dirname(script))
+
+
+def _has_packages_of_the_user() -> bool:
+    """Whether Python would look into them when it starts; the names of their folders are set."""
+    site.USER_BASE = site.USER_SITE = None
+    return os.path.isdir(site.getusersitepackages()) and bool(site.ENABLE_USER_SITE)
 
 
 def _searched(named: bytes) -> list[str] | None:

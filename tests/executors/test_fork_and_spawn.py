@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import sysconfig
 import threading
@@ -299,6 +300,7 @@ def seen(
     *,
     forks: bool,
     own_packages: bool = False,
+    python: str = sys.executable,
     seconds: float = LIMIT_SECONDS,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
@@ -310,7 +312,7 @@ def seen(
     )
     try:
         reply = executor.run(
-            (sys.executable, str(program)),
+            (python, str(program)),
             stdin=STDIN,
             timeout_seconds=seconds,
             cwd=Path("/"),
@@ -447,6 +449,40 @@ class TestAFork:
 
 
 class TestAWarmPython:
+    def test_imports_nothing_of_a_workspace(self, executor: LocalExecutor, tmp_path: Path) -> None:
+        """An editable install leads there, and whoever changes it is to be jailed."""
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+        [packages] = tmp_path.glob("v/lib/python*/site-packages")
+        (packages / "editable.pth").write_text(f"{tmp_path / 'workspace'}\n")
+        mark = tmp_path / "mark"
+        program = written(tmp_path / "workspace", "import pydantic; print(pydantic.HERE)")
+        program.with_name("pydantic.py").write_text(
+            f"HERE = __file__\ntry: open({str(mark)!r}, 'w')\nexcept OSError: pass"
+        )
+        python = str(tmp_path / "v/bin/python")
+        spawned = seen(executor, program, forks=False, python=python)
+        assert seen(executor, program, forks=True, python=python) == spawned
+        assert spawned[0] == "0"
+        assert not mark.exists()
+
+    def test_runs_nothing_of_what_lies_in_a_home(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        """Whoever ran before us may have written there."""
+        python = os.path.realpath(sys.executable)
+        packages = sysconfig.get_path("purelib", f"{os.name}_user", {"userbase": tmp_path / "u"})
+        Path(packages).mkdir(parents=True)
+        mark = tmp_path / "mark"
+        Path(packages, "of_the_user.pth").write_text(
+            f"import os, sys; sys.found = os.path.isdir('/'); os.system('touch {mark} 2>/dev/null')"
+        )
+        program = written(tmp_path / "workspace", "import site, sys; print(sys.found, sys.path)")
+        variables = {"PYTHONUSERBASE": str(tmp_path / "u")}
+        spawned = seen(executor, program, forks=False, python=python, variables=variables)
+        forked = seen(executor, program, forks=True, python=python, variables=variables)
+        assert forked == spawned
+        assert not mark.exists()
+
     def test_that_died_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(tmp_path, "import os, sys; print('json' in sys.modules)\nimport json")
         before = seen(executor, program, forks=True)
