@@ -1,39 +1,62 @@
 """Cases that are set aside until they are judged; what reports show of them is always there."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
+from typing import Final
 
 from agentci.model.case import Case, Golden, Synopsis
 from agentci.reporters.synopsis import synopsis_of
 from agentci.spool import Spool
 from agentci.telemetry.packing import pack_trace, unpack_trace
 
+# Evaluators judge a case one after the other.
+RECENT: Final = 8
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kept:
-    """What is known of a case, and what brings all of it."""
+    """A case that was set aside; its golden case stays in memory, where many may share it."""
 
     synopsis: Synopsis
-    load: Callable[[], Case]
+    golden: Golden | None
+    spool: Spool
+    number: int
+
+    def load(self) -> Case:
+        """All that was recorded of it: the same case for as long as it was asked for lately."""
+        return _load(self)
 
 
 def keep(case: Case, spool: Spool) -> Kept:
-    """Set ``case`` aside; its golden case stays in memory, where many may share it."""
+    """Set ``case`` aside."""
     synopsis, number = synopsis_of(case), spool.put(pack_trace(case.trace))
-    return Kept(synopsis=synopsis, load=partial(_load, synopsis, case.golden, spool, number))
+    return Kept(synopsis=synopsis, golden=case.golden, spool=spool, number=number)
 
 
-def hold(case: Case) -> Kept:
-    """Leave ``case`` in memory: one of an eval file is more than its trace."""
-    return Kept(synopsis=synopsis_of(case), load=lambda: case)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A case that stays in memory: one of an eval file is more than its trace."""
+
+    synopsis: Synopsis
+    case: Case
+
+    def load(self) -> Case:
+        """The case."""
+        return self.case
 
 
-def _load(synopsis: Synopsis, golden: Golden | None, spool: Spool, number: int) -> Case:
-    packed = spool.take(number)
+def hold(case: Case) -> Held:
+    """Leave ``case`` in memory."""
+    return Held(synopsis=synopsis_of(case), case=case)
+
+
+@lru_cache(maxsize=RECENT)
+def _load(kept: Kept) -> Case:
+    synopsis = kept.synopsis
+    packed = kept.spool.take(kept.number)
     return Case(
         id=synopsis.id,
         trace=unpack_trace(packed, place=synopsis.recording, warnings=synopsis.warnings),
-        golden=golden,
+        golden=kept.golden,
         no_golden_because=synopsis.no_golden_because,
     )

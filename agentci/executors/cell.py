@@ -212,9 +212,5 @@ def _at_home(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
     own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
     home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
     moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
-    return NAMED | GIT | with_user_packages(own) | moved
-
-
-def with_user_packages(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with the user's packages found where they are although HOME is another."""
-    return {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local", **environment}
+    user_packages = {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"}
+    return NAMED | GIT | user_packages | own | moved

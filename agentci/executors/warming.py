@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agentci.executors.cell import with_user_packages
 from agentci.executors.child.warmth import Warmth
 from agentci.executors.job import Job
 from agentci.shims import kernel
@@ -22,8 +21,7 @@ def warmth_for(job: Job) -> Warmth | None:
     """The Python that a program can be a fork of, where it may be one."""
     if job.confinement.imports is None or not kernel.IS_LINUX:
         return None
-    environment = with_user_packages(job.environment)
-    return Warmth.for_program(job.command[0], environment, job.confinement)
+    return Warmth.for_program(job.command[0], job.environment, job.confinement)
 
 
 def starting(warmth: Warmth, job: Job) -> Job:

@@ -4,6 +4,7 @@ import builtins
 import ctypes
 import os
 import signal
+import site
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +24,8 @@ RUN.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
 
 # A Python that starts ignores or handles them; a ward has reset them.
 IGNORED: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+# Of the fields of /proc/PID/stat, those after the name counted from 0.
+ARG_START, ARG_END = 45, 46
 # As Python has it where the last of what was printed could not be written.
 EXIT_UNFLUSHED: Final = 120
 
@@ -37,6 +40,7 @@ class Guise:
     def __init__(self, imports: Imports, *, hook: Callable[[], None] | None) -> None:
         self._imports = imports
         self._hook = hook
+        self._command_line = _command_line()
         self._file = 0
         self._script = b""
 
@@ -50,14 +54,17 @@ class Guise:
         Raises:
             Imitated: this process is the program.
         """
+        os.environb.clear()
+        os.environb.update(order["environment"])
         _, script, *arguments = order["command"]
         # As Python has it: a file is run by its whole path, whatever its name in ``sys.argv``.
-        file = os.path.join(os.getcwdb(), script.removeprefix(b"./"))
+        file = os.path.join(os.getcwdb(), script)
         path = os.fsdecode(file)
         searched = _searched(order["environment"].get(b"PYTHONPATH", b""))
         own = [] if sys.flags.safe_path else [folder_of(path)]
         if (
             searched is None
+            or _has_packages_of_the_user()
             or self._imports.hides((*own, *searched), at_start=searched)
             or _is_archive(path)
         ):
@@ -67,12 +74,18 @@ class Guise:
         if not self._file:
             return
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can look at itself
-        os.environb.clear()
-        os.environb.update(order["environment"])
         sys.argv = [*map(os.fsdecode, (script, *arguments))]
         sys.orig_argv = [sys.executable, *sys.argv]
+        self._show(order["command"])
         sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
         raise Imitated
+
+    def _show(self, command: Sequence[bytes]) -> None:
+        """Be called as the program is in lists of processes, where there is room for its name."""
+        start, size = self._command_line
+        line = b"".join(part + b"\0" for part in command)
+        if len(line) <= size:
+            ctypes.memmove(start, line.ljust(size, b"\0"), size)
 
     def put_on(self) -> Call:
         """Do what is left to do when all frames of ours are gone; what then runs the program."""
@@ -121,11 +134,25 @@ class _Exit:
         os._exit(self._code)
 
 
+def _command_line() -> tuple[int, int]:
+    """Where the arguments of this process stand in its memory, and how many bytes they are."""
+    with open("/proc/self/stat", "rb") as stat:
+        fields = stat.read().rpartition(b")")[2].split()
+    start, end = int(fields[ARG_START]), int(fields[ARG_END])
+    return start, end - start
+
+
 def folder_of(script: str) -> str:
     """Where a program finds its modules first: links to it are followed once, as Python does."""
     with suppress(OSError):
         script = os.path.join(os.path.dirname(script), os.readlink(script))
     return os.path.realpath(os.path.dirname(script))
+
+
+def _has_packages_of_the_user() -> bool:
+    """Whether Python would look into them when it starts; the names of their folders are set."""
+    site.USER_BASE = site.USER_SITE = None
+    return os.path.isdir(site.getusersitepackages()) and bool(site.ENABLE_USER_SITE)
 
 
 def _searched(named: bytes) -> list[str] | None:

@@ -5,8 +5,8 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Final
 
@@ -21,10 +21,12 @@ class Imports:
 
     Args:
         bare: the names of those that every Python has before it looks at a file.
+        ours: the folder that we are imported from.
     """
 
-    def __init__(self, bare: Iterable[str]) -> None:
+    def __init__(self, bare: Iterable[str], *, ours: str) -> None:
         self._bare = frozenset(bare)
+        self._ours = ours
         self._asked: set[str] = set()
         self._kept: dict[str, object] = {}
         self._names: frozenset[str] = frozenset()
@@ -38,11 +40,13 @@ class Imports:
         Raises:
             RuntimeError: that has started a thread; a fork would lack it.
         """
-        for name in (each for each in names if each and each not in self._asked):
-            self._asked.add(name)
-            with suppress(Exception):  # the program finds out by itself
-                import_module(name)
-                WARM_UPS.get(name, lambda: None)()
+        new = [each for each in names if each and each not in self._asked]
+        self._asked.update(new)
+        with self._installed_ones_only():
+            for name in new:
+                with suppress(Exception):  # the program finds out by itself
+                    import_module(name)
+                    WARM_UPS.get(name, lambda: None)()
         if len(os.listdir("/proc/self/task")) > 1:
             raise RuntimeError("there are threads")
         self._keep()
@@ -65,15 +69,32 @@ class Imports:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
                 self._kept[name] = module
         # What lies in a workspace is looked through by each program for itself.
-        for path in list(sys.path_importer_cache):
-            if not path.startswith((sys.prefix, sys.base_prefix)):
-                del sys.path_importer_cache[path]
+        for path in [each for each in sys.path_importer_cache if not self._is_installed(each)]:
+            del sys.path_importer_cache[path]
         # Worked out here, because a fork that looks through all names has to copy their pages.
         names = {name.partition(".")[0] for name in (*self._bare, *self._kept)}
         self._names = frozenset(names | AT_START)
         self._later_names = frozenset(names - self._bare - set(sys.builtin_module_names))
         gc.collect()
         gc.freeze()
+
+    @contextmanager
+    def _installed_ones_only(self) -> Iterator[None]:
+        """Import nothing of a workspace, to which a path of an editable install may lead.
+
+        Whoever changes the workspace is not trusted to run code outside of a jail.
+        """
+        path, finders = sys.path[:], sys.meta_path[:]
+        sys.path[:] = filter(self._is_installed, path)
+        sys.meta_path[:] = [each for each in finders if each.__module__.startswith("_frozen_")]
+        try:
+            yield
+        finally:
+            sys.path[:], sys.meta_path[:] = path, finders
+
+    def _is_installed(self, path: str) -> bool:
+        folders = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+        return path == self._ours or path.startswith(tuple(f"{each}/" for each in folders))
 
     def _withdraw(self) -> None:
         """At the end of a program: nothing of what it found is taken down, which nobody sees."""

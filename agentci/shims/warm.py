@@ -34,9 +34,10 @@ def main(bare: Sequence[str]) -> None:
     Args:
         bare: the names of the modules that every Python has before it looks at a file.
     """
+    imports = Imports(bare, ours=os.path.dirname(sys.argv[1]))
     for name in [name for name in sys.modules if name.partition(".")[0] == OURS]:
         del sys.modules[name]  # a program finds its own
-    disguise = Guise(Imports(bare), hook=getattr(sys, "__interactivehook__", None))
+    disguise = Guise(imports, hook=getattr(sys, "__interactivehook__", None))
     codes: deque[int] = deque(maxlen=1)
     programs = _programs(channel_of(os.dup(STDIN)), disguise, codes)
     # The hook is called only where somebody could type something.

@@ -135,3 +135,16 @@ def test_a_config_from_elsewhere_has_its_own_repository_to_read(
     ran = run_agentci(["run", str(config)], cwd=here)
     [result] = ran.results["results"]
     assert (result["reason"], result["score"]) == (None, 0.75)
+
+
+@pytest.mark.parametrize(("line", "there"), [("", True), ("isolation: spawn", False)])
+def test_one_finds_its_imports_done_unless_it_is_to_start_by_itself(
+    tmp_path: Path, line: str, *, there: bool
+) -> None:
+    looks = (
+        "import sys; there = 'statistics' in sys.modules\n"
+        "import statistics, json\n"
+        "print(json.dumps({'score': 1, 'details': {'there': there}}))"
+    )
+    [result] = _run(tmp_path, looks, *filter(None, [line])).results["results"]
+    assert result["details"]["there"] is there

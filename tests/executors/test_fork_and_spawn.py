@@ -3,12 +3,13 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import sysconfig
 import threading
 import time
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -78,6 +79,7 @@ print("\\udcff", "\\u20ac", file=sys.stderr)
 """,
     "stdin by its name": "print(open('/dev/stdin').read(), open('/dev/stdin').read())",
     "the end of stdin": "import sys; sys.stdin.read(); input()",
+    "its command line": "print(open('/proc/self/cmdline').read().rstrip('\\0').split('\\0'))",
     "its language": """\
 import locale, sys, time
 print(sys.getfilesystemencoding(), sys.getdefaultencoding(), locale.getpreferredencoding())
@@ -298,10 +300,16 @@ def seen(
     *,
     forks: bool,
     own_packages: bool = False,
+    python: str = sys.executable,
     seconds: float = LIMIT_SECONDS,
     variables: Mapping[str, str] = MappingProxyType({}),
+    words: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """All that is left of a program: how it ended and what it printed."""
+    """All that is left of a program: how it ended and what it printed.
+
+    Args:
+        words: how its command names it from its own folder, with arguments.
+    """
     confinement = Confinement(
         readable=(program.parent,),
         imports=imports_of(program) if forks else None,
@@ -309,10 +317,10 @@ def seen(
     )
     try:
         reply = executor.run(
-            (sys.executable, str(program)),
+            (python, *(words or (str(program),))),
             stdin=STDIN,
             timeout_seconds=seconds,
-            cwd=Path("/"),
+            cwd=program.parent if words else Path("/"),
             environment={**child_environment(os.environ), **variables},
             confinement=confinement,
         )
@@ -364,6 +372,18 @@ def test_a_program_sees_the_same_of(name: str, executor: LocalExecutor, tmp_path
     assert seen(executor, program, forks=True) == spawned
     if name not in OF_THE_USER:
         assert seen(executor, program, forks=True, own_packages=True) == spawned
+
+
+@pytest.mark.parametrize("name", ["program.py", "./program.py", ".//program.py", "../x/program.py"])
+def test_a_program_sees_the_same_of_its_name_from_its_folder(
+    name: str, executor: LocalExecutor, tmp_path: Path
+) -> None:
+    text = "import os, sys; print(sys.argv, sys.orig_argv, sys.path, __file__, os.getcwd())"
+    program = written(tmp_path / "x", f"{text}; print(sys.path_importer_cache[__file__])")
+    words = (name, "--option", "a b")
+    spawned = seen(executor, program, forks=False, words=words)
+    assert spawned[0] == "0"
+    assert seen(executor, program, forks=True, words=words) == spawned
 
 
 # Takes packages off its path that are imported already.
@@ -446,6 +466,40 @@ class TestAFork:
 
 
 class TestAWarmPython:
+    def test_imports_nothing_of_a_workspace(self, executor: LocalExecutor, tmp_path: Path) -> None:
+        """An editable install leads there, and whoever changes it is to be jailed."""
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+        [packages] = tmp_path.glob("v/lib/python*/site-packages")
+        (packages / "editable.pth").write_text(f"{tmp_path / 'workspace'}\n")
+        mark = tmp_path / "mark"
+        program = written(tmp_path / "workspace", "import pydantic; print(pydantic.HERE)")
+        program.with_name("pydantic.py").write_text(
+            f"HERE = __file__\ntry: open({str(mark)!r}, 'w')\nexcept OSError: pass"
+        )
+        python = str(tmp_path / "v/bin/python")
+        spawned = seen(executor, program, forks=False, python=python)
+        assert seen(executor, program, forks=True, python=python) == spawned
+        assert spawned[0] == "0"
+        assert not mark.exists()
+
+    def test_runs_nothing_of_what_lies_in_a_home(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        """Whoever ran before us may have written there."""
+        python = os.path.realpath(sys.executable)
+        packages = sysconfig.get_path("purelib", f"{os.name}_user", {"userbase": tmp_path / "u"})
+        Path(packages).mkdir(parents=True)
+        mark = tmp_path / "mark"
+        Path(packages, "of_the_user.pth").write_text(
+            f"import os, sys; sys.found = os.path.isdir('/'); os.system('touch {mark} 2>/dev/null')"
+        )
+        program = written(tmp_path / "workspace", "import site, sys; print(sys.found, sys.path)")
+        variables = {"PYTHONUSERBASE": str(tmp_path / "u")}
+        spawned = seen(executor, program, forks=False, python=python, variables=variables)
+        forked = seen(executor, program, forks=True, python=python, variables=variables)
+        assert forked == spawned
+        assert not mark.exists()
+
     def test_that_died_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(tmp_path, "import os, sys; print('json' in sys.modules)\nimport json")
         before = seen(executor, program, forks=True)

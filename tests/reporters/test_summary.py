@@ -35,7 +35,7 @@ def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
 
 
 def test_what_is_cached_is_counted_and_marked() -> None:
-    text = Summary().render(make_report([make_result("failed", 0.25, cached=True)]))
+    text = _render(make_report([make_result("failed", 0.25, cached=True)]))
     assert "; mean score 0.25; 1 cached\n" in text
     assert "score 0.25, wanted at least 0.7 (cached)" in text
 

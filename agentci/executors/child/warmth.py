@@ -15,8 +15,21 @@ START: Final = (
 )
 WARM: Final = f"{START} from agentci.shims.warm import main; main(bare)"
 
-# What a Python looks at when it starts, and never again.
-AT_START: Final = ("LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "TZ")
+# What a Python or its libraries look at when they start, and never again.
+AT_START: Final = ("GLIBC_", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "TZ")
+# Of these, what makes no code run that would not run in us as well.
+HARMLESS: Final = frozenset(
+    {
+        "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
+        "PYTHONIOENCODING", "PYTHONOPTIMIZE", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "PYTHONUTF8",
+        "TZ",
+    }
+)  # fmt: skip
+LOCALE_PREFIX: Final = "LC_"
+# Each program has its own, and nothing of it is ours.
+OF_PROGRAMS: Final = frozenset({"PYTHONPATH", "PYTHONUSERBASE"})
+# Nobody's packages are here: the home of a user may be written to by those whom we jail.
+NO_USER: Final = {"PYTHONUSERBASE": "/nonexistent"}
 PROGRAMS_AT_A_TIME: Final = 8
 
 
@@ -37,10 +50,12 @@ class Warmth:
     @classmethod
     def for_program(
         cls, python: str, environment: Mapping[str, str], confinement: Confinement
-    ) -> "Warmth":
-        """The one whose forks are as ``python`` would be in ``environment``."""
-        seen = {k: v for k, v in environment.items() if k.startswith(AT_START)}
-        seen.pop("PYTHONPATH", None)  # each program has its own, and nothing of it is ours
+    ) -> "Warmth | None":
+        """The one whose forks are as ``python`` would be in ``environment``, if one may be."""
+        names = {name for name in environment if name.startswith(AT_START)} - OF_PROGRAMS
+        if any(name not in HARMLESS and not name.startswith(LOCALE_PREFIX) for name in names):
+            return None
+        seen = NO_USER | {name: environment[name] for name in names}
         jail = replace(confinement, imports=None) if confinement.own_packages else None
         return cls(python, tuple(sorted(seen.items())), jail)
 
