@@ -40,6 +40,7 @@ class TestTheRequest:
 
     def test_of_a_line_that_runs_a_script_and_no_more_needs_no_shell(self) -> None:
         assert _asked(script="uv run judge.py").command == ("uv", "run", "judge.py")
+        assert _asked(script="python3 judge.py").command == ("python3", "judge.py")
         assert _asked(script="uv run judge.py > /dev/null").command[0] == "sh"
 
     def test_takes_the_folder_of_the_file_or_the_one_that_is_named(self) -> None:
@@ -49,6 +50,14 @@ class TestTheRequest:
         request = _asked(timeout=7, network=False, env=["KEY"], memory_mb=9, processes=3)
         assert (request.timeout_seconds, request.network, request.variables) == (7, False, ("KEY",))
         assert (request.memory_mb, request.processes) == (9, 3)
+
+    def test_may_be_for_a_fork_and_be_answered_by_an_earlier_reply_unless_the_entry_says_no(
+        self,
+    ) -> None:
+        assert (_asked().isolation, _asked().cached) == ("fork", True)
+        request = _asked(isolation="spawn", cache=False)
+        assert (request.isolation, request.cached) == ("spawn", False)
+        assert json.loads(request.stdin)["config"] is None
 
     def test_hands_other_keys_to_the_judge(self) -> None:
         told = json.loads(_asked(maxItems=3, config={"a": 1}).stdin)["config"]
@@ -178,6 +187,7 @@ class TestComposite:
         [(name, command)] = request.parts
         assert isinstance(command, RunCommand)
         assert (name, command.command) == ("both", ("sh", "-c", "python3 sum.py"))
+        assert command.cached
         assert json.loads(command.stdin)["results"]["b"] == {
             "score": 0.2,
             "verdict": "fail",

@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 120
 # our PATH and read settings of the machine.
 SHELL: Final = ("sh", "-c")
 
-PLAIN_LINE: Final = re.compile(r"\s*(?:uv|bun|node)(?:\s+[\w./-]+)+\s*")
+PLAIN_LINE: Final = re.compile(r"\s*(?:uv|bun|node|python3?)(?:\s+[\w./-]+)+\s*")
 
 Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
 
@@ -113,7 +113,7 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
 def _command(script: Command) -> tuple[str, ...]:
     """The words of a command; a line is the shell's to read, unless it runs a script and no more.
 
-    What such a line names may have to be stood in for, which a shell could not do.
+    What such a line names may have to be stood in for, or be a fork: a shell could not see to that.
     """
     if not isinstance(script, str):
         return tuple(script)
