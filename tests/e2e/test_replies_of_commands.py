@@ -127,3 +127,16 @@ class TestAComposite:
         assert [self._judged(folder, **how).code for _ in range(2)] == [3, 3]
         (folder / "sum.py").write_text(f"WORD = 'good'; {AGGREGATE}")
         assert self._judged(folder, **how).cached == [False]
+
+    def test_keeps_what_a_member_replied_where_another_takes_too_long(self, folder: Path) -> None:
+        two = folder / "two.py"
+        members = [_judge(name="one"), _judge("python3 two.py", name="two", timeout=1)]
+        composite = {"name": "all", "type": "composite", "evaluators": members}
+        judge = {**composite, "aggregator": {"type": "weighted_average"}}
+        codes = []
+        for text in (quick := "print('{\"score\": 1}')", "while True: pass", quick):
+            two.write_text(text)
+            judged = _judged(folder, judge)
+            codes.append(judged.code)
+        assert codes == [0, 3, 0]
+        assert judged.cached == [True]
