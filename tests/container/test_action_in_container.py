@@ -60,15 +60,16 @@ def test_leaves_files_that_belong_to_the_owner_of_the_workspace(
         assert (path.stat().st_uid, path.stat().st_gid) == OWNER
 
 
-def test_leaves_nothing_else_in_the_workspace(run_action: RunAction, workspace: Path) -> None:
+def test_leaves_its_results_and_its_cache_in_the_workspace_and_nothing_else(
+    run_action: RunAction, workspace: Path
+) -> None:
     before = set(workspace.rglob("*"))
 
     run_action(workspace, {"config": GOOD})
 
-    assert {path.parent.name for path in set(workspace.rglob("*")) - before} == {
-        RESULTS,
-        workspace.name,
-    }
+    left = {path.parent.relative_to(workspace) for path in set(workspace.rglob("*")) - before}
+    assert {str(path) for path in left} == {".", RESULTS, ".agentci", ".agentci/cache"}
+    assert (workspace / ".agentci" / "cache" / ".gitignore").read_text().split() == ["*"]
 
 
 def test_reads_several_values_of_an_input_one_a_line(
