@@ -11,14 +11,15 @@ from agentci.text.names import did_you_mean, quoted
 # AgentV has called the list of cases by each of these.
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
-
+EVAL_SET_KEYS: Final = frozenset({"eval_set_id", "evalSetId"})
 RECORDING_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
 
 
 def is_eval_file(document: YamlDocument) -> bool:
-    """Whether it lists cases and no evaluators."""
+    """Whether it lists cases and no evaluators; an eval set of agentevals does so, too."""
     keys = document.data.keys()
-    return "evaluators" not in keys and not keys.isdisjoint(CASE_KEYS)
+    others = {"evaluators", *EVAL_SET_KEYS}
+    return keys.isdisjoint(others) and not keys.isdisjoint(CASE_KEYS)
 
 
 def check_kind(document: YamlDocument) -> None:
@@ -28,7 +29,7 @@ def check_kind(document: YamlDocument) -> None:
         InputError: it is not, or an AgentV eval file, which lists cases, as well.
     """
     keys = document.data.keys()
-    if "eval_set_id" in keys or "evalSetId" in keys:
+    if not keys.isdisjoint(EVAL_SET_KEYS):
         raise InputError.of(
             "the file is an eval set, not a config",
             place=Place(file=document.file),

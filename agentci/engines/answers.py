@@ -54,7 +54,7 @@ def answer(
             raise
         for key in answering.found:
             world.replies.drop(key)
-        answering = _Answering(world, world.replies)
+        answering = _Answering(world, world.replies, anew=True)
         judgement = read(answering.reply(request, name))
     if not world.interruption.asked():
         for keep in answering.kept:
@@ -69,14 +69,18 @@ class _Answering:
         found: the keys of those of earlier runs.
         kept: what keeps those that were made, once they turn out to be of use.
         has_run: whether a program was run.
+
+    Args:
+        anew: nothing is looked for.
     """
 
-    def __init__(self, world: World, replies: "ReplyCache") -> None:
+    def __init__(self, world: World, replies: "ReplyCache", *, anew: bool = False) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
         self.has_run = False
         self._world = world
         self._replies = replies
+        self._anew = anew
 
     def reply(self, request: Task, name: str) -> Reply:
         """The reply to ``request``; as ``carry_out``."""
@@ -100,7 +104,7 @@ class _Answering:
         key = place.key(request.stdin)
         if key is None:
             return self._made(request, name)
-        if kept := self._replies.find(key):
+        if not self._anew and (kept := self._replies.find(key)):
             self.found.append(key)
             return kept
         with self._replies.watching(place.given) as observation:
