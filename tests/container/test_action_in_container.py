@@ -39,6 +39,30 @@ def test_shuts_the_gate_for_a_worse_agent(run_action: RunAction, workspace: Path
     assert "create_refund" in step.summary
 
 
+def test_runs_evaluators_as_forks_and_what_has_not_changed_not_again(
+    run_action: RunAction, workspace: Path
+) -> None:
+    traces = "agentevals/recordings/2026-03-10.jsonl"
+    (workspace / "looks.py").write_text(
+        "import json, sys, time\n"
+        "seen = {'there': 'pydantic' in sys.modules, 'at': time.time_ns()}\n"
+        "print(json.dumps({'score': 1, 'details': seen}))\n"
+        "if False:\n    import pydantic\n"
+    )
+    (workspace / "agentci.yaml").write_text(
+        f"traces: {traces}\nevaluators: [{{name: looks, type: code, path: looks.py}}]\n"
+    )
+    details = []
+    for cached in (False, True):
+        step = run_action(workspace, {"config": "agentci.yaml"})
+        assert step.code == 0, step.log
+        results = json.loads((workspace / RESULTS / "results.json").read_text())["results"]
+        assert {result["cached"] for result in results} == {cached}
+        details.append([result["details"] for result in results])
+    assert details[0] == details[1]
+    assert all(each["there"] for each in details[0])
+
+
 def test_tells_what_is_wrong_with_a_config(run_action: RunAction, workspace: Path) -> None:
     (workspace / "eval_config.yaml").write_text("evaluators: []\nthreshhold: 1\n")
 

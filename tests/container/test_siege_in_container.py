@@ -28,6 +28,7 @@ def _besieged(
             *("docker", "run", "--rm", "--entrypoint", "python", *options),
             *("--volume", f"{tree}/tests:/siege/tests:ro", "--volume", f"{folder}:/scene"),
             *("--env", "PYTHONPATH=/siege", "--env", f"{siege.SECRET}=s3cr3t-of-the-job"),
+            *("--env", f"{siege.FORKS}=as evaluators are run"),
             *(image, "-m", "tests.executors.siege", "/scene", *names),
         ],
         capture_output=True,
