@@ -502,6 +502,7 @@ class TestAWarmPython:
 
     def test_that_died_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(tmp_path, "import os, sys; print('json' in sys.modules)\nimport json")
+        OFFICE.close()
         before = seen(executor, program, forks=True)
         for number in (*OFFICE.numbers(), *children_of(OFFICE.numbers())):
             os.kill(number, signal.SIGKILL)
