@@ -1,0 +1,62 @@
+"""Refusals of services in words that may be shown: without keys, on one line, with a way out."""
+
+from typing import Final
+
+from agentci.http.base import Response
+from agentci.judges.complaints import Complaint
+from agentci.model.judging import ModelSettings
+from agentci.text import clip, escape
+
+MAX_SAID: Final = 300
+MAX_ID: Final = 80
+UNAUTHORIZED: Final = frozenset({401, 403})
+REDIRECTS: Final = range(300, 400)
+NOT_FOUND: Final = 404
+GONE: Final = 410
+REQUEST_IDS: Final = ("x-request-id", "request-id", "apim-request-id")
+
+
+def refusal_words(
+    complaint: Complaint, response: Response, settings: ModelSettings, key: str
+) -> str:
+    """What a service answered to a question, and what to do."""
+    status = complaint.status
+    said = f"the judge's service answered {status}"
+    # A service may quote the key that it did not like, or a part of it.
+    if complaint.message and status not in UNAUTHORIZED:
+        said += f" ({_shown(complaint.message, key)})"
+    if request_id := _request_id(response, key):
+        said += f", request {request_id}"
+    return f"{said}: {_way_out(complaint, settings)}"
+
+
+def _way_out(complaint: Complaint, settings: ModelSettings) -> str:
+    status = complaint.status
+    key = settings.key_variable
+    if complaint.is_spent:
+        return f"there is no credit left for the key in {key}" if key else "there is no credit left"
+    if status in UNAUTHORIZED:
+        return (
+            f"see whether the key in {key} is the right one, and may use {settings.model}"
+            if key
+            else "name the environment variable that holds its key"
+        )
+    if status in REDIRECTS:
+        return "it redirects, which is not followed with a key and texts; correct base_url"
+    if status in {NOT_FOUND, GONE}:
+        return f"see whether it has {settings.model}, and whether base_url is right"
+    return "correct the settings of the judge"
+
+
+def _request_id(response: Response, key: str) -> str:
+    said = next((response.headers[name] for name in REQUEST_IDS if name in response.headers), "")
+    return clip.short(_without(said, key), MAX_ID)
+
+
+def _shown(message: str, key: str) -> str:
+    return clip.short(_without(message, key), MAX_SAID)
+
+
+def _without(text: str, key: str) -> str:
+    line = escape.one_line(text)
+    return line.replace(key, "***") if key else line
