@@ -72,13 +72,15 @@ class CommandAsker:
         return reply
 
     def _run(self, settings: ModelSettings, prompt: str, key: str, seconds: float) -> ProgramReply:
+        if seconds <= 0:
+            raise EvaluatorError("no time is left to run the judge's program")
         seat = self._seat
         secret = {settings.key_variable: key} if key else {}
         try:
             return seat.executor.run(
                 [part.replace(PROMPT, prompt) for part in settings.command],
                 stdin=b"" if _takes_argument(settings) else prompt.encode("utf-8", "replace"),
-                timeout_seconds=max(0.0, round(seconds, 1)),
+                timeout_seconds=round(seconds, 3),
                 cwd=seat.cwd,
                 environment={**seat.environment, **secret},
                 confinement=seat.confinement,

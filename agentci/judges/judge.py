@@ -99,8 +99,8 @@ class Judge:
 
 
 def enough(samples: int) -> int:
-    """How many verdicts there have to be."""
-    return (samples + 1) // 2
+    """How many verdicts there have to be: half of them, and one in any case."""
+    return max(1, (samples + 1) // 2)
 
 
 def is_settled(verdicts: Sequence[Verdict], left: int, request: AskModel) -> bool:

@@ -18,7 +18,7 @@ from agentci.judges.standing import key_of
 from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.wire import GarbledError
-from agentci.judges.words import refusal_words
+from agentci.judges.words import answer_words, refusal_words
 from agentci.model.judging import ModelReply, ModelSettings, Question
 
 SUCCESSES: Final = range(200, 300)
@@ -149,7 +149,7 @@ class ServiceAsker:
         if is_passing(response.status, response.headers):
             kind = LimitedError if response.status == TOO_MANY_REQUESTS else PassingError
             seconds = asked_seconds(response.headers, now=self._now())
-            said = f"it answered {response.status}"
+            said = f"it {answer_words(complaint, response, posed.key)}"
             raise kind(said, hint=OUTAGE_HINT, asked_seconds=seconds)
         raise ComplaintError(complaint, response)
 

@@ -112,10 +112,13 @@ class Transport:
             PassingError: another try may do better.
         """
         heed(self.stopped)
+        seconds = letter.until - self.clock()
+        if seconds <= 0:  # what is sent may cost something, and nobody would see the answer
+            raise EvaluatorError(f"no time is left to ask {wish.address.shown}")
         try:
             return watched(
                 partial(self._connections().once, wish),
-                seconds=letter.until - self.clock(),
+                seconds=seconds,
                 clock=self.clock,
                 stopped=self.stopped,
             )

@@ -67,9 +67,10 @@ def _objects(text: str) -> Iterator[JsonObject]:
     Raises:
         UnreadableError: something like one cannot be read. What is inside of it or behind it may
             be a quotation, so none of it is believed.
+        NoVerdictError: it is too long to be sent back.
     """
     if len(text) > MAX_CHARACTERS:
-        raise UnreadableError("the judge's reply is far too long for a verdict")
+        raise NoVerdictError("the judge's reply is far too long for a verdict")
     end = 0
     while (brace := _BRACE.search(text, end)) is not None:
         start = brace.start()

@@ -1,11 +1,12 @@
-"""Refusals of services in words that may be shown: without keys, on one line, with a way out."""
+"""What judges and their services say, in words that may be shown: on one line, without keys."""
 
 from typing import Final
 
 from agentci.http.base import Response
 from agentci.judges.complaints import Complaint
-from agentci.model.judging import ModelSettings
+from agentci.model.judging import ModelSettings, Ruling
 from agentci.text import clip, escape
+from agentci.text.words import number
 
 MAX_SAID: Final = 300
 MAX_ID: Final = 80
@@ -20,14 +21,19 @@ def refusal_words(
     complaint: Complaint, response: Response, settings: ModelSettings, key: str
 ) -> str:
     """What a service answered to a question, and what to do."""
-    status = complaint.status
-    said = f"the judge's service answered {status}"
+    said = answer_words(complaint, response, key)
+    return f"the judge's service {said}: {_way_out(complaint, settings)}"
+
+
+def answer_words(complaint: Complaint, response: Response, key: str) -> str:
+    """What a service answered, as the end of a sentence about it."""
+    said = f"answered {complaint.status}"
     # A service may quote the key that it did not like, or a part of it.
-    if complaint.message and status not in UNAUTHORIZED:
-        said += f" ({_shown(complaint.message, key)})"
+    if complaint.message and complaint.status not in UNAUTHORIZED:
+        said += f" ({clip.short(_without(complaint.message, key), MAX_SAID)})"
     if request_id := _request_id(response, key):
         said += f", request {request_id}"
-    return f"{said}: {_way_out(complaint, settings)}"
+    return said
 
 
 def _way_out(complaint: Complaint, settings: ModelSettings) -> str:
@@ -53,10 +59,17 @@ def _request_id(response: Response, key: str) -> str:
     return clip.short(_without(said, key), MAX_ID)
 
 
-def _shown(message: str, key: str) -> str:
-    return clip.short(_without(message, key), MAX_SAID)
-
-
 def _without(text: str, key: str) -> str:
     line = escape.one_line(text)
     return line.replace(key, "***") if key else line
+
+
+def split_words(ruling: Ruling) -> str:
+    """How the samples judged: ``2 of 3 passed``, or all grades from the lowest up."""
+    values = [verdict.value for verdict in ruling.verdicts]
+    if all(isinstance(value, bool) for value in values):
+        said = f"{sum(values):g} of {len(values)} passed"
+    else:
+        said = ", ".join(map(number, sorted(values)))
+    failed = len(ruling.failures)
+    return f"{said}; {failed} without a verdict" if failed else said

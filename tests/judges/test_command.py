@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,22 @@ def test_it_counts_as_a_call(asker: CommandAsker, budget: Budget) -> None:
     assert budget.spent == Charge(calls=3, tokens=3 * (5 + 2))
     with pytest.raises(EvaluatorError, match="max_calls is 3"):
         ask(asker, settings("print('ok')"))
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "a\0b"], ids=["too long", "a zero"])
+def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandAsker, text: str) -> None:
+    question = replace(QUESTION, user=text)
+    with pytest.raises(EvaluatorError, match="the judge's program"):
+        asker.ask(question, settings(ECHO, "{prompt}"), until=time.monotonic() + 30)
+
+
+def test_a_prompt_of_any_length_can_be_read(asker: CommandAsker) -> None:
+    question = replace(QUESTION, user="x" * 2_000_000)
+    given = settings("import sys; print(len(sys.stdin.read()))")
+    assert asker.ask(question, given, until=time.monotonic() + 30).text == "2000008\n"
+
+
+def test_when_no_time_is_left_nothing_is_run(asker: CommandAsker, tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="no time is left"):
+        ask(asker, settings(f"open({str(tmp_path / 'ran')!r}, 'w')"), seconds=0)
+    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.judge import combined, is_settled
+from agentci.judges.judge import combined, enough, is_settled
+from agentci.judges.words import split_words
 from agentci.model.judging import AskModel, Form, ModelSettings, Question, Ruling, Verdict
 from tests.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
@@ -106,6 +107,12 @@ def test_the_split_is_shown() -> None:
     assert [verdict.value for verdict in ruling.verdicts] == [True, False]
     assert ruling.failures == ("the judge's reply holds no verdict",)
     assert ruling.is_split
+    assert split_words(ruling) == "1 of 2 passed; 1 without a verdict"
+
+
+def test_the_spread_of_grades_is_shown() -> None:
+    ruling, _ = rule(scored(0.9), scored(0.25), scored(0.9), samples=3)
+    assert split_words(ruling) == "0.25, 0.9, 0.9"
 
 
 @pytest.mark.parametrize(("samples", "asked"), [(3, 2), (5, 3), (4, 3)])
@@ -117,6 +124,13 @@ def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, ask
         with pytest.raises(EvaluatorError, match=why):
             bench.judge.rule(request)
     assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("question", [QUESTION, YES_OR_NO])
+def test_nobody_asked_is_no_ruling(question: Question) -> None:
+    given = ModelSettings(provider="openai", model="m")
+    with pytest.raises(EvaluatorError, match="gave no verdict"):
+        Bench().judge.rule(AskModel(question=question, settings=given, samples=0))
 
 
 def test_of_grades_the_median_counts_or_the_mean() -> None:
@@ -155,7 +169,7 @@ def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
     for number in range(3**samples):
         votes = [(True, False, None)[number // 3**index % 3] for index in range(samples)]
         given = [vote for vote in votes if vote is not None]
-        whole = combined(given, request) if len(given) >= (samples + 1) // 2 else None
+        whole = combined(given, request) if len(given) >= enough(samples) else None
         seen: list[Verdict] = []
         for index, vote in enumerate(votes):
             if vote is not None:
@@ -163,5 +177,5 @@ def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
             if is_settled(seen, samples - index - 1, request):
                 break
         values = [verdict.value for verdict in seen]
-        early = combined(values, request) if len(values) >= (samples + 1) // 2 else None
+        early = combined(values, request) if len(values) >= enough(samples) else None
         assert early is whole, votes

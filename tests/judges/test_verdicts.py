@@ -184,9 +184,10 @@ def test_what_is_not_complete_is_not_even_read(ending: Ending, said: str, reason
     assert reason in str(caught.value)
 
 
-def test_what_is_far_too_long_is_not_read() -> None:
-    with pytest.raises(UnreadableError, match="too long"):
+def test_what_is_far_too_long_is_neither_read_nor_mended() -> None:
+    with pytest.raises(NoVerdictError, match="too long") as caught:
         read('{"score": 1}' + " " * MAX_CHARACTERS)
+    assert not isinstance(caught.value, UnreadableError)
 
 
 def test_many_braces_are_read_in_no_time() -> None:
