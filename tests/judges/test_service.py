@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from email.utils import formatdate
@@ -19,6 +21,7 @@ from agentci.version import __version__
 from tests.http.patience import after
 from tests.http.servers import Answer, Asked, Raw, Server, head, refused_port, script, serve
 from tests.judges.bench import KEY, QUESTION, Bench, refused, said, scored, settings
+from tests.support import ROOT
 
 OVERLOADED = refused(503, message="busy")
 REPLIES = {
@@ -132,11 +135,10 @@ def test_a_service_that_asks_for_too_long_is_given_up_at_once(bench: Bench) -> N
 
 
 def test_a_service_may_say_itself_whether_another_try_helps(bench: Bench) -> None:
-    with (
-        serve(script(refused(500, {"X-Should-Retry": "false"}))) as server,
-        pytest.raises(EvaluatorError, match="answered 500"),
-    ):
+    final = refused(500, {"X-Should-Retry": "false"})
+    with serve(script(final)) as server, pytest.raises(EvaluatorError, match="answered 500"):
         ask(bench, server)
+    assert len(server.asked) == 1
     with serve(script(refused(418, {"X-Should-Retry": "true"}), said("ok"))) as server:
         assert ask(bench, server) == "ok"
 
@@ -299,6 +301,31 @@ def test_a_key_is_shown_nowhere(
     if status not in {401, 403}:
         assert "bad key *** ::error::***" in str(caught.value)
         assert "request r1 ***" in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_may_quote_a_part_of_a_key_is_not_shown(status: int, bench: Bench) -> None:
+    quoting = refused(status, message=f"Incorrect API key provided: {KEY[:5]}***{KEY[-4:]}")
+    with serve(script(quoting)) as server, pytest.raises(EvaluatorError) as caught:
+        ask(bench, server)
+    assert KEY[-4:] not in str(caught.value)
+    assert "see whether the key in KEY is the right one, and may use m" in str(caught.value)
+
+
+def test_a_service_that_wants_a_key_and_gets_none_says_so(bench: Bench) -> None:
+    with (
+        serve(script(refused(401))) as server,
+        pytest.raises(EvaluatorError, match="name the environment variable that holds its key"),
+    ):
+        ask(bench, server, key_variable="")
+
+
+def test_importing_it_does_not_import_what_is_slow_to_import() -> None:
+    code = (
+        "import sys; import agentci.judges.service, agentci.judges.command, agentci.judges.judge;"
+        " sys.exit(bool({'requests', 'urllib3', 'openai', 'anthropic'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_a_letter_shows_neither_its_key_nor_its_text() -> None:
