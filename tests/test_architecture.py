@@ -28,6 +28,7 @@ LAYERS = (
     {"settings"},
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
+    {"judges"},
     {"environments"},
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},

@@ -36,8 +36,11 @@ class Address:
         return _is_loopback(self.origin[1])
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str, *, unencrypted: bool = False) -> Address:
     """Take a URL apart.
+
+    Args:
+        unencrypted: whether http will do for other machines, too.
 
     Raises:
         RefusedError: it is none, or nothing may be got from there.
@@ -52,7 +55,7 @@ def address_of(url: str) -> Address:
     scheme, host = parts.scheme, parts.hostname or ""
     if scheme not in _PORTS or not host:
         raise RefusedError(f"{_careful(url)} is not a URL of the web", hint=_HINT)
-    if scheme == "http" and not _is_loopback(host):
+    if scheme == "http" and not (unencrypted or _is_loopback(host)):
         raise RefusedError(
             f"{_shown(scheme, host, port, parts.path)} is not encrypted, so it is not asked for",
             hint="use https; http is for this machine alone (localhost, 127.0.0.1)",

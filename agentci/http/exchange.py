@@ -3,9 +3,9 @@
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 import requests
@@ -32,15 +32,30 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is asked for, by whoever calls ``Http.get``."""
+    """What is asked for.
+
+    Attributes:
+        content: is posted; None where a document is just got.
+    """
 
     address: Address
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     limit_bytes: int
+    content: bytes | None = field(default=None, repr=False)
 
 
-def wish_of(url: str, headers: Mapping[str, str], limit_bytes: int) -> Wish:
+def wish_of(
+    url: str,
+    headers: Mapping[str, str],
+    limit_bytes: int,
+    *,
+    content: bytes | None = None,
+    unencrypted: bool = False,
+) -> Wish:
     """Look at what is asked for before anybody is asked.
+
+    Args:
+        unencrypted: whether http will do for other machines, too.
 
     Raises:
         RefusedError: it cannot be asked for.
@@ -52,7 +67,8 @@ def wish_of(url: str, headers: Mapping[str, str], limit_bytes: int) -> Wish:
                 "a header holds what cannot be sent in one",
                 hint="see whether a token ends in a line end or holds other foreign characters",
             )
-    return Wish(address=address_of(url), headers=headers, limit_bytes=limit_bytes)
+    address = address_of(url, unencrypted=unencrypted)
+    return Wish(address=address, headers=headers, limit_bytes=limit_bytes, content=content)
 
 
 class Exchange:
@@ -85,33 +101,45 @@ class Exchange:
             hint=REDIRECT_HINT,
         )
 
+    def once(self, wish: Wish, unwanted: Callable[[], bool]) -> Response:
+        """Ask, and return whatever is answered: nothing is followed, no status is a failure.
+
+        Args:
+            unwanted: tells that nobody waits for it any more.
+
+        Raises:
+            PassingError: no whole answer came; another try may do better.
+            FetchError: it would not.
+        """
+        with self._answer(wish.address, "it", wish) as (answer, headers):
+            return _whole(answer, headers, wish, wish.address, "it", unwanted)
+
     def _ask(
         self, address: Address, who: str, wish: Wish, unwanted: Callable[[], bool]
     ) -> Response | Address:
         """An answer, or where to ask instead."""
+        with self._answer(address, who, wish) as (answer, headers):
+            status = answer.status_code
+            if failure := passing_answer(who, status, headers, now=time.time()):
+                raise failure
+            if status in _REDIRECTS and "location" in headers:
+                return target_of(address, headers["location"])
+            return _whole(answer, headers, wish, address, who, unwanted)
+
+    @contextmanager
+    def _answer(
+        self, address: Address, who: str, wish: Wish
+    ) -> Iterator[tuple[requests.Response, Mapping[str, str]]]:
+        """An answer whose body is still to come, and its headers by name in lower case."""
         try:
             with closing(self._send(address, wish)) as answer:
-                headers = {name.lower(): value for name, value in answer.headers.items()}
-                status = answer.status_code
-                if failure := passing_answer(who, status, headers, now=time.time()):
-                    raise failure
-                if status in _REDIRECTS and "location" in headers:
-                    return target_of(address, headers["location"])
-                body = Body(
-                    status=status,
-                    headers=headers,
-                    raw=answer.raw,
-                    address=address,
-                    who=who,
-                    unwanted=unwanted,
-                )
-                content = body.read(wish.limit_bytes)
-                return Response(status=status, content=content, headers=headers)
+                yield answer, {name.lower(): value for name, value in answer.headers.items()}
         except (OSError, HTTPError) as error:  # those of requests are OSErrors
             raise failure_of(error, who, address, self._limits) from error
 
     def _send(self, address: Address, wish: Wish) -> requests.Response:
-        request = requests.Request("GET", address.url).prepare()
+        method = "GET" if wish.content is None else "POST"
+        request = requests.Request(method, address.url, data=wish.content).prepare()
         if address.origin == wish.address.origin:
             request.headers.update(wish.headers)
         request.headers.update(OUR_HEADERS)
@@ -132,3 +160,23 @@ class Exchange:
             # A proxy has a loopback of its own.
             proxies={} if address.is_here else settings["proxies"],
         )
+
+
+def _whole(
+    answer: requests.Response,
+    headers: Mapping[str, str],
+    wish: Wish,
+    address: Address,
+    who: str,
+    unwanted: Callable[[], bool],
+) -> Response:
+    body = Body(
+        status=answer.status_code,
+        headers=headers,
+        raw=answer.raw,
+        address=address,
+        who=who,
+        unwanted=unwanted,
+    )
+    content = body.read(wish.limit_bytes)
+    return Response(status=answer.status_code, content=content, headers=headers)

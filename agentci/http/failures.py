@@ -67,7 +67,7 @@ def _passing(causes: tuple[BaseException, ...], who: str, limits: Limits) -> Pas
         (TimeoutError, _silent("sent nothing", limits.silence_seconds), NETWORK_HINT),
     ):
         if any(isinstance(cause, kind) for cause in causes):
-            return PassingError(f"{who} {said}", hint=hint)
+            return PassingError(f"{who} {said}", hint=hint, arrived=kind is TimeoutError)
     return PassingError(f"{who} broke off its answer", hint=NETWORK_HINT)
 
 

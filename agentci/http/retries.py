@@ -32,11 +32,15 @@ class PassingError(Exception):
     Attributes:
         hint: a way out, for when no try has mended it.
         asked_seconds: how long the server asked to be left alone, where it did.
+        arrived: whether the server may have been asked; False where nobody could be reached.
     """
 
-    def __init__(self, why: str, *, hint: str, asked_seconds: float | None = None) -> None:
+    def __init__(
+        self, why: str, *, hint: str, asked_seconds: float | None = None, arrived: bool = True
+    ) -> None:
         self.hint = hint
         self.asked_seconds = asked_seconds
+        self.arrived = arrived
         super().__init__(why)
 
 
@@ -80,11 +84,11 @@ def _asked_seconds(headers: Mapping[str, str], *, limited: bool, now: float) -> 
     """What the server asks for; None where it asks for nothing, or for what makes no sense."""
     said = headers.get("retry-after", "")
     reset = headers.get("x-ratelimit-reset", "") if limited and _is_used_up(headers) else ""
-    moment = _moment(headers.get("date", ""))
+    moment = moment_of(headers.get("date", ""))
     here = now if moment is None else moment
     if _SECONDS.fullmatch(said):
         asked = float(said)
-    elif (until := _moment(said)) is not None:
+    elif (until := moment_of(said)) is not None:
         asked = until - here
     elif _SECONDS.fullmatch(reset):
         asked = float(reset) - here + 1  # the second that is named has to be over
@@ -93,7 +97,7 @@ def _asked_seconds(headers: Mapping[str, str], *, limited: bool, now: float) -> 
     return math.ceil(asked) if asked > 0 else None
 
 
-def _moment(date: str) -> float | None:
+def moment_of(date: str) -> float | None:
     """Seconds since 1970 of an HTTP date; None where it is none."""
     if not 0 < len(date) <= _MAX_DATE_CHARACTERS:
         return None

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 # Of 127.0.0.1, signed by itself; trusted where REQUESTS_CA_BUNDLE names it. Good until 2120.
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
@@ -33,6 +33,7 @@ class Asked:
     path: str
     headers: Mapping[str, str]
     connection: int
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +212,8 @@ def _context() -> ssl.SSLContext:
     return context
 
 
-def _read(stream: Iterable[bytes], number: int) -> Asked | None:
-    """The next request, which has no body; None where there is none."""
+def _read(stream: IO[bytes], number: int) -> Asked | None:
+    """The next request; None where there is none."""
     lines = [
         line.decode("latin-1").rstrip("\r\n")
         for line in itertools.takewhile(lambda line: line.strip(), stream)
@@ -222,7 +223,8 @@ def _read(stream: Iterable[bytes], number: int) -> Asked | None:
     method, path, _ = lines[0].split(" ")
     pairs = (line.partition(":") for line in lines[1:])
     headers = {name.lower(): value.strip() for name, _, value in pairs}
-    return Asked(method=method, path=path, headers=headers, connection=number)
+    body = stream.read(int(headers.get("content-length", "0")))
+    return Asked(method=method, path=path, headers=headers, connection=number, body=body)
 
 
 def _whole(answer: Answer) -> bytes:

@@ -1,0 +1,93 @@
+"""Any program as a judge: it is given a prompt, and prints a reply."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agentci.errors import EvaluatorError
+from agentci.executors.base import Executor
+from agentci.executors.confinement import Confinement
+from agentci.judges.budget import Budget, charge_of
+from agentci.judges.standing import key_of
+from agentci.model.exchange import ProgramReply
+from agentci.model.judging import ModelReply, ModelSettings, Question
+from agentci.text import clip, escape
+
+PROMPT: Final = "{prompt}"
+MAX_SAID: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """Where a program runs, and what it may see.
+
+    Attributes:
+        environment: without the key, which is added under its name.
+    """
+
+    executor: Executor
+    cwd: Path
+    environment: Mapping[str, str] = field(repr=False)
+    confinement: Confinement
+
+
+class CommandAsker:
+    """Asks a program, from any number of threads.
+
+    Args:
+        variables: our environment, for keys.
+        clock: that ``until`` is told by.
+    """
+
+    def __init__(
+        self,
+        seat: Seat,
+        budget: Budget,
+        *,
+        variables: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._seat = seat
+        self._budget = budget
+        self._variables = variables
+        self._clock = clock
+
+    def ask(self, question: Question, settings: ModelSettings, *, until: float) -> ModelReply:
+        """Run the program once.
+
+        Raises:
+            EvaluatorError: it failed, or there is no budget for it.
+        """
+        prompt = f"{question.system}\n\n{question.user}"
+        key = key_of(settings, self._variables)
+        with self._budget.spending(self._budget.most_for(question, settings)) as bill:
+            printed = self._run(settings, prompt, key, until - self._clock())
+            reply = ModelReply(text=printed.stdout.decode("utf-8", "replace"), ending="complete")
+            bill.charge = charge_of(question, settings, reply)
+        if printed.exit_code != 0:
+            said = clip.short(escape.one_line(printed.stderr), MAX_SAID)
+            said = said.replace(key, "***") if key else said
+            raise EvaluatorError(f"the judge's program ended with code {printed.exit_code}: {said}")
+        return reply
+
+    def _run(self, settings: ModelSettings, prompt: str, key: str, seconds: float) -> ProgramReply:
+        if seconds <= 0:
+            raise EvaluatorError("no time is left to run the judge's program")
+        seat = self._seat
+        secret = {settings.key_variable: key} if key else {}
+        try:
+            return seat.executor.run(
+                [part.replace(PROMPT, prompt) for part in settings.command],
+                stdin=b"" if _takes_argument(settings) else prompt.encode("utf-8", "replace"),
+                timeout_seconds=round(seconds, 3),
+                cwd=seat.cwd,
+                environment={**seat.environment, **secret},
+                confinement=seat.confinement,
+            )
+        except EvaluatorError as error:
+            raise EvaluatorError(f"the judge's program {error}") from None
+
+
+def _takes_argument(settings: ModelSettings) -> bool:
+    return any(PROMPT in part for part in settings.command)

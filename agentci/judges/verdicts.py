@@ -1,0 +1,161 @@
+"""Reads verdicts out of replies: however they are dressed, but never by guessing."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agentci.judges.base import NoVerdictError
+from agentci.model.json import Json, JsonObject
+from agentci.model.judging import Form, ModelReply, Verdict
+from agentci.text.words import number
+
+VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
+REASON_NAMES: Final = ("reasoning", "reason", "explanation")
+YES: Final = frozenset({"true", "pass", "passed", "yes"})
+NO: Final = frozenset({"false", "fail", "failed", "no"})
+MAX_CHARACTERS: Final = 200_000
+
+_QUOTES: Final = re.compile("[\"'“”]")
+_NUMBER: Final = r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?"
+_PLAIN: Final = re.compile(_NUMBER, re.ASCII)
+_PERCENT: Final = re.compile(rf"({_NUMBER})\s*%", re.ASCII)
+_RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
+_BRACE: Final = re.compile("[{}]")
+
+
+class UnreadableError(NoVerdictError):
+    """A reply holds no verdict in a form that we can read; the model may write it once more."""
+
+
+def read_verdict(reply: ModelReply, form: Form) -> Verdict:
+    """What a whole reply says.
+
+    Raises:
+        UnreadableError: there is no verdict in it.
+        NoVerdictError: it was cut off or withheld, or it contradicts itself.
+    """
+    if reply.ending != "complete":
+        raise NoVerdictError(_unfinished(reply))
+    verdicts = [
+        verdict
+        for document in _objects(reply.text)
+        if (verdict := _verdict_in(document, form)) is not None
+    ]
+    if not verdicts:
+        raise UnreadableError("the judge's reply holds no verdict")
+    if len({verdict.value for verdict in verdicts}) > 1:
+        raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
+    return verdicts[0]
+
+
+def _unfinished(reply: ModelReply) -> str:
+    said = f" ({reply.finish_reason})" if reply.finish_reason else ""
+    match reply.ending:
+        case "truncated":
+            return f"the judge's reply was cut off{said}: allow it more tokens"
+        case "refused":
+            return f"the judge's service or model refused to reply{said}"
+        case _:
+            return f"the judge's reply ended in an unknown way{said}"
+
+
+def _objects(text: str) -> Iterator[JsonObject]:
+    """The JSON objects in a reply that stand in no other.
+
+    Raises:
+        UnreadableError: something like one cannot be read. What is inside of it or behind it may
+            be a quotation, so none of it is believed.
+        NoVerdictError: it is too long to be sent back.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise NoVerdictError("the judge's reply is far too long for a verdict")
+    end = 0
+    while (brace := _BRACE.search(text, end)) is not None:
+        start = brace.start()
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = _end_of_group(text, start)
+            if brace[0] == "}" or _QUOTES.search(text, start, end):
+                raise UnreadableError("the judge's reply holds JSON that is broken") from None
+        else:
+            yield value
+
+
+def _end_of_group(text: str, start: int) -> int:
+    """Where the braces that open at ``start`` are closed again, or the end of the text."""
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    return len(text)
+
+
+def _verdict_in(document: JsonObject, form: Form) -> Verdict | None:
+    names = dict.fromkeys((form.value_name, *VALUE_NAMES))
+    given = [document[name] for name in names if name in document]
+    values = [value for each in given if (value := _value(each, form)) is not None]
+    if not values:
+        return None
+    if form.kind == "boolean" and len(set(values)) > 1:
+        raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
+    value = values[0]
+    if form.kind == "number" and not form.low <= value <= form.high:
+        low, high = number(form.low), number(form.high)
+        said = f"the judge's score is {number(value)}, and goes from {low} to {high}"
+        raise UnreadableError(said)
+    reasons = (document.get(name) for name in (form.reason_name, *REASON_NAMES))
+    reason = next((each for each in reasons if isinstance(each, str)), "")
+    return Verdict(value=value, reason=reason)
+
+
+def _value(value: Json, form: Form) -> bool | float | None:
+    """A value of the kind that was asked for; None where it is of another."""
+    if form.kind == "boolean":
+        return _holds(value)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    return _written(value.strip()) if isinstance(value, str) else None
+
+
+def _holds(value: Json) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return word in YES if word in YES | NO else None
+
+
+def _written(text: str) -> float | None:
+    if _PLAIN.fullmatch(text):
+        return float(text)
+    if percent := _PERCENT.fullmatch(text):
+        return float(percent[1]) / 100
+    if (ratio := _RATIO.fullmatch(text)) and float(ratio[2]) > 0:
+        return float(ratio[1]) / float(ratio[2])
+    return None
+
+
+def _members(pairs: list[tuple[str, Json]]) -> JsonObject:
+    """An object, each name of which stands in it once."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+# Integers are floats here, because some are too long to be written.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_members, parse_constant=_finite, parse_float=_finite, parse_int=_finite
+)

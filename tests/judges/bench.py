@@ -1,0 +1,73 @@
+"""A judge with all that belongs to it, in a time of its own, and the answers of a service."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentci.http.limits import Limits
+from agentci.judges.budget import Budget, Caps
+from agentci.judges.judge import Judge
+from agentci.judges.service import ServiceAsker
+from agentci.judges.transport import LIMITS, Transport
+from agentci.model.judging import Form, ModelSettings, Question
+from tests.http.patience import Patience
+from tests.http.servers import Answer
+
+KEY = "sk-secret-0123456789"
+QUESTION = Question(system="Judge.", user="Is it good?", form=Form())
+YES_OR_NO = Question(system="Judge.", user="Is it good?", form=Form(kind="boolean"))
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """Whoever asks services, and what became of that."""
+
+    caps: Caps = field(default_factory=Caps)
+    limits: Limits = LIMITS
+    patience: Patience = field(default_factory=Patience)
+    variables: Mapping[str, str] = field(default_factory=lambda: {"KEY": KEY})
+    stopped: Callable[[], bool] = lambda: False
+
+    def __post_init__(self) -> None:
+        self.transport = Transport(
+            tell=self.patience.told.append,
+            stopped=self.stopped,
+            sleep=self.patience.sleep,
+            clock=self.patience.clock,
+            limits=self.limits,
+        )
+        self.budget = Budget(self.caps, stopped=self.stopped)
+        self.asker = ServiceAsker(self.transport, self.budget, variables=self.variables)
+        self.judge = Judge({"openai": self.asker}, clock=self.patience.clock)
+
+    @property
+    def until(self) -> float:
+        """As late as a verdict may be."""
+        return self.patience.clock() + 180
+
+
+def settings(url: str, **others: Any) -> ModelSettings:
+    given = {"provider": "openai", "model": "m", "base_url": url, "key_variable": "KEY"}
+    return ModelSettings(**{**given, **others})
+
+
+def said(content: str, reason: str = "stop", usage: Mapping[str, int] | None = None) -> Answer:
+    """What an OpenAI-compatible service answers."""
+    body: dict[str, Any] = {"choices": [{"message": {"content": content}, "finish_reason": reason}]}
+    if usage is not None:
+        body["usage"] = usage
+    return Answer(body=json.dumps(body).encode())
+
+
+def scored(score: float, **usage: int) -> Answer:
+    return said(json.dumps({"reasoning": "so", "score": score}), usage=usage or None)
+
+
+def voted(*, passed: bool) -> Answer:
+    return said(json.dumps({"reasoning": "so", "score": passed}))
+
+
+def refused(status: int, headers: Mapping[str, str] | None = None, /, **error: str) -> Answer:
+    """What it answers when it does not like a request."""
+    return Answer(status=status, body=json.dumps({"error": error}).encode(), headers=headers or {})

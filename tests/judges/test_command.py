@@ -1,0 +1,108 @@
+"""Any program judges that reads a prompt and prints a reply."""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.executors.confinement import UNCONFINED
+from agentci.executors.local import LocalExecutor
+from agentci.judges.budget import Budget, Caps, Charge
+from agentci.judges.command import CommandAsker, Seat
+from agentci.judges.judge import Judge
+from agentci.model.judging import AskModel, ModelSettings
+from tests.judges.bench import KEY, QUESTION
+
+ECHO = "import sys; print(sys.stdin.read() + repr(sys.argv[1:]))"
+RATE = 'print(\'Of course: {"reasoning": "fine", "score": 0.5}\')'
+
+
+@pytest.fixture
+def budget() -> Budget:
+    return Budget(Caps(max_calls=3), stopped=lambda: False)
+
+
+@pytest.fixture
+def asker(tmp_path: Path, budget: Budget) -> CommandAsker:
+    seat = Seat(
+        executor=LocalExecutor(),
+        cwd=tmp_path,
+        environment={"SEEN": "1"},
+        confinement=UNCONFINED,
+    )
+    variables = {"TOKEN": KEY, "OTHER": "hidden"}
+    return CommandAsker(seat, budget, variables=variables, clock=time.monotonic)
+
+
+def settings(code: str, *arguments: str, key_variable: str = "") -> ModelSettings:
+    command = (sys.executable, "-c", code, *arguments)
+    return ModelSettings(provider="command", command=command, key_variable=key_variable)
+
+
+def ask(asker: CommandAsker, given: ModelSettings, seconds: float = 30) -> str:
+    return asker.ask(QUESTION, given, until=time.monotonic() + seconds).text
+
+
+def test_a_program_reads_the_prompt_and_prints_the_reply(asker: CommandAsker) -> None:
+    assert ask(asker, settings(ECHO)) == "Judge.\n\nIs it good?[]\n"
+
+
+def test_the_prompt_may_be_an_argument(asker: CommandAsker) -> None:
+    said = ask(asker, settings(ECHO, "-p", "{prompt}"))
+    assert said == "['-p', 'Judge.\\n\\nIs it good?']\n"
+
+
+def test_it_sees_the_key_that_is_named_and_no_other(asker: CommandAsker) -> None:
+    code = "import os; print(sorted(set(os.environ) & {'SEEN', 'TOKEN', 'OTHER'}))"
+    assert ask(asker, settings(code)) == "['SEEN']\n"
+    assert ask(asker, settings(code, key_variable="TOKEN")) == "['SEEN', 'TOKEN']\n"
+
+
+def test_a_judge_makes_a_verdict_of_its_reply(asker: CommandAsker) -> None:
+    judge = Judge({"command": asker}, clock=time.monotonic)
+    ruling = judge.rule(AskModel(question=QUESTION, settings=settings(RATE)))
+    assert (ruling.value, ruling.verdicts[0].reason) == (0.5, "fine")
+
+
+def test_a_program_that_fails_gives_no_verdict(asker: CommandAsker, budget: Budget) -> None:
+    code = f"import sys; print('{{\"score\": 1}}'); sys.exit('no {KEY}\\n::error::x')"
+    with pytest.raises(EvaluatorError, match=r"ended with code 1: no \*\*\* ::error::x$"):
+        ask(asker, settings(code, key_variable="TOKEN"))
+    assert budget.spent.calls == 1
+
+
+def test_a_program_that_hangs_is_ended(asker: CommandAsker) -> None:
+    started = time.monotonic()
+    with pytest.raises(EvaluatorError, match=r"the judge's program timed out after 0\.3s"):
+        ask(asker, settings("import time; time.sleep(60)"), seconds=0.3)
+    assert time.monotonic() - started < 10
+
+
+def test_it_counts_as_a_call(asker: CommandAsker, budget: Budget) -> None:
+    for _ in range(3):
+        ask(asker, settings("print('ok!!')"))
+    assert budget.spent == Charge(calls=3, tokens=3 * (5 + 2))
+    with pytest.raises(EvaluatorError, match="max_calls is 3"):
+        ask(asker, settings("print('ok')"))
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "a\0b"], ids=["too long", "a zero"])
+def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandAsker, text: str) -> None:
+    question = replace(QUESTION, user=text)
+    with pytest.raises(EvaluatorError, match="the judge's program"):
+        asker.ask(question, settings(ECHO, "{prompt}"), until=time.monotonic() + 30)
+
+
+def test_a_prompt_of_any_length_can_be_read(asker: CommandAsker) -> None:
+    question = replace(QUESTION, user="x" * 2_000_000)
+    given = settings("import sys; print(len(sys.stdin.read()))")
+    assert asker.ask(question, given, until=time.monotonic() + 30).text == "2000008\n"
+
+
+def test_when_no_time_is_left_nothing_is_run(asker: CommandAsker, tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="no time is left"):
+        ask(asker, settings(f"open({str(tmp_path / 'ran')!r}, 'w')"), seconds=0)
+    assert list(tmp_path.iterdir()) == []

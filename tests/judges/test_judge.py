@@ -1,0 +1,181 @@
+"""A judge passes nothing by accident: what is no verdict is an error, what is a tie has failed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.judges.judge import combined, enough, is_settled
+from agentci.judges.words import split_words
+from agentci.model.judging import AskModel, Form, ModelSettings, Question, Ruling, Verdict
+from tests.http.servers import Answer, Asked, Raw, script, serve
+from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
+
+YES, NO = voted(passed=True), voted(passed=False)
+PROSE = said("I would say it is quite good.")
+CUT = said('{"reasoning": "wel', "length")
+WITHHELD = said("", "content_filter")
+TWO_MINDS = said('{"score": 1} {"score": 0}')
+EMPTY = said("")
+
+
+def rule(
+    *answers: Answer | Raw, question: Question = QUESTION, **others: Any
+) -> tuple[Ruling, list[Asked]]:
+    """What a judge makes of a service's answers, and what the service was asked."""
+    bench = Bench()
+    with serve(script(*answers)) as server:
+        request = AskModel(question=question, settings=settings(server.url), **others)
+        return bench.judge.rule(request), server.asked
+
+
+def test_a_verdict_comes_with_its_reason() -> None:
+    ruling, asked = rule(scored(0.7))
+    assert ruling == Ruling(value=0.7, verdicts=(Verdict(value=0.7, reason="so"),))
+    assert not ruling.is_split
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "why", "asked"),
+    [
+        ([PROSE, PROSE], "holds no verdict, nor does what it made of that", 2),
+        ([said('{"score": 2}'), said("{}")], "is 2, and goes from 0 to 1", 2),
+        ([PROSE, TWO_MINDS], "holds no verdict, nor does", 2),
+        ([PROSE, WITHHELD], "holds no verdict, nor does", 2),
+        ([EMPTY], "holds no verdict", 1),
+        ([TWO_MINDS], "contradict each other", 1),
+        ([WITHHELD], r"refused to reply \(content_filter\)", 1),
+        ([said('{"score": 1}', "tool_calls")], r"unknown way \(tool_calls\)", 1),
+        ([CUT, CUT], r"cut off \(length\): allow it more tokens", 2),
+        ([refused(404, message="no such model")], "no such model", 1),
+        ([Answer(body=b"[]")], "does not speak the API", 1),
+    ],
+)
+def test_what_is_no_verdict_is_an_error(answers: list[Answer], why: str, asked: int) -> None:
+    bench = Bench()
+    with serve(script(*answers)) as server, pytest.raises(EvaluatorError, match=why):
+        bench.judge.rule(AskModel(question=QUESTION, settings=settings(server.url)))
+    assert len(server.asked) == asked
+
+
+def test_a_reply_that_cannot_be_read_is_written_once_more_by_the_model() -> None:
+    ruling, (first, second) = rule(PROSE, scored(0.9))
+    assert ruling.value == 0.9
+    sent = json.dumps(json.loads(second.body), ensure_ascii=False)
+    assert "I would say it is quite good." in sent
+    assert "Is it good?" in first.body.decode()
+    assert "Is it good?" not in sent
+
+
+def test_a_reply_that_is_cut_off_gets_twice_the_room_once() -> None:
+    ruling, asked = rule(CUT, scored(0.9))
+    assert ruling.value == 0.9
+    assert [json.loads(each.body)["max_tokens"] for each in asked] == [1024, 2048]
+
+
+@pytest.mark.parametrize(
+    ("answers", "samples", "value", "asked"),
+    [
+        ([YES], 1, True, 1),
+        ([NO], 1, False, 1),
+        ([YES, YES], 3, True, 2),
+        ([NO, NO], 3, False, 2),
+        ([YES, NO, YES], 3, True, 3),
+        ([YES, NO, NO], 3, False, 3),
+        ([YES, NO], 2, False, 2),
+        ([NO], 2, False, 1),
+        ([YES, YES, YES], 5, True, 3),
+        ([YES, YES, NO, NO], 4, False, 4),
+        ([EMPTY, YES, YES], 3, True, 3),
+        ([EMPTY, YES, NO], 3, False, 3),
+        ([EMPTY, EMPTY, YES, YES, YES], 5, True, 5),
+        ([YES, EMPTY, YES, EMPTY, NO], 5, True, 5),
+    ],
+)
+def test_the_majority_counts_and_no_more_are_asked_than_matter(
+    answers: list[Answer], samples: int, value: bool, asked: int
+) -> None:
+    ruling, requests = rule(*answers, question=YES_OR_NO, samples=samples)
+    assert ruling.value is value
+    assert len(requests) == asked
+
+
+def test_the_split_is_shown() -> None:
+    ruling, _ = rule(YES, EMPTY, NO, question=YES_OR_NO, samples=3)
+    assert [verdict.value for verdict in ruling.verdicts] == [True, False]
+    assert ruling.failures == ("the judge's reply holds no verdict",)
+    assert ruling.is_split
+    assert split_words(ruling) == "1 of 2 passed; 1 without a verdict"
+
+
+def test_the_spread_of_grades_is_shown() -> None:
+    ruling, _ = rule(scored(0.9), scored(0.25), scored(0.9), samples=3)
+    assert split_words(ruling) == "0.25, 0.9, 0.9"
+
+
+@pytest.mark.parametrize(("samples", "asked"), [(3, 2), (5, 3), (4, 3)])
+def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, asked: int) -> None:
+    bench = Bench()
+    with serve(script(EMPTY)) as server:
+        request = AskModel(question=YES_OR_NO, settings=settings(server.url), samples=samples)
+        why = f"{asked} of {samples} samples gave no verdict: the judge's reply holds no verdict$"
+        with pytest.raises(EvaluatorError, match=why):
+            bench.judge.rule(request)
+    assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("question", [QUESTION, YES_OR_NO])
+def test_nobody_asked_is_no_ruling(question: Question) -> None:
+    given = ModelSettings(provider="openai", model="m")
+    with pytest.raises(EvaluatorError, match="gave no verdict"):
+        Bench().judge.rule(AskModel(question=question, settings=given, samples=0))
+
+
+def test_of_grades_the_median_counts_or_the_mean() -> None:
+    answers = [scored(0.0), scored(0.9), scored(0.6)]
+    assert rule(*answers, samples=3)[0].value == 0.6
+    assert rule(*answers, samples=3, combining="mean")[0].value == pytest.approx(0.5)
+
+
+def test_a_service_that_fails_ends_the_samples_at_once() -> None:
+    bench = Bench()
+    with serve(script(YES, refused(401))) as server:
+        request = AskModel(question=YES_OR_NO, settings=settings(server.url), samples=5)
+        with pytest.raises(EvaluatorError, match="the key in KEY is the right one"):
+            bench.judge.rule(request)
+    assert len(server.asked) == 2
+
+
+def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
+    bench = Bench()
+    with serve(script(refused(429, {"Retry-After": "50"}))) as server:
+        started = bench.patience.clock()
+        with pytest.raises(EvaluatorError, match="no time is left"):
+            bench.judge.rule(AskModel(question=QUESTION, settings=settings(server.url)))
+        assert bench.patience.clock() - started < 180
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize("samples", range(1, 8))
+def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
+    """All sequences of votes: True, False and None for a sample without a verdict."""
+    request = AskModel(
+        question=Question(system="", user="", form=Form(kind="boolean")),
+        settings=ModelSettings(provider="openai"),
+        samples=samples,
+    )
+    for number in range(3**samples):
+        votes = [(True, False, None)[number // 3**index % 3] for index in range(samples)]
+        given = [vote for vote in votes if vote is not None]
+        whole = combined(given, request) if len(given) >= enough(samples) else None
+        seen: list[Verdict] = []
+        for index, vote in enumerate(votes):
+            if vote is not None:
+                seen.append(Verdict(value=vote, reason=""))
+            if is_settled(seen, samples - index - 1, request):
+                break
+        values = [verdict.value for verdict in seen]
+        early = combined(values, request) if len(values) >= enough(samples) else None
+        assert early is whole, votes

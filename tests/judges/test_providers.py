@@ -1,0 +1,269 @@
+"""Every request is, byte for byte, what its API asks for; every answer is read as it says."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.errors import EvaluatorError
+from agentci.judges.base import Format, Way
+from agentci.judges.registry import PROVIDERS
+from agentci.judges.wire import GarbledError
+from agentci.model.judging import Ending, Form, ModelReply, ModelSettings, Question
+
+QUESTION = Question(system="Judge.", user="Höflich?", form=Form())
+SCHEMA = (
+    '{"type":"object","properties":{"reasoning":{"type":"string"},"score":{"type":"number"}},'
+    '"required":["reasoning","score"],"additionalProperties":false}'
+)
+CHAT = (
+    '{"model":"m","messages":[{"role":"system","content":"Judge."},'
+    '{"role":"user","content":"Höflich?"}]'
+)
+STRICT = (
+    ',"response_format":{"type":"json_schema","json_schema":'
+    '{"name":"verdict","strict":true,"schema":' + SCHEMA + "}}"
+)
+JSON_HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
+
+
+def settings(provider: str, **others: Any) -> ModelSettings:
+    return ModelSettings(**{"provider": provider, "model": "m", **others})
+
+
+def asked(given: ModelSettings, question: Question = QUESTION, **way: Any) -> tuple[str, str]:
+    """The URL and the body of a request."""
+    provider = PROVIDERS[given.provider]
+    first = provider.first_way(given)
+    names = ("format", "cap_name", "has_other_cap", "sends_effort", "sends_temperature")
+    call = provider.call(
+        question, given, Way(**{**{name: getattr(first, name) for name in names}, **way})
+    )
+    return call.url, call.body.decode()
+
+
+def test_openai_is_asked_as_its_api_says() -> None:
+    url, body = asked(settings("openai"))
+    assert url == "https://api.openai.com/v1/chat/completions"
+    assert body == CHAT + STRICT + ',"max_completion_tokens":1024}'
+
+
+def test_other_servers_are_told_the_limit_by_the_name_that_all_of_them_know() -> None:
+    url, body = asked(settings("openai", base_url="http://127.0.0.1:11434/v1/"))
+    assert url == "http://127.0.0.1:11434/v1/chat/completions"
+    assert body == CHAT + STRICT + ',"max_tokens":1024}'
+
+
+@pytest.mark.parametrize(
+    ("format_", "sent"),
+    [("json_object", ',"response_format":{"type":"json_object"}'), ("prompt", "")],
+)
+def test_openai_is_told_the_form_less_and_less_strictly(format_: Format, sent: str) -> None:
+    assert (
+        asked(settings("openai"), format=format_)[1]
+        == CHAT + sent + ',"max_completion_tokens":1024}'
+    )
+
+
+@pytest.mark.parametrize(
+    "base", ["https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/"]
+)
+def test_azure_v1_is_asked_at_the_resource_with_the_deployment_as_model(base: str) -> None:
+    url, body = asked(settings("azure", base_url=base))
+    assert url == "https://r.openai.azure.com/openai/v1/chat/completions"
+    assert body == CHAT + STRICT + ',"max_completion_tokens":1024}'
+
+
+def test_dated_azure_is_asked_at_the_deployment() -> None:
+    given = settings(
+        "azure", base_url="https://r.openai.azure.com/", api_version="2024-10-21", model="a/b"
+    )
+    assert asked(given)[0] == (
+        "https://r.openai.azure.com/openai/deployments/a%2Fb/chat/completions?api-version=2024-10-21"
+    )
+
+
+def test_anthropic_is_asked_as_its_api_says() -> None:
+    given = settings("anthropic")
+    url, body = asked(given)
+    assert url == "https://api.anthropic.com/v1/messages"
+    assert body == (
+        '{"model":"m","max_tokens":1024,"system":"Judge.",'
+        '"messages":[{"role":"user","content":"Höflich?"}],'
+        '"output_config":{"format":{"type":"json_schema","schema":' + SCHEMA + "}}}"
+    )
+    call = PROVIDERS["anthropic"].call(QUESTION, given, PROVIDERS["anthropic"].first_way(given))
+    assert call.headers == {**JSON_HEADERS, "anthropic-version": "2026-10-21"}
+
+
+def test_anthropic_without_a_schema_is_sent_no_output_config() -> None:
+    assert asked(settings("anthropic"), format="prompt")[1] == (
+        '{"model":"m","max_tokens":1024,"system":"Judge.",'
+        '"messages":[{"role":"user","content":"Höflich?"}]}'
+    )
+
+
+def test_gemini_is_asked_as_its_api_says() -> None:
+    url, body = asked(settings("gemini", model="models/g"))
+    assert url == "https://generativelanguage.googleapis.com/v1beta/models/g:generateContent"
+    assert body == (
+        '{"contents":[{"role":"user","parts":[{"text":"Höflich?"}]}],'
+        '"systemInstruction":{"parts":[{"text":"Judge."}]},'
+        '"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":'
+        + SCHEMA
+        + ',"maxOutputTokens":1024}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("format_", "sent"),
+    [("json_object", '"responseMimeType":"application/json",'), ("prompt", "")],
+)
+def test_gemini_is_told_the_form_less_and_less_strictly(format_: Format, sent: str) -> None:
+    body = asked(settings("gemini"), format=format_)[1]
+    assert body.endswith('"generationConfig":{' + sent + '"maxOutputTokens":1024}}')
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+class TestEveryProvider:
+    def test_is_sent_no_parameter_of_sampling_unless_it_is_set(self, provider: str) -> None:
+        bare = asked(settings(provider))[1]
+        for name in ("temperature", "top_p", "topP", "top_k", "topK", "seed"):
+            assert name not in bare
+        assert json.loads(asked(settings(provider, temperature=0.5))[1]) != json.loads(bare)
+        assert asked(settings(provider, temperature=0.5), sends_temperature=False)[1] == bare
+
+    def test_is_sent_halves_of_characters_as_replacements(self, provider: str) -> None:
+        question = Question(system="s", user="\ud800", form=Form())
+        assert "\N{REPLACEMENT CHARACTER}" in asked(settings(provider), question)[1]
+
+    def test_is_told_of_a_verdict_that_is_true_or_false(self, provider: str) -> None:
+        form = Form(kind="boolean", value_name="result", reason_name="why")
+        body = asked(settings(provider), Question(system="s", user="u", form=form))[1]
+        assert '{"why":{"type":"string"},"result":{"type":"boolean"}}' in body
+
+    @given(content=st.binary())
+    def test_reads_a_reply_or_says_that_there_is_none(self, provider: str, content: bytes) -> None:
+        with suppress(GarbledError, EvaluatorError):
+            assert PROVIDERS[provider].read(content).ending != "complete"
+
+    @pytest.mark.parametrize("content", [b"", b"<html>", b'{"a":', b"\xff"])
+    def test_takes_what_is_no_json_for_a_passing_fault(self, provider: str, content: bytes) -> None:
+        with pytest.raises(GarbledError):
+            PROVIDERS[provider].read(content)
+
+    def test_says_when_another_api_answers(self, provider: str) -> None:
+        with pytest.raises(EvaluatorError, match="does not speak the API of its provider"):
+            PROVIDERS[provider].read(b'["hello"]')
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        ("openai", '"max_completion_tokens":1024,"reasoning_effort":"low"}'),
+        ("azure", '"max_completion_tokens":1024,"reasoning_effort":"low"}'),
+        ("anthropic", '"additionalProperties":false}},"effort":"low"}}'),
+    ],
+)
+def test_effort_is_sent_where_it_is_set_and_understood(provider: str, body: str) -> None:
+    given = settings(provider, effort="low")
+    assert asked(given)[1].endswith(body)
+    assert "effort" not in asked(given, sends_effort=False)[1]
+
+
+@pytest.mark.parametrize(
+    ("provider", "header"),
+    [
+        ("openai", ("Authorization", "Bearer k")),
+        ("azure", ("api-key", "k")),
+        ("anthropic", ("x-api-key", "k")),
+        ("gemini", ("x-goog-api-key", "k")),
+    ],
+)
+def test_a_key_goes_where_its_service_looks_for_it(provider: str, header: tuple[str, str]) -> None:
+    assert PROVIDERS[provider].key_header("k") == header
+
+
+def chat(reason: str | None, **message: Any) -> Mapping[str, Any]:
+    return {
+        "choices": [{"message": message, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 5},
+    }
+
+
+def anthropic(reason: str | None, *blocks: Mapping[str, Any]) -> Mapping[str, Any]:
+    usage = {"input_tokens": 7, "output_tokens": 5}
+    return {"content": blocks, "stop_reason": reason, "usage": usage}
+
+
+def gemini(reason: str, *parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "candidates": [{"content": {"parts": parts}, "finishReason": reason}],
+        "usageMetadata": {
+            "promptTokenCount": 7,
+            "candidatesTokenCount": 2,
+            "thoughtsTokenCount": 3,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer", "ending", "text"),
+    [
+        ("openai", chat("stop", content="yes"), "complete", "yes"),
+        ("azure", chat("length", content="ye"), "truncated", "ye"),
+        ("openai", chat("content_filter", content=None), "refused", ""),
+        ("openai", chat("stop", content=None, refusal="I cannot"), "refused", ""),
+        ("openai", chat("tool_calls", content=None), "unknown", ""),
+        ("openai", chat(None, content="yes"), "unknown", "yes"),
+        (
+            "anthropic",
+            anthropic(
+                "end_turn", {"type": "thinking", "thinking": "?"}, {"type": "text", "text": "a"}
+            ),
+            "complete",
+            "a",
+        ),
+        ("anthropic", anthropic("stop_sequence", {"type": "text", "text": "a"}), "complete", "a"),
+        ("anthropic", anthropic("max_tokens"), "truncated", ""),
+        ("anthropic", anthropic("model_context_window_exceeded"), "truncated", ""),
+        ("anthropic", anthropic("refusal"), "refused", ""),
+        ("anthropic", anthropic("pause_turn"), "unknown", ""),
+        ("gemini", gemini("STOP", {"text": "no", "thought": True}, {"text": "y"}), "complete", "y"),
+        ("gemini", gemini("MAX_TOKENS"), "truncated", ""),
+        ("gemini", gemini("SAFETY"), "refused", ""),
+        ("gemini", gemini("OTHER"), "unknown", ""),
+    ],
+)
+def test_a_reply_says_how_it_ended(
+    provider: str, answer: Mapping[str, Any], ending: Ending, text: str
+) -> None:
+    reply = PROVIDERS[provider].read(json.dumps(answer).encode())
+    assert (reply.ending, reply.text) == (ending, text)
+    assert (reply.tokens_in, reply.tokens_out) == (7, 5)
+
+
+def test_a_prompt_that_gemini_blocks_is_refused() -> None:
+    reply = PROVIDERS["gemini"].read(b'{"promptFeedback":{"blockReason":"SAFETY"}}')
+    assert reply == ModelReply(text="", ending="refused", finish_reason="SAFETY")
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer"),
+    [
+        ("openai", {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}),
+        ("anthropic", {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"}),
+        (
+            "gemini",
+            {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]},
+        ),
+    ],
+)
+def test_tokens_that_nobody_counted_are_not_zero(provider: str, answer: Mapping[str, Any]) -> None:
+    reply = PROVIDERS[provider].read(json.dumps(answer).encode())
+    assert reply.ending == "complete"
+    assert (reply.tokens_in, reply.tokens_out) == (None, None)
