@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 
 from agentci.dialects.base import Evaluator
@@ -146,8 +146,9 @@ def _judged(check: Check, judgement: Judgement, *, seconds: float, cached: bool)
     reason = judgement.reason
     if judgement.passed is None:
         status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
-    result = _result(check, status=status, reason=reason, judgement=judgement, seconds=seconds)
-    return replace(result, cached=True) if cached else result
+    return _result(
+        check, status=status, reason=reason, judgement=judgement, seconds=seconds, cached=cached
+    )
 
 
 def _result(
@@ -157,6 +158,7 @@ def _result(
     reason: str | None = None,
     judgement: Judgement | None = None,
     seconds: float = 0.0,
+    cached: bool = False,
 ) -> Result:
     return Result(
         id=check.id,
@@ -167,4 +169,5 @@ def _result(
         judgement=judgement,
         reason=reason,
         seconds=seconds,
+        cached=cached,
     )

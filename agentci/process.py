@@ -1,6 +1,7 @@
 """One process: the real world it runs in, the signals it gets, and the only catch-all."""
 
 import errno
+import gc
 import os
 import platform
 import signal
@@ -39,6 +40,10 @@ SHORTAGES: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
 
+# Next to nothing of ours is garbage in cycles, and to look for it as often as Python does by itself
+# takes a tenth of a short run. Memory may grow by as many objects, a few MB.
+YOUNG_OBJECTS: Final = 50_000
+
 Command: TypeAlias = Callable[[World], int]
 
 
@@ -47,6 +52,7 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
 
     Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
     """
+    gc.set_threshold(YOUNG_OBJECTS)
     _open_streams()
     try:
         world = _world(environ)

@@ -24,7 +24,8 @@ TraceFormat: TypeAlias = Annotated[
 ]
 
 
-class BarSpec(Strict):
+# Built where it is used: most configs say little of gates.
+class BarSpec(Strict, defer_build=True):
     """Demands on the checks of one evaluator alone.
 
     With `min_pass_rate` or `min_score` its checks leave that of the whole gate; what is left out

@@ -8,7 +8,7 @@ from agentci.engines.dispatch import carry_out, executor_of, job_of, ready_for, 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.base import Sealing
-from agentci.executors.cell import ELSEWHERE, NO_LANDLOCK
+from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.job import Job
 from agentci.model.exchange import (
     DOCKER,
@@ -154,6 +154,8 @@ def _named(request: RunCommand, job: Job) -> tuple[Path, ...]:
 
 def _sealed(job: Job, executor: str, name: str, world: World) -> str | None:
     """A digest of all that the program can read; None where that may be anything."""
+    if executor == LOCAL:  # which need not be made where no program is run
+        return None
     found: object = world.executors.get(executor)
     try:
         return found.seal(job.cwd, job.confinement) if isinstance(found, Sealing) else None

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agentci.executors.confinement import MEBIBYTE, Confinement, limits_of
+from agentci.executors.confinement import (
+    ELSEWHERE,
+    MEBIBYTE,
+    NO_LANDLOCK,
+    Confinement,
+    limits_of,
+)
 from agentci.executors.openness import first_closed
 from agentci.executors.readable import is_too_wide, programs_in, rules_of
 from agentci.shims import landlock, seccomp
@@ -38,11 +44,6 @@ GIT: Final = {
     "GIT_CONFIG_VALUE_0": "*",
 }
 
-ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
-NO_LANDLOCK: Final = (
-    "evaluators' programs can read and write whatever their user can:"
-    " this kernel has no Landlock, or forbids it"
-)
 NO_FILTER: Final = (
     "evaluators' programs can use the network, whatever `network` says:"
     " this kernel has no seccomp filters for its processor, or forbids them"

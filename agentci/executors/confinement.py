@@ -12,6 +12,13 @@ FILE_MB: Final = 1024
 FOLDER_MB: Final = 2048
 OPEN_FILES: Final = 4096
 
+# Where a program can read and write all that its user can.
+ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
+NO_LANDLOCK: Final = (
+    "evaluators' programs can read and write whatever their user can:"
+    " this kernel has no Landlock, or forbids it"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:

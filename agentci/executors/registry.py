@@ -10,11 +10,18 @@ from typing import Final, TypeAlias, cast
 
 from agentci.executors.base import Executor
 from agentci.executors.foreign import ForeignExecutor
-from agentci.executors.local import LocalExecutor
 
 GROUP: Final = "agentci.executors"
 
 MakeExecutor: TypeAlias = Callable[[], Executor]
+
+
+def _local() -> Executor:
+    from agentci.executors.local import (  # noqa: PLC0415 (some runs start no program)
+        LocalExecutor,
+    )
+
+    return LocalExecutor()
 
 
 def _docker(variables: Mapping[str, str]) -> Executor:
@@ -31,7 +38,7 @@ def makers(variables: Mapping[str, str]) -> Mapping[str, MakeExecutor]:
     Args:
         variables: the environment of the user, for those that reach another machine.
     """
-    return {"local": LocalExecutor, "docker": lambda: _docker(variables)}
+    return {"local": _local, "docker": lambda: _docker(variables)}
 
 
 EXECUTORS: Final[Mapping[str, MakeExecutor]] = makers({})

@@ -1,7 +1,7 @@
 """What every reporter is, and what the reporters say alike."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from agentci.gate import totals
@@ -173,8 +173,13 @@ def problem_fields(problem: Problem) -> JsonObject:
         "severity": problem.severity,
         "message": problem.message,
         "hint": problem.hint,
-        "place": None if problem.place is None else asdict(problem.place),
+        "place": None if problem.place is None else place_fields(problem.place),
     }
+
+
+def place_fields(place: Place) -> JsonObject:
+    """A place as JSON."""
+    return {"file": place.file, "line": place.line, "column": place.column}
 
 
 def problem_annotation(problem: Problem) -> Annotation:

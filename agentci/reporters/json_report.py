@@ -9,7 +9,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
-from agentci.reporters.base import cases, problem_fields
+from agentci.reporters.base import cases, place_fields, problem_fields
 from agentci.text import strict_json
 from agentci.version import __version__
 
@@ -85,7 +85,7 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
-        "place": asdict(result.evaluator.place),
+        "place": place_fields(result.evaluator.place),
     }
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from xml.etree import ElementTree as ET
 
@@ -230,6 +231,8 @@ def _seconds(results: Iterable[Result]) -> str:
     return f"{math.fsum(each for each in taken if 0 < each <= MAX_SECONDS):.3f}"
 
 
+# Cases and evaluators have names and bars, which come up with every check of theirs.
+@lru_cache(maxsize=1024)
 def _attribute(text: str) -> str:
     return escape.one_line(escape.xml(clip.middle(text, MAX_ATTRIBUTE)))
 

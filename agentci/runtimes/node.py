@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess  # noqa: TID251 (asks Node for its version; runs nothing of the user's)
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -75,6 +74,9 @@ def _node_of_wheel() -> str | None:
 @cache
 def _version_of(node: str) -> Version | None:
     """What ``node --version`` says, None where it says nothing of the kind."""
+    # Asks Node for its version; runs nothing of the user's. Most runs need not.
+    import subprocess  # noqa: PLC0415, TID251
+
     try:
         asked = subprocess.run(  # noqa: S603 (a program of the machine, no foreign arguments)
             (node, "--version"), capture_output=True, text=True, timeout=VERSION_SECONDS, check=True

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentci.cli import carry_out
-from agentci.executors.cell import ELSEWHERE, NO_LANDLOCK
+from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
 from tests.e2e.remote import REF, REPOSITORY, configure, files

@@ -11,15 +11,13 @@ import pytest
 
 from agentci.executors.cell import (
     AS_ROOT,
-    ELSEWHERE,
     NO_FILTER,
-    NO_LANDLOCK,
     SHARED_MEMORY,
     SIGNALS,
     Builder,
     Cell,
 )
-from agentci.executors.confinement import Confinement
+from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK, Confinement
 from agentci.shims.probe import FIRST_USER, NOBODY
 
 FACTS = {

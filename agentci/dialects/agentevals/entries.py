@@ -30,7 +30,8 @@ CAMEL_CASE: Final = {
 }
 
 
-class ProgramEntry(Entry):
+# Built where they are used, as most configs have entries of one type.
+class ProgramEntry(Entry, defer_build=True):
     """What the entries of all programs share."""
 
     threshold: Share = Field(
@@ -135,7 +136,7 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
     properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
 
 
-class BuiltinEntry(Entry, json_schema_extra=_with_camel_case):
+class BuiltinEntry(Entry, json_schema_extra=_with_camel_case, defer_build=True):
     """A metric that is computed here, by comparing the recorded run with its golden case."""
 
     type: Literal["builtin"] = Field(description="A metric that is computed here.")
