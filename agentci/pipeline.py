@@ -1,10 +1,12 @@
 """Judges all checks of a plan, several at a time; results stand in the order of the plan."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from typing import Final
 
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
@@ -16,6 +18,9 @@ from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.scheduling import Schedule
 
+# What is computed here seldom takes as long.
+PATIENCE_SECONDS: Final = 0.03
+PAUSE_SECONDS: Final = 0.002
 NO_TURNS = "No invocations extracted from trace."
 
 
@@ -109,8 +114,12 @@ class _End:
 
 
 def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
-    """The ends of all checks that were started, as they come."""
-    workers = max(1, min(jobs, len(checks)))
+    """The ends of all checks that were started, as they come.
+
+    Threads that compute hold each other up: a further one begins only when none of those that work
+    has come to an end for a while, and so waits for a program.
+    """
+    most = max(1, min(jobs, len(checks)))
     schedule = Schedule((check.config, check.evaluator.identity.name) for check in checks)
     ends: SimpleQueue[_End | None] = SimpleQueue()
 
@@ -122,14 +131,37 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
         finally:
             ends.put(None)
 
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    with ThreadPoolExecutor(max_workers=most) as pool:
         try:
-            for _ in range(workers):
-                pool.submit(work)
-            for _ in range(workers):
-                yield from iter(ends.get, None)
+            yield from _arriving(ends, begin=lambda: pool.submit(work), most=most)
         finally:
             schedule.close()
+
+
+def _arriving(
+    ends: SimpleQueue[_End | None], *, begin: Callable[[], object], most: int
+) -> Iterator[_End]:
+    """All that comes from threads, which tell by None when they are done.
+
+    Args:
+        begin: begins a thread; is called up to ``most`` times.
+    """
+    begin()
+    begun, done = 1, 0
+    while done < begun:
+        try:
+            end = ends.get(timeout=PATIENCE_SECONDS if begun < most else None)
+        except Empty:
+            for _ in range(min(begun, most - begun)):
+                begin()
+            begun = min(2 * begun, most)
+            continue
+        if end is None:
+            done += 1
+            continue
+        yield end
+        if ends.empty():  # woken for each that comes, this thread would be in the way, too
+            time.sleep(PAUSE_SECONDS)
 
 
 def _end(number: int, check: Check, world: World) -> _End:
