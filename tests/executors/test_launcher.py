@@ -11,6 +11,7 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.executors.child.office import OFFICE
+from agentci.executors.child.warmth import Warmth
 from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from tests.executors.conftest import Marked
@@ -118,3 +119,10 @@ def _confined(command: tuple[str, ...], cwd: Path) -> bytes:
         confinement=Confinement(),
     )
     return reply.stdout
+
+
+def test_a_warm_python_that_is_not_there_leaves_nothing_open() -> None:
+    cold, descriptors = OFFICE.launcher(), Path("/proc/self/fd")
+    before = {path.name for path in descriptors.iterdir()}
+    assert OFFICE.launcher(Warmth("/nonexistent/python", ())) is cold
+    assert {path.name for path in descriptors.iterdir()} == before

@@ -133,8 +133,11 @@ def _launch_cold() -> Launcher:
 
 
 def _launch_warm(warmth: Warmth) -> Launcher:
-    (its, ours), (unread, stdout), (terminal, stderr) = (make() for make in STREAMS_OF_WARM_ONES)
+    ends: list[int] = []
     try:
+        for make in STREAMS_OF_WARM_ONES:
+            ends += make()
+        its, ours, _, stdout, _, stderr = ends
         process = subprocess.Popen(
             warmth.command,
             stdin=its,
@@ -146,10 +149,11 @@ def _launch_warm(warmth: Warmth) -> Launcher:
         )
         os.close(its)
         channel = socket.socket(fileno=ours)
+        del ends[:2]
         return Launcher(channel, end=partial(_bury, process), number=process.pid, warmth=warmth)
     finally:
-        for descriptor in (unread, stdout, terminal, stderr):
-            os.close(descriptor)
+        for end in ends:
+            os.close(end)
 
 
 def _socket_pair() -> tuple[int, int]:
