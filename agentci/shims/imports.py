@@ -12,6 +12,7 @@ from typing import Final
 
 # Looked for by every Python that starts, where it is told to look.
 AT_START: Final = frozenset({"sitecustomize", "usercustomize"})
+OF_MODULES: Final = (".py", ".pyc", ".so")
 # The interpreter takes them down itself, when all others are gone.
 LAST: Final = frozenset({"sys", "builtins", "__main__"})
 
@@ -105,7 +106,10 @@ class Imports:
 
 def _has(folder: str, names: frozenset[str]) -> bool:
     try:
-        return any(entry.partition(".")[0] in names for entry in os.listdir(folder))
+        return any(
+            entry.partition(".")[0] in names and ("." not in entry or entry.endswith(OF_MODULES))
+            for entry in os.listdir(folder)
+        )
     except OSError:
         return False
 

@@ -407,6 +407,16 @@ class TestAFork:
         assert seen(executor, program, forks=True) == ("0", "True\n", "")
         assert seen(executor, program, forks=False) == ("0", "False\n", "")
 
+    def test_is_not_kept_from_being_one_by_files_that_are_no_modules(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        program = written(
+            tmp_path, "import sys; print('pydantic' in sys.modules)\nif False:\n import pydantic"
+        )
+        for name in ("pydantic.yaml", "json.txt", "pydantic-results"):
+            (tmp_path / name).touch()
+        assert seen(executor, program, forks=True) == ("0", "True\n", "")
+
     def test_draws_numbers_of_its_own(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(
             tmp_path, "import os, random, uuid; print(random.random(), os.urandom(4), uuid.uuid4())"
@@ -519,8 +529,10 @@ class TestAWarmPython:
         )
 
         def kill_its_ward() -> None:
-            time.sleep(0.5)
-            busy = [ward for ward in children_of(OFFICE.numbers()) if children_of([ward])]
+            busy: list[int] = []
+            while not busy:
+                time.sleep(0.1)
+                busy = [ward for ward in children_of(OFFICE.numbers()) if children_of([ward])]
             for ward in busy:
                 os.kill(ward, signal.SIGKILL)
 
