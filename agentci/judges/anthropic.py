@@ -38,7 +38,7 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
         "messages": [{"role": "user", "content": question.user}],
     }
     output: dict[str, Json] = {}
-    if way.format == "json_schema":
+    if question.form is not None and way.format == "json_schema":
         output["format"] = {"type": "json_schema", "schema": schema_of(question.form)}
     if settings.effort and way.sends_effort:
         output["effort"] = settings.effort

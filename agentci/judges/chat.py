@@ -73,7 +73,7 @@ class _Completion(Wire):
 
 
 def _response_format(question: Question, way: Way) -> JsonObject | None:
-    if way.format == "prompt":
+    if question.form is None or way.format == "prompt":
         return None
     if way.format == "json_object":
         return {"type": "json_object"}

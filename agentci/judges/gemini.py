@@ -34,9 +34,9 @@ def first_way(settings: ModelSettings) -> Way:
 def call(question: Question, settings: ModelSettings, way: Way) -> Call:
     """Make the request."""
     generation: dict[str, Json] = {}
-    if way.format != "prompt":
+    if question.form is not None and way.format != "prompt":
         generation["responseMimeType"] = "application/json"
-    if way.format == "json_schema":
+    if question.form is not None and way.format == "json_schema":
         generation["responseJsonSchema"] = schema_of(question.form)
     generation["maxOutputTokens"] = settings.output_tokens
     if settings.temperature is not None and way.sends_temperature:

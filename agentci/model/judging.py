@@ -1,10 +1,12 @@
 """What a language model is asked, and what it answered: values, to be compared and cached."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-# What a verdict is: a grade, or whether something holds.
-VerdictKind: TypeAlias = Literal["number", "boolean"]
+# What a mark is: a grade, whether something holds, or one of several words.
+MarkKind: TypeAlias = Literal["number", "boolean", "label"]
+Value: TypeAlias = bool | float | str
 # What becomes of several grades.
 Combining: TypeAlias = Literal["median", "mean"]
 # How a reply ended: at its own end, at a limit, withheld, or in a way that we do not know.
@@ -24,18 +26,46 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What a verdict looks like.
+    """What a verdict looks like that is one mark.
 
     Attributes:
-        value_name, reason_name: of the two members of the object that is to be replied.
+        value_name, reason_name: of members of the object that is to be replied.
         low, high: the bounds of a number, both within.
+        labels: the words of which a label is one.
+        notes: names of further members, lists of short texts; none of them has to be there.
     """
 
-    kind: VerdictKind = "number"
+    kind: MarkKind = "number"
     value_name: str = "score"
     reason_name: str = "reasoning"
     low: float = 0.0
     high: float = 1.0
+    labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What marks are given to."""
+        return (self.value_name,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checklist:
+    """What a verdict looks like that has a mark for each of several criteria.
+
+    Attributes:
+        names: of the criteria, each once.
+        kind: whether criteria are met or graded.
+        low, high: the bounds of grades, which are whole numbers.
+    """
+
+    names: tuple[str, ...]
+    kind: Literal["number", "boolean"] = "boolean"
+    low: int = 0
+    high: int = 10
+
+
+AnyForm: TypeAlias = Form | Checklist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +75,12 @@ class Question:
     Attributes:
         system: our words, and those of whoever wrote the config.
         user: what is to be judged, text of strangers between markers.
+        form: of the verdict that is asked for; None where any text will do.
     """
 
     system: str
     user: str
-    form: Form
+    form: AnyForm | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +113,37 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskModel:
-    """Have a model judge.
+class Caps:
+    """The most that may be spent; None for any amount."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Who judges, how often, and for how much: what a config says under ``judge``.
 
     Attributes:
-        samples: how often it is asked; the majority, the median or the mean counts.
+        samples: how often a model is asked; the majority, the median or the mean counts.
+        payer: whose budget it is, shared by all panels of the same payer.
+        caps: of that budget.
     """
 
-    question: Question
     settings: ModelSettings
     samples: int = 1
     combining: Combining = "median"
+    payer: str = ""
+    caps: Caps = field(default_factory=Caps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskModel:
+    """Have a model judge."""
+
+    question: Question
+    panel: Panel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +163,39 @@ class ModelReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What one reply says.
+class Mark:
+    """What one reply says of one thing.
 
     Attributes:
         reason: in the words of the model, which strangers may have put into its mouth.
     """
 
-    value: bool | float
-    reason: str
+    value: Value
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one reply says.
+
+    Attributes:
+        marks: by the names of its form; of a checklist the model may have left some out.
+        reason, notes: as that of a mark.
+    """
+
+    marks: Mapping[str, Mark]
+    reason: str = ""
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The marks without their reasons."""
+        return {name: mark.value for name, mark in self.marks.items()}
+
+    @property
+    def value(self) -> Value:
+        """The mark of a form that has one."""
+        return only(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,15 +203,43 @@ class Ruling:
     """What all samples say together.
 
     Attributes:
+        values: by the names of the form, what the samples come to.
         verdicts: in the order of asking.
         failures: why samples gave none.
     """
 
-    value: bool | float
+    values: Mapping[str, Value]
     verdicts: tuple[Verdict, ...]
     failures: tuple[str, ...] = ()
 
     @property
+    def value(self) -> Value:
+        """The mark of a form that has one."""
+        return only(self.values)
+
+    @property
     def is_split(self) -> bool:
         """Whether not all verdicts are the same."""
-        return len({verdict.value for verdict in self.verdicts}) > 1
+        return any(each.values != self.verdicts[0].values for each in self.verdicts)
+
+    @property
+    def spokesman(self) -> Verdict:
+        """The verdict that is nearest to what all say together, for its reasons."""
+        return min(self.verdicts, key=self._distance)
+
+    def _distance(self, verdict: Verdict) -> float:
+        return sum(
+            _distance(value, verdict.values.get(name)) for name, value in self.values.items()
+        )
+
+
+def only(values: Mapping[str, Value]) -> Value:
+    """The value, where there is one."""
+    [value] = values.values()
+    return value
+
+
+def _distance(value: Value, other: Value | None) -> float:
+    if isinstance(value, str) or isinstance(other, str) or other is None:
+        return float(value != other)
+    return abs(float(value) - float(other))
