@@ -15,6 +15,7 @@ from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
 from agentci.model.exchange import DOCKER
 from agentci.model.identity import Identity
@@ -37,6 +38,7 @@ class Surroundings:
             missing, out of bounds, or nothing that can be run.
         complete: fills in what the entry leaves to the source of a remote program; raises
             InputError where there is no such source, or no such place in it.
+        judges: who judges, for those that ask models.
         turn_mismatch_fails: what the gate makes of missing or unexpected turns.
     """
 
@@ -44,6 +46,7 @@ class Surroundings:
     place_of: Callable[[str], Place]
     locate: Callable[[str], LocalProgram]
     complete: Callable[[RemoteProgram], RemoteProgram]
+    judges: Judges
     turn_mismatch_fails: bool
 
 

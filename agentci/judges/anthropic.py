@@ -5,10 +5,10 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agentci.judges.base import Call, Format, Way
-from agentci.judges.forms import schema_of
 from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
 from agentci.model.json import Json
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.questions.forms import schema_of
 
 BASE_URL = "https://api.anthropic.com"
 API_VERSION: Final = "2026-10-21"

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from agentci.judges.base import NoVerdictError, UnreadableError
-from agentci.judges.forms import CHECKS, ID, OVERALL, REASONING, mark_name
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import Checklist, Mark, Verdict
+from agentci.model.judging import Checklist
+from agentci.model.ruling import Mark, Verdict
+from agentci.questions.forms import CHECKS, ID, OVERALL, REASONING, mark_name
 from agentci.text.names import quoted
 
 

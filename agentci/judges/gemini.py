@@ -6,10 +6,10 @@ from urllib.parse import quote
 from pydantic import Field
 
 from agentci.judges.base import Call, Format, Way
-from agentci.judges.forms import schema_of
 from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
 from agentci.model.json import Json
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.questions.forms import schema_of
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")

@@ -8,19 +8,10 @@ from typing import Final, Protocol
 
 from agentci.errors import EvaluatorError
 from agentci.judges.base import NoVerdictError, UnreadableError
-from agentci.judges.prompts import repair
 from agentci.judges.verdicts import read_verdict, unfinished
-from agentci.model.judging import (
-    AnyForm,
-    AskModel,
-    Combining,
-    ModelReply,
-    ModelSettings,
-    Question,
-    Ruling,
-    Value,
-    Verdict,
-)
+from agentci.model.judging import AnyForm, AskModel, Combining, ModelReply, ModelSettings, Question
+from agentci.model.ruling import Ruling, Value, Verdict
+from agentci.questions.prompts import repair
 from agentci.text.words import count
 
 VERDICT_SECONDS: Final = 180.0

@@ -9,7 +9,8 @@ from typing import Final
 from agentci.judges.base import NoVerdictError, UnreadableError
 from agentci.judges.checklists import verdict_in_checklist
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import AnyForm, Checklist, Form, Mark, ModelReply, Value, Verdict
+from agentci.model.judging import AnyForm, Checklist, Form, ModelReply
+from agentci.model.ruling import Mark, Value, Verdict
 from agentci.text.words import number
 
 VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")

@@ -5,7 +5,8 @@ from typing import Final
 
 from agentci.http.base import Response
 from agentci.judges.complaints import Complaint
-from agentci.model.judging import ModelSettings, Ruling
+from agentci.model.judging import ModelSettings
+from agentci.model.ruling import Ruling
 from agentci.text import clip, escape
 from agentci.text.words import number
 

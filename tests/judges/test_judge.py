@@ -8,17 +8,8 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.judges.judge import combined, enough, is_settled
 from agentci.judges.words import split_words
-from agentci.model.judging import (
-    AskModel,
-    Checklist,
-    Form,
-    Mark,
-    Panel,
-    Question,
-    Ruling,
-    Value,
-    Verdict,
-)
+from agentci.model.judging import AskModel, Checklist, Form, Panel, Question
+from agentci.model.ruling import Mark, Ruling, Value, Verdict
 from tests.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
 

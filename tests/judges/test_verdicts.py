@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from agentci.judges.base import NoVerdictError, UnreadableError
 from agentci.judges.verdicts import MAX_CHARACTERS, read_verdict
-from agentci.model.judging import AnyForm, Checklist, Ending, Form, Mark, ModelReply, Verdict
+from agentci.model.judging import AnyForm, Checklist, Ending, Form, ModelReply
+from agentci.model.ruling import Mark, Verdict
 
 NUMBER = Form()
 BOOLEAN = Form(kind="boolean", value_name="result", reason_name="reason")

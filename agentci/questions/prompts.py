@@ -3,9 +3,9 @@
 from typing import Final
 
 from agentci.errors import EvaluatorError
-from agentci.judges.forms import contract_of
 from agentci.model.json import JsonObject
 from agentci.model.judging import AnyForm, Question
+from agentci.questions.forms import contract_of
 from agentci.text import untrusted
 from agentci.text.templates import MissingError, fill
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentci.errors import EvaluatorError
-from agentci.judges.forms import contract_of, schema_of
-from agentci.judges.prompts import pose, repair
 from agentci.model.judging import AnyForm, Checklist, Form, Question
+from agentci.questions.forms import contract_of, schema_of
+from agentci.questions.prompts import pose, repair
 from agentci.text.untrusted import NOTICE, REMINDER
 
 FORM = Form()
