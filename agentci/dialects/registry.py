@@ -21,6 +21,7 @@ from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
+from agentci.dialects.panels import Judges
 from agentci.dialects.pytest_agent_evals.entries import GraderEntry
 from agentci.dialects.pytest_agent_evals.grader import Grader
 from agentci.errors import InputError
@@ -56,6 +57,7 @@ class Surroundings:
         locate: finds the program at a path that the entry gives.
         complete: fills in what the entry leaves to the source of a remote program; raises
             InputError where there is no such source, or no such place in it.
+        judges: who judges, for those that ask models.
         turn_mismatch_fails: what the gate makes of missing or unexpected turns.
     """
 
@@ -63,6 +65,7 @@ class Surroundings:
     place_of: Callable[[str], Place]
     locate: Locate
     complete: Callable[[RemoteProgram], RemoteProgram]
+    judges: Judges
     turn_mismatch_fails: bool
 
 
