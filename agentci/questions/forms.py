@@ -77,6 +77,8 @@ def _value_in_words(form: Form) -> str:
             return "true or false"
         case "label":
             return "one of " + ", ".join(f'"{label}"' for label in form.labels)
+        case "number" if not form.is_bounded:
+            return "a number"
         case "number":
             return f"a number from {number(form.low)} to {number(form.high)}"
 
