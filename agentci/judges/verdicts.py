@@ -15,8 +15,8 @@ from agentci.text.words import number
 
 VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
 REASON_NAMES: Final = ("reasoning", "reason", "explanation")
-YES: Final = frozenset({"true", "pass", "passed", "yes"})
-NO: Final = frozenset({"false", "fail", "failed", "no"})
+YES: Final = frozenset({"true", "pass", "passed", "yes", "valid"})
+NO: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
 MAX_CHARACTERS: Final = 200_000
 
 _QUOTES: Final = re.compile("[\"'“”]")
