@@ -130,7 +130,7 @@ def _value(value: Json, form: Form) -> Value | None:
         case "label":
             word = value.strip() if isinstance(value, str) else ""
             return word if word in form.labels else None
-        case "number":
+        case _:
             return _grade(value)
 
 
