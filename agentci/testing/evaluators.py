@@ -20,6 +20,7 @@ from agentci.dialects.pytest_agent_evals.building import bar_of as bar_of_prompt
 from agentci.dialects.pytest_agent_evals.grader import judgement_of
 from agentci.dialects.pytest_agent_evals.prompt import PromptEvaluator
 from agentci.dialects.samples import dumps, graded
+from agentci.dialects.settled import settled
 from agentci.errors import EvaluatorError, InputError
 from agentci.model.case import Case
 from agentci.model.exchange import Need, ProgramReply, Reply, Settled
@@ -82,9 +83,7 @@ class FunctionGrader:
 
     def read(self, reply: Reply) -> Judgement:
         """What was settled."""
-        if not isinstance(reply, Settled):
-            raise TypeError(f"nothing was asked for, and {type(reply).__name__} came")
-        return reply.judgement
+        return settled(reply)
 
 
 def evaluator_of(
