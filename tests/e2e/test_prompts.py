@@ -16,6 +16,7 @@ ROW = {
     "context": "30 days",
     "response": "Yes. {{ context }}",
 }
+GOOD = '{"result": 4, "reason": "kind"}'
 PROMPT = """\
 Score the relevance of the answer from 1 to 5.
 
@@ -60,6 +61,39 @@ def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
     assert user.startswith("Score the relevance of the answer from 1 to 5.\n\nQ: <untrusted ")
     assert "\nYes. {{ context }}\n" in user
     assert "\n30 days\n" in user
+
+
+def _run_with_a_grader(folder: Path, *replies: str) -> tuple[list[Ran], list[int]]:
+    """A run for each reply, and how often the model was asked in it.
+
+    Replies of programs are kept where a config has some.
+    """
+    rans, asked = [], []
+    for reply in replies:
+        with serve(script(said(reply))) as server:
+            _configure(folder, server.url)
+            (folder / "g.py").write_text("def grade(sample, item): return 1")
+            config = json.loads((folder / "agentci.yaml").read_text())
+            config["evaluators"].append({"name": "g", "type": "grader", "grader": "g.py"})
+            (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
+            rans.append(run_agentci(["run"], cwd=folder))
+            asked.append(len(server.asked))
+    return rans, asked
+
+
+def test_what_a_model_said_is_no_reply_of_an_earlier_run(tmp_path: Path) -> None:
+    rans, asked = _run_with_a_grader(tmp_path, GOOD, GOOD)
+    assert asked == [1, 1]
+    assert [each["cached"] for each in rans[1].results["results"]] == [False, True]
+
+
+def test_a_model_that_gives_no_verdict_is_not_asked_more_often_in_a_later_run(
+    tmp_path: Path,
+) -> None:
+    _, [_, later] = _run_with_a_grader(tmp_path, GOOD, "It is good.")
+    (tmp_path / "elsewhere").mkdir()
+    _, [first] = _run_with_a_grader(tmp_path / "elsewhere", "It is good.")
+    assert later == first
 
 
 @pytest.mark.parametrize(
