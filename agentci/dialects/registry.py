@@ -22,6 +22,7 @@ from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.dialects.pytest_agent_evals.entries import GraderEntry, PromptEntry
+from agentci.dialects.pytest_agent_evals.functions import check_function
 from agentci.dialects.pytest_agent_evals.grader import Grader
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
@@ -112,22 +113,17 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
 
 def _build_grader(entry: GraderEntry, surroundings: Surroundings) -> Evaluator:
     program = surroundings.locate(entry.file, "grader")
+    file = surroundings.read(entry.file, "grader")
+    check_function(file, entry.function, surroundings.place_of("grader"))
     return Grader(
         identity=_identity(entry, surroundings),
         function=entry.function,
         run=RunProgram(
             program=program if _installs(entry) else replace(program, requirements=None),
             stdin="",
-            timeout_seconds=entry.timeout,
-            executor=entry.executor,
             network=entry.network,
-            variables=tuple(entry.env),
-            memory_mb=entry.memory_mb,
-            processes=entry.processes,
-            isolation=entry.isolation,
-            image=_image(entry) or "",
-            cached=entry.cache,
             grades=True,
+            **_walls(entry),
         ),
         program_place=surroundings.place_of("grader"),
     )
@@ -161,16 +157,23 @@ def _program(
         identity=_identity(entry, surroundings),
         program=program,
         program_place=surroundings.place_of(field),
-        timeout_seconds=entry.timeout,
         config=entry.config,
-        executor=entry.executor,
-        variables=tuple(entry.env),
-        memory_mb=entry.memory_mb,
-        processes=entry.processes,
-        isolation=entry.isolation,
-        image=_image(entry) or "",
-        cached=entry.cache,
+        **_walls(entry),
     )
+
+
+def _walls(entry: ProcessEntry) -> dict[str, Any]:
+    """How its processes run: what evaluators and requests have by the same names."""
+    return {
+        "timeout_seconds": entry.timeout,
+        "executor": entry.executor,
+        "variables": tuple(entry.env),
+        "memory_mb": entry.memory_mb,
+        "processes": entry.processes,
+        "isolation": entry.isolation,
+        "image": _image(entry) or "",
+        "cached": entry.cache,
+    }
 
 
 def _identity(entry: ProcessEntry, surroundings: Surroundings) -> Identity:

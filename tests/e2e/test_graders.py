@@ -70,7 +70,7 @@ def test_a_score_below_the_threshold_fails(folder: Path) -> None:
         ("def short(s, i): return 4", "returned 4, not a score from 0 to 1"),
         ("def short(s, i): return -0.1", "returned -0.1, not a score from 0 to 1"),
         ("def short(s, i): return {'score': 1, 'x': float('nan')}", "returned what is no JSON"),
-        ("def other(s, i): return 1", "graders.py defines no function 'short'"),
+        ("def other(s, i): return 'short'", "graders.py defines no function 'short'"),
         ("import os\ndef short(s, i): os._exit(0)", "produced no output on stdout"),
         ("def short(s, i):\n while True: pass", "timed out after 1s"),
         ("def short(s, i): return open('words', 'w').close()", "(it may write to its TMPDIR alone"),
@@ -115,6 +115,7 @@ def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) ->
         ("evals/graders.py:not a name", "grader"),
         ("evals/graders.txt:short", "grader"),
         ("../graders.py:short", "../graders.py"),
+        ("evals/graders.py:shrot", "3:39: evals/graders.py defines no function 'shrot' (did you"),
     ],
 )
 def test_a_grader_that_cannot_be_found_is_told_on_its_line(
