@@ -30,7 +30,7 @@ def show_plan(settings: Settings, world: World) -> int:
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
-        line = f"{place}: {check.case.id}, {name}: {_intent(check)}"
+        line = f"{place}: {check.case.id}, {name}: {_intent(check, settings)}"
         world.out.write(f"{one_line(line)}\n")
     world.out.write(f"{_amount(plan)}\n")
     world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
@@ -44,7 +44,12 @@ def _amount(plan: Plan) -> str:
     return f"{amount} of {len(plan.portion.checks):,} in {plan.portion.shard}"
 
 
-def _intent(check: Check) -> str:
+def _intent(check: Check, settings: Settings) -> str:
+    agent = None if check.attempts is None else check.attempts.agent
+    if not check.case.dialogue and agent is not None and not settings.access.offline:
+        line = agent.command if isinstance(agent.command, str) else shlex.join(agent.command)
+        seconds = agent.timeout_seconds
+        return f"run the agent, {clip.short(line, MAX_COMMAND)}, for at most {seconds:g} s; judge"
     if not check.case.dialogue:
         return f"error: {check.case.no_run_because or NO_TURNS}"
     try:
