@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from agentci.attempts import Attempts, pair
@@ -80,7 +80,8 @@ def _all(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
 
 def stem_of(name: str) -> str:
     """The name of an eval file without what says that it is one."""
-    return next((name.removesuffix(e) for e in EXTENSIONS if name.endswith(e)), name)
+    bare = (name.removesuffix(each) for each in EXTENSIONS if name.endswith(each))
+    return next(bare, PurePath(name).stem)
 
 
 def _beside(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:

@@ -79,7 +79,7 @@ def combined(
             reason += f"trial {attempt}: {result.reason}"
             return replace(whole, status="errored", judgement=None, reason=reason)
     scores = [each.score for each in record.trials if each.score is not None]
-    if chosen.judgement is None or len(runs) == 1:
+    if chosen.judgement is None or not scores or len(runs) == 1:
         return whole
     if strategy == "pass_at_k":
         return replace(whole, reason=_told(whole.reason, scores, strategy))
@@ -107,6 +107,6 @@ def _told(reason: str | None, scores: Sequence[float], strategy: Strategy) -> st
 
 
 def _trial(attempt: int, result: Result) -> Trial:
-    score = None if result.judgement is None else result.judgement.score
-    reason = result.reason if result.status == "errored" else None
-    return Trial(attempt=attempt, score=score, reason=reason)
+    if result.judgement is None or result.status == "skipped":
+        return Trial(attempt=attempt, score=None, reason=result.reason)
+    return Trial(attempt=attempt, score=result.judgement.score)

@@ -99,6 +99,14 @@ class TestTheMean:
         assert (result.status, result.reason) == ("failed", None)
         assert result.trials is not None
 
+    def test_leaves_out_what_had_nothing_to_judge(self) -> None:
+        skipped = make_result("skipped", 0.0, reason="not this time")
+        runs = [(0, _result(0.9)), (1, skipped)]
+        result = combined(runs, 0, "mean", cost_limited=False)
+        assert (result.status, result.judgement and result.judgement.score) == ("passed", 0.9)
+        runs = [(0, skipped), (1, skipped)]
+        assert combined(runs, 0, "mean", cost_limited=False).status == "skipped"
+
 
 class TestTheScoreOfACase:
     def test_is_the_interval_of_its_own_scores(self) -> None:

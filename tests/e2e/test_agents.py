@@ -167,6 +167,12 @@ class TestAnAgent:
         _file(folder, "it", target={"jail": True, "command": "cat {PROMPT_FILE}"})
         assert _run(folder).code == 0
 
+    def test_leaves_nothing_running(self, folder: Path) -> None:
+        command = "(setsid sleep 60 > /dev/null 2>&1 &); echo it"
+        _file(folder, "a", target={"command": command, "env": ["MARK"]})
+        assert _run(folder, MARK=str(folder)).code == 0
+        assert not _with_variable(f"MARK={folder}")
+
     def test_of_several_files_of_one_name_is_kept_apart(self, folder: Path) -> None:
         (folder / "deep").mkdir()
         for each in (folder, folder / "deep"):

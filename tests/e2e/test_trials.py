@@ -122,6 +122,11 @@ class TestTheBestRun:
         assert (ran.code, ran.results["results"][0]["status"]) == (3, "errored")
 
 
+def test_a_plan_says_how_many_there_may_be(folder: Path) -> None:
+    _file(folder, [1.0])
+    assert "s; judge; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
+
+
 class TestTheMean:
     def test_is_taken_over_all_runs(self, folder: Path) -> None:
         _file(folder, [0.7, 0.9, 0.8], strategy="mean")
