@@ -150,6 +150,13 @@ class TestAnAgent:
         said = _kept(folder)[0]["output_messages"][0]["content"]
         assert said == 'notedRead\n\n<file: path="notes.txt">'
 
+    def test_is_given_the_text_of_guidelines(self, folder: Path) -> None:
+        _guide(folder)
+        _file(folder, target={"command": "echo {GUIDELINES} {FILES}"}, tests=[_guided("a")])
+        _run(folder)
+        said = _kept(folder)[0]["output_messages"][0]["content"]
+        assert said == f"Be kind. {folder / 'rules.md'}"
+
     def test_sees_the_variables_that_are_named_and_no_others(self, folder: Path) -> None:
         environ = {"OPENAI_API_KEY": "key", "GITHUB_TOKEN": "token"}
         _file(folder, "seen")
@@ -223,6 +230,26 @@ def test_a_command_that_cannot_be_used_is_errored(
     ran = _run(folder)
     assert ran.code == 3
     assert ran.results["results"][0]["reason"].startswith(told)
+
+
+def test_a_case_whose_guidelines_are_gone_by_then_is_errored(folder: Path) -> None:
+    _guide(folder)
+    target = {"command": "rm rules.md; echo it"}
+    _file(folder, target=target, tests=[_guided("a"), _guided("b")])
+    ran = _run(folder, "--jobs", "1")
+    assert _statuses(ran) == {"a": "passed", "b": "errored"}
+    assert "the agent could not be run: " in ran.results["results"][1]["reason"]
+
+
+def _guide(folder: Path) -> None:
+    (folder / ".agentv").mkdir()
+    (folder / ".agentv" / "config.yaml").write_text("guideline_patterns: [rules.md]\n")
+    (folder / "rules.md").write_text("Be kind.")
+
+
+def _guided(case_id: str) -> dict[str, Any]:
+    parts = [{"type": "file", "value": "rules.md"}]
+    return {"id": case_id, "input": [{"role": "user", "content": parts}]}
 
 
 @pytest.mark.parametrize(
