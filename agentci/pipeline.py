@@ -31,12 +31,14 @@ class Check:
     Attributes:
         case: what is known of it all the time.
         load: brings all that was recorded of it.
+        fingerprint: as in ``Result``.
     """
 
     config: str
     evaluator: Evaluator
     case: Synopsis
     load: Callable[[], Case]
+    fingerprint: str = ""
 
     @property
     def id(self) -> str:
@@ -202,4 +204,5 @@ def _result(
         reason=reason,
         seconds=seconds,
         cached=cached,
+        fingerprint=check.fingerprint,
     )

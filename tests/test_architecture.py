@@ -20,7 +20,7 @@ LAYERS = (
     {"errors"},
     {"text"},
     {"case_scores", "questions"},
-    {"github", "telemetry", "metrics", "reasons"},
+    {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
@@ -34,9 +34,9 @@ LAYERS = (
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
     {"suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"eval_sets", "outputs", "cases"},
+    {"eval_sets", "outputs", "cases", "fingerprints"},
     {"preflight"},
-    {"earlier_runs", "equipment", "seating", "sharding"},
+    {"baselines", "earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -46,7 +46,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
-    *("gate", "questions"),
+    *("gate", "questions", "comparison"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from agentci.model.case import Synopsis
+from agentci.model.comparison import Comparison
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -26,6 +27,7 @@ class Result:
         id: digest of config path, case id and evaluator name; the same on every run.
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
+        fingerprint: digest of what it was judged by: the evaluator and the golden case.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Result:
     reason: str | None = None
     seconds: float = 0.0
     cached: bool = False
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ class Report:
         provenance: of the evaluators that are kept elsewhere.
         gates: of all configs, in their order.
         portion: what of a whole it is about; None for a whole run.
+        comparison: with a baseline, where one was named.
     """
 
     complete: bool
@@ -110,3 +114,4 @@ class Report:
     provenance: tuple[Provenance, ...] = ()
     gates: tuple[Gate, ...] = ()
     portion: Portion | None = None
+    comparison: Comparison | None = None

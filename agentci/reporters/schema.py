@@ -3,6 +3,7 @@
 from typing import get_args
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
+from agentci.model.comparison import OUTCOMES
 from agentci.model.json import Json, JsonObject
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -36,6 +37,7 @@ def results_schema() -> JsonObject:
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
             gates={"type": "array", "items": {"$ref": "#/$defs/gate"}},
+            comparison=_said(_comparison(), "With a baseline, where one was named."),
             shard=_said(
                 {"anyOf": [_shard(), {"type": "null"}]}, "What it is a part of; null for a whole."
             ),
@@ -79,6 +81,7 @@ def _result() -> JsonObject:
         warnings=_said(_TEXTS, "What had to be guessed or dropped while the case was read."),
         seconds={"type": ["number", "null"]},
         cached=_BOOLEAN,
+        fingerprint=_said(_TEXT, "Digest of the evaluator and of the golden case."),
         place=_said(_place(), "The evaluator in the config."),
     )
 
@@ -133,7 +136,12 @@ def _gate() -> JsonObject:
         evaluators=_said(_TEXTS, "Those that judge, in the order of the config."),
         uncovered=_said(_COUNT, "Golden cases that no recording matched."),
         policy=_said(
-            _object(overall={"$ref": "#/$defs/bar"}, evaluators=bars, cases=_case_bar()),
+            _object(
+                overall={"$ref": "#/$defs/bar"},
+                evaluators=bars,
+                cases=_case_bar(),
+                regression=_regression_bar(),
+            ),
             "The config's `gate`.",
         ),
     )
@@ -154,6 +162,47 @@ def _case_bar() -> JsonObject:
     return _said(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
     )
+
+
+def _regression_bar() -> JsonObject:
+    bar = _object(
+        max_drop=_said({"type": "number"}, "Of the mean score of an evaluator."),
+        confidence={"type": "number"},
+        shuts={"type": "array", "items": _outcome()},
+    )
+    return _said(
+        {"anyOf": [bar, {"type": "null"}]}, "Null where a comparison with a baseline only informs."
+    )
+
+
+def _comparison() -> JsonObject:
+    change = _object(case=_TEXT, before=_NUMBER_OR_NULL, after=_NUMBER_OR_NULL)
+    changes: JsonObject = {"type": "array", "items": change}
+    trend = _object(
+        config=_TEXT,
+        evaluator=_TEXT,
+        required=_BOOLEAN,
+        pairs=_said(_COUNT, "Checks that both runs judged."),
+        before=_said(_NUMBER_OR_NULL, "Mean score in the baseline."),
+        after=_said(_NUMBER_OR_NULL, "Mean score in this run."),
+        regressions=_said(changes, "Checks that passed and now fail."),
+        improvements=_said(changes, "Checks that failed and now pass."),
+        chance=_said(_NUMBER_OR_NULL, "Of such a drop if nothing had changed."),
+        outcome=_outcome(),
+        why=_TEXT,
+    )
+    comparison = _object(
+        baseline=_said(_TEXT, "Where the baseline was found."),
+        trends=_said({"type": "array", "items": trend}, "One an evaluator."),
+        refused=_said(_TEXT, "Why nothing can be compared; empty where something can."),
+        added=_said(_COUNT, "Checks that the baseline does not have."),
+        gone=_said(_COUNT, "Checks that only the baseline has."),
+    )
+    return {"anyOf": [comparison, {"type": "null"}]}
+
+
+def _outcome() -> JsonObject:
+    return {"enum": list(OUTCOMES)}
 
 
 def _shard() -> JsonObject:
