@@ -33,6 +33,7 @@ class Check:
         case: what is known of it all the time.
         load: brings all that was recorded of it.
         attempts: the runs of the case, where an agent makes them or there are several.
+        fingerprint: as in ``Result``.
     """
 
     config: str
@@ -40,6 +41,7 @@ class Check:
     case: Synopsis
     load: Callable[[], Case]
     attempts: Attempts | None = None
+    fingerprint: str = ""
 
     @property
     def id(self) -> str:
@@ -213,4 +215,5 @@ def _result(
         reason=reason,
         seconds=seconds,
         cached=cached,
+        fingerprint=check.fingerprint,
     )

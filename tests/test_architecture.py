@@ -21,7 +21,7 @@ LAYERS = (
     {"text"},
     {"trial_scores"},
     {"case_scores", "questions"},
-    {"github", "telemetry", "metrics", "reasons"},
+    {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
@@ -35,9 +35,9 @@ LAYERS = (
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
     {"attempts", "suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"eval_sets", "outputs", "cases"},
+    {"eval_sets", "outputs", "cases", "fingerprints"},
     {"preflight", "recorder", "courses"},
-    {"agents", "earlier_runs", "equipment", "seating", "sharding"},
+    {"agents", "baselines", "earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -47,7 +47,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
-    *("trial_scores", "case_scores", "gate", "questions"),
+    *("trial_scores", "case_scores", "gate", "questions", "comparison"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

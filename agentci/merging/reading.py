@@ -12,12 +12,14 @@ from agentci.merging.spec import (
     GateSpec,
     PlaceSpec,
     ProblemSpec,
+    RegressionBarSpec,
     ReportSpec,
     ResultSpec,
     ShardSpec,
     TrialRecordSpec,
 )
 from agentci.model.case import Synopsis
+from agentci.model.comparison import RegressionBar
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -141,6 +143,7 @@ def _result(spec: ResultSpec, case: Synopsis) -> Result:
         seconds=spec.seconds or 0.0,
         cached=spec.cached,
         trials=None if spec.trials is None else _trials(spec.trials),
+        fingerprint=spec.fingerprint,
     )
 
 
@@ -185,7 +188,16 @@ def _gate(spec: GateSpec) -> Gate:
                 name: Bar(**bar.model_dump()) for name, bar in spec.policy.evaluators.items()
             },
             cases=None if spec.policy.cases is None else CaseBar(**spec.policy.cases.model_dump()),
+            regression=_regression(spec.policy.regression),
         ),
+    )
+
+
+def _regression(spec: RegressionBarSpec | None) -> RegressionBar | None:
+    if spec is None:
+        return None
+    return RegressionBar(
+        max_drop=spec.max_drop, confidence=spec.confidence, shuts=tuple(spec.shuts)
     )
 
 

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from agentci.dialects.fields import Share, Strict
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
+from agentci.model.comparison import Outcome
 from agentci.model.problem import Severity
 from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
@@ -74,6 +75,7 @@ class ResultSpec(Strict):
     seconds: float | None
     cached: bool
     trials: TrialRecordSpec | None
+    fingerprint: str
     place: PlaceSpec
 
 
@@ -143,12 +145,21 @@ class CaseBarSpec(Strict):
     min_pass_rate: Share
 
 
+class RegressionBarSpec(Strict):
+    """How much worse than a baseline a run may be."""
+
+    max_drop: Share
+    confidence: Share
+    shuts: list[Outcome]
+
+
 class PolicySpec(Strict):
     """The ``gate`` of one config."""
 
     overall: BarSpec
     evaluators: dict[str, BarSpec]
     cases: CaseBarSpec | None
+    regression: RegressionBarSpec | None
 
 
 class GateSpec(Strict):
@@ -215,4 +226,5 @@ class ReportSpec(Strict):
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]
     gates: list[GateSpec]
+    comparison: AnyObject | None
     shard: ShardSpec | None

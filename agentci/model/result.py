@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from agentci.model.case import Synopsis
+from agentci.model.comparison import Comparison
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -28,6 +29,7 @@ class Result:
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
         trials: what it was made of, where the case was run several times.
+        fingerprint: digest of what it was judged by: the evaluator and the golden case.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Result:
     seconds: float = 0.0
     cached: bool = False
     trials: TrialRecord | None = None
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,7 @@ class Report:
         provenance: of the evaluators that are kept elsewhere.
         gates: of all configs, in their order.
         portion: what of a whole it is about; None for a whole run.
+        comparison: with a baseline, where one was named.
     """
 
     complete: bool
@@ -113,3 +117,4 @@ class Report:
     provenance: tuple[Provenance, ...] = ()
     gates: tuple[Gate, ...] = ()
     portion: Portion | None = None
+    comparison: Comparison | None = None
