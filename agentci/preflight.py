@@ -9,13 +9,12 @@ from agentci.config.suite import JudgedSample
 from agentci.datasets import read_rows
 from agentci.dialects.agentevals.goldens import Matching, multi_turn
 from agentci.dialects.pytest_agent_evals.rows import Rows
-from agentci.discovery import matches
 from agentci.engines.world import World
-from agentci.errors import InputError, RecordingError
+from agentci.errors import InputError
 from agentci.eval_sets import gaps, read_goldens
-from agentci.formats.content import MAX_RECORDING_BYTES
-from agentci.formats.registry import AUTO, FORMATS, read_recording
-from agentci.model.case import GoldenSet
+from agentci.fingerprints import Fingerprints
+from agentci.formats.registry import AUTO, FORMATS
+from agentci.model.case import Case, GoldenSet
 from agentci.model.dataset import Dataset
 from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import Gate
@@ -24,13 +23,12 @@ from agentci.model.result import Provenance
 from agentci.model.shard import Portion
 from agentci.outputs import find_outputs, pair_outputs
 from agentci.pipeline import Check
+from agentci.recordings import find_recordings, read_recordings
 from agentci.settings import Settings
 from agentci.spool import Spool
 from agentci.suites import LoadedSuite, load_suites
 from agentci.telemetry.conversion import trace_of
 from agentci.telemetry.groups import groups_of
-from agentci.telemetry.recorded import Recorded
-from agentci.workspace import Workspace, read_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,7 @@ def _find_sources(
         except InputError as error:
             problems += error.problems
         try:
-            find = _find_recordings if loaded.suite.samples is None else find_outputs
+            find = find_recordings if loaded.suite.samples is None else find_outputs
             recordings = find(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
@@ -133,49 +131,33 @@ def _find_sources(
     return tuple(sources)
 
 
-def _find_recordings(
-    loaded: LoadedSuite, settings: Settings, workspace: Workspace
-) -> tuple[Path, ...]:
-    """The recordings of the command line (any files), else the config's."""
-    suite, place = loaded.suite, loaded.suite.place_of("traces")
-    if settings.traces:
-        place = COMMAND_LINE
-        found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
-    else:
-        found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
-    if not found and suite.dataset is None:
-        raise InputError.of(
-            "there are no recordings to judge",
-            place=suite.place,
-            hint="add `traces:`, or give --traces",
-        )
-    for pattern, paths in found.items():
-        if not paths:
-            message = f"no recording matches {pattern}"
-            raise InputError.of(message, place=place, hint="check the path or the glob")
-    return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
-
-
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
-    cases = Spool()
+    cases, prints = Spool(), Fingerprints(world.workspace)
     for source in sources:
         samples = source.loaded.suite.samples
         planned.append(
-            _planned_recordings(source, cases, problems, settings, world)
+            _planned_recordings(source, cases, problems, prints, settings, world)
             if samples is None
-            else _planned_samples(source, samples, problems, settings, world)
+            else _planned_samples(source, samples, problems, prints, settings, world)
         )
     return Plan(suites=tuple(planned), problems=tuple(problems))
 
 
 def _planned_recordings(
-    source: _Sources, cases: Spool, problems: dict[Problem, None], settings: Settings, world: World
+    source: _Sources,
+    cases: Spool,
+    problems: dict[Problem, None],
+    prints: Fingerprints,
+    settings: Settings,
+    world: World,
 ) -> PlannedSuite:
     """The checks of a config, whose evaluators judge every recording, and every row."""
     suite, recordings = source.loaded.suite, Spool()
-    recorded, broken = _read(source, settings, world, recordings)
+    recorded, broken = read_recordings(
+        source.recordings, source.loaded, settings, world, spool=recordings
+    )
     groups = groups_of(
         recorded,
         recordings,
@@ -185,9 +167,15 @@ def _planned_recordings(
     matching = Matching(source.goldens, are_alone=len(groups) == 1)
     rows = Rows(source.dataset, carries_runs=not source.recordings)
     checks = tuple(
-        Check(config=suite.file, evaluator=evaluator, case=kept.synopsis, load=kept.load)
+        Check(
+            config=suite.file,
+            evaluator=evaluator,
+            case=kept.synopsis,
+            load=kept.load,
+            fingerprint=prints.of(evaluator, expected),
+        )
         for case in rows.cases((trace_of(group, recordings) for group in groups), matching)
-        for kept in (keep(case, cases),)
+        for kept, expected in ((keep(case, cases), _expected(case)),)
         for evaluator in suite.evaluators
     )
     problems.update(dict.fromkeys((*source.loaded.notices, *broken, *rows.problems)))
@@ -205,6 +193,7 @@ def _planned_samples(
     source: _Sources,
     samples: Sequence[JudgedSample],
     problems: dict[Problem, None],
+    prints: Fingerprints,
     settings: Settings,
     world: World,
 ) -> PlannedSuite:
@@ -213,9 +202,16 @@ def _planned_samples(
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(
-        Check(config=suite.file, evaluator=evaluator, case=held.synopsis, load=held.load)
-        for case, judged in zip(paired.cases, samples, strict=True)
-        for held in (hold(case),)
+        Check(
+            config=suite.file,
+            evaluator=evaluator,
+            case=held.synopsis,
+            load=held.load,
+            attempts=attempts if suite.agent or suite.trials else None,
+            fingerprint=prints.of(evaluator, held.case.sample),
+        )
+        for attempts, judged in zip(paired.attempts, samples, strict=True)
+        for held in (hold(attempts.first()),)
         for evaluator in judged.evaluators
     )
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
@@ -223,22 +219,6 @@ def _planned_samples(
     return PlannedSuite(gate=gate, checks=checks)
 
 
-def _read(
-    source: _Sources, settings: Settings, world: World, spool: Spool
-) -> tuple[list[Recorded], list[Problem]]:
-    """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
-    recorded: list[Recorded] = []
-    broken: list[Problem] = []
-    trace_format = settings.trace_format or source.loaded.suite.trace_format or AUTO
-    for path in source.recordings:
-        if world.interruption.asked():
-            break
-        name = world.workspace.name_of(path)
-        try:
-            chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
-            recorded += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
-        except RecordingError as error:
-            broken.append(error.problem)
-        except InputError as error:
-            broken += error.problems
-    return recorded, broken
+def _expected(case: Case) -> object:
+    """What an evaluator compares with, of a case."""
+    return case.golden if case.row is None else (case.golden, case.row.asked)

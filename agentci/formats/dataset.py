@@ -11,7 +11,7 @@ from typing import Final
 from agentci.errors import InputError, RecordingError
 from agentci.formats.base import ShapeError
 from agentci.formats.documents import Document, documents_of
-from agentci.model.dataset import Dataset, Row
+from agentci.model.dataset import ANSWERS, CALLS, DEFINITIONS, Dataset, Row
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -19,11 +19,6 @@ from agentci.model.trace import ToolCall, Turn
 from agentci.text.names import quoted
 
 ID, ITEM, SAMPLE = "id", "item", "sample"
-# The answer, by its name in a flat row and in a sample.
-ANSWERS: Final = ("response", "output_text")
-CALLS: Final = ("tool_calls", "output_tools")
-DEFINITIONS: Final = "tool_definitions"
-
 EXAMPLE: Final = '{"id": "refund", "query": "Can I return it?", "response": "Yes, within 30 days."}'
 
 

@@ -1,10 +1,16 @@
 """Rows of data that an agent was asked by, each with whatever columns its author gave it."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.trace import Turn
+
+# Columns that say what the agent did: the answer and the calls, each by either name, and its tools.
+ANSWERS: Final = ("response", "output_text")
+CALLS: Final = ("tool_calls", "output_tools")
+DEFINITIONS: Final = "tool_definitions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,12 @@ class Row:
     place: Place
     tool_definitions: tuple[Json, ...] = ()
     turn: Turn | None = None
+
+    @property
+    def asked(self) -> JsonObject:
+        """The columns that say nothing of what the agent did."""
+        done = {*ANSWERS, *CALLS, DEFINITIONS}
+        return {name: value for name, value in self.columns.items() if name not in done}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
