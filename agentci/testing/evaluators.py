@@ -1,5 +1,6 @@
 """Evaluators as tests configure them, made into those that every run judges by."""
 
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,12 +48,14 @@ class FunctionGrader:
     """A function of a test, called in this process, where the test is run, too.
 
     Attributes:
-        raised: what it raised last.
+        source: of the function, by which runs are told apart; empty where there is none.
+        raised: what it raised, in this order.
     """
 
     identity: Identity
     function: GraderFunction
     threshold: float
+    source: str
     raised: list[Exception] = field(default_factory=list)
 
     @property
@@ -110,6 +113,7 @@ def evaluator_of(
             ),
             function=config.grader,
             threshold=config.threshold,
+            source=_source(config.grader),
         )
     template = _template(config.prompt, folder, place)
     panel = judges.panel(None, place)
@@ -141,6 +145,13 @@ def judges_of(model: str, fields: Mapping[str, Any], *, place: Place) -> Judges:
         ) from None
     payer = json.dumps([model, shared.model_dump()], sort_keys=True)
     return Judges(payer=payer, shared=shared, model=model)
+
+
+def _source(function: GraderFunction) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
 
 
 def _template(prompt: str | Path, folder: Path, place: Place) -> str:

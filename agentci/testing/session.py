@@ -12,6 +12,7 @@ from agentci.dialects.pytest_agent_evals.prompt import RESULT
 from agentci.dialects.pytest_agent_evals.rows import run_of
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError, InputError
+from agentci.fingerprints import Fingerprints
 from agentci.gate import decide, judged_by, totals
 from agentci.merging.reading import read_report
 from agentci.model.case import Case
@@ -67,6 +68,7 @@ class Session:
         self._out = io.StringIO()
         self._world = replace(world_of(environ), out=self._out)
         self._datasets: dict[Path, tuple[Row, ...]] = {}
+        self._prints = Fingerprints(self._world.workspace)
         self._seated: dict[str, World] = {}
         self._asked: dict[tuple[int, str], tuple[object, Row]] = {}
         self._results: dict[str, tuple[Result, ...]] = {}
@@ -163,7 +165,11 @@ class Session:
 
     def _judged(self, evaluator: Evaluator, case: Case, place: Place) -> Result:
         check = Check(
-            config=place.file, evaluator=evaluator, case=synopsis_of(case), load=lambda: case
+            config=place.file,
+            evaluator=evaluator,
+            case=synopsis_of(case),
+            load=lambda: case,
+            fingerprint=self._prints.of(evaluator, None if case.row is None else case.row.asked),
         )
         return judge(check, self._world_for(check))
 

@@ -84,3 +84,13 @@ def test_a_dataset_that_is_not_there_is_told_with_all_else(tmp_path: Path) -> No
     assert ran.code == 2
     assert "agentci.yaml:1:10: none.jsonl does not exist" in ran.out
     assert "agentci.yaml:2:" in ran.out
+
+
+def test_what_is_expected_of_a_row_is_told_from_what_the_agent_did(tmp_path: Path) -> None:
+    def fingerprint(**row: str) -> str:
+        ran = _run(tmp_path, {**WEATHER, **row})
+        told: str = ran.results["results"][0]["fingerprint"]
+        return told
+
+    assert fingerprint(response="sunny") == fingerprint(response="It is sunny.")
+    assert fingerprint(response="sunny") != fingerprint(response="sunny", context="sun")

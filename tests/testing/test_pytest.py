@@ -352,6 +352,12 @@ class TestReports:
                 del result["seconds"]
         assert shared == alone
 
+    def test_tell_whether_a_grader_is_the_one_that_it_was(self, tmp_path: Path) -> None:
+        def prints(tests: str) -> set[str]:
+            return {each["fingerprint"] for each in _pytest(tmp_path, tests).report["results"]}
+
+        assert prints(SHORT) == prints(SHORT) != prints(SHORT.replace("< 10", "< 11"))
+
     def test_are_written_where_one_says(self, tmp_path: Path) -> None:
         _pytest(tmp_path, SHORT, "--agentci-output-dir", "out/evals")
         assert (tmp_path / "out" / "evals" / "results.json").is_file()
