@@ -1,5 +1,6 @@
 """One process: the real world it runs in, the signals it gets, and the only catch-all."""
 
+import atexit
 import errno
 import gc
 import os
@@ -53,6 +54,8 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
     Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
     """
     gc.set_threshold(YOUNG_OBJECTS)
+    # All goes with the process; Python would search it for cycles first, several times.
+    atexit.register(gc.freeze)
     _open_streams()
     try:
         world = _world(environ)
