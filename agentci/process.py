@@ -41,7 +41,7 @@ SHORTAGES: Final = frozenset(
 
 # Next to nothing of ours is garbage in cycles, and to look for it as often as Python does by itself
 # takes a tenth of a short run. Memory may grow by as many objects, a few MB.
-YOUNG_OBJECTS: Final = 50_000
+YOUNG_OBJECTS: Final = 100_000
 
 Command: TypeAlias = Callable[[World], int]
 
