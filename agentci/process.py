@@ -4,9 +4,11 @@ import atexit
 import errno
 import gc
 import os
+import platform
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -165,9 +167,6 @@ def _stop(world: World) -> None:
 
 
 def _bug_report(error: Exception) -> str:
-    import platform  # noqa: PLC0415 (of no use to any other run)
-    import traceback  # noqa: PLC0415 (likewise)
-
     python = f"Python {platform.python_version()} on {platform.platform()}"
     return (
         f"{''.join(traceback.format_exception(error))}\n"

@@ -21,7 +21,7 @@ NAMES = list(PROGRAMS)
 # Each would take milliseconds of a second that has little to do.
 IDLE = {
     *("asyncio", "concurrent.futures", "difflib", "http.client", "jsonschema", "logging"),
-    *("requests", "ssl", "subprocess", "traceback", "agentci.action", "agentci.attachments"),
+    *("requests", "ssl", "subprocess", "agentci.action", "agentci.attachments"),
     *("agentci.config.eval_file.jsonl", "agentci.dialects.agentv", "agentci.engines.command_line"),
     *("agentci.executors.local", "agentci.executors.docker", "agentci.formats.adk_eval_set"),
     *("agentci.formats.agentv", "agentci.lockfile", "agentci.merging", "agentci.model.lock"),
