@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentci.attempts import Attempts
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
 from agentci.engines.world import World
@@ -18,6 +17,9 @@ from agentci.model.exchange import Skip
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.scheduling import Schedule
+
+if TYPE_CHECKING:
+    from agentci.attempts import Attempts
 
 # What is computed here seldom takes as long.
 PATIENCE_SECONDS: Final = 0.03
@@ -41,7 +43,7 @@ class Check:
     evaluator: Evaluator
     case: Synopsis
     load: Callable[[], Case]
-    attempts: Attempts | None = None
+    attempts: "Attempts | None" = None
     fingerprint: str = ""
 
     @property

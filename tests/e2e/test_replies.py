@@ -25,7 +25,7 @@ IDLE = {
     *("agentci.config.eval_file.jsonl", "agentci.dialects.agentv", "agentci.engines.command_line"),
     *("agentci.executors.local", "agentci.executors.docker", "agentci.formats.adk_eval_set"),
     *("agentci.formats.agentv", "agentci.lockfile", "agentci.merging", "agentci.model.lock"),
-    *("agentci.outputs", "agentci.sources.registry", "agentci.store.evaluators"),
+    *("agentci.outputs", "agentci.agents", "agentci.sources.registry", "agentci.store.evaluators"),
 }
 
 
@@ -46,7 +46,7 @@ class TestUnchangedInput:
 
     def test_loads_nothing_that_it_has_no_use_for(self, folder: Path) -> None:
         program = (
-            "import sys\n"
+            f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
             "from agentci.cli import main\n"
             "main(['run', '--quiet', '--cache-dir', '.cache'])\n"
             f"print(*(sys.modules.keys() & {IDLE}))\n"
@@ -56,7 +56,6 @@ class TestUnchangedInput:
             ran = subprocess.run(
                 [sys.executable, "-c", program],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
                 capture_output=True,
                 text=True,
                 check=True,
