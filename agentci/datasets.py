@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-from agentci.formats.dataset import read_dataset
 from agentci.model.dataset import Dataset
 from agentci.suites import LoadedSuite
 from agentci.workspace import Workspace, read_file
@@ -29,6 +28,8 @@ def read_rows(loaded: LoadedSuite, workspace: Workspace, *, carries_runs: bool) 
 
 def dataset_in(path: Path, workspace: Workspace, *, carries_runs: bool) -> Dataset:
     """The rows of a file; as ``read_rows``."""
+    from agentci.formats.dataset import read_dataset  # noqa: PLC0415 (of no use to most runs)
+
     name = workspace.name_of(path)
     data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES)
     return read_dataset(data, file=name, carries_runs=carries_runs)

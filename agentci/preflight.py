@@ -1,6 +1,6 @@
 """Turns settings into a plan: every check that will be judged, before any of them is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from agentci.cases import hold, keep
 from agentci.config.suite import JudgedSample
 from agentci.datasets import read_rows
 from agentci.dialects.agentevals.goldens import Matching, multi_turn
-from agentci.dialects.pytest_agent_evals.rows import Rows
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.eval_sets import gaps, read_goldens
@@ -21,9 +20,9 @@ from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
-from agentci.outputs import find_outputs, pair_outputs
+from agentci.model.trace import Trace
 from agentci.pipeline import Check
-from agentci.recordings import find_recordings, read_recordings
+from agentci.recordings import find_files, read_recordings
 from agentci.settings import Settings
 from agentci.spool import Spool
 from agentci.suites import LoadedSuite, load_suites
@@ -114,8 +113,7 @@ def _find_sources(
         except InputError as error:
             problems += error.problems
         try:
-            find = find_recordings if loaded.suite.samples is None else find_outputs
-            recordings = find(loaded, settings, world.workspace)
+            recordings = find_files(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
         try:
@@ -165,7 +163,7 @@ def _planned_recordings(
         multi_turn_goldens=multi_turn(source.goldens),
     )
     matching = Matching(source.goldens, are_alone=len(groups) == 1)
-    rows = Rows(source.dataset, carries_runs=not source.recordings)
+    traces = (trace_of(group, recordings) for group in groups)
     checks = tuple(
         Check(
             config=suite.file,
@@ -174,11 +172,11 @@ def _planned_recordings(
             load=kept.load,
             fingerprint=prints.of(evaluator, expected),
         )
-        for case in rows.cases((trace_of(group, recordings) for group in groups), matching)
+        for case in _cases(source, traces, matching, problems)
         for kept, expected in ((keep(case, cases), _expected(case)),)
         for evaluator in suite.evaluators
     )
-    problems.update(dict.fromkeys((*source.loaded.notices, *broken, *rows.problems)))
+    problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
     problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
     gate = Gate(
         config=suite.file,
@@ -198,6 +196,8 @@ def _planned_samples(
     world: World,
 ) -> PlannedSuite:
     """The checks of an eval file, each of whose cases has evaluators of its own."""
+    from agentci.outputs import pair_outputs  # noqa: PLC0415 (of no use to most runs)
+
     paired = pair_outputs(source.loaded, source.recordings, settings, world.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
@@ -217,6 +217,20 @@ def _planned_samples(
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
     gate = Gate(config=suite.file, policy=suite.gate, evaluators=names)
     return PlannedSuite(gate=gate, checks=checks)
+
+
+def _cases(
+    source: _Sources, traces: Iterable[Trace], matching: Matching, problems: dict[Problem, None]
+) -> Iterator[Case]:
+    """The recordings of a config, and the rows that none of them is of."""
+    if source.dataset is None:
+        yield from map(matching.case_of, traces)
+        return
+    from agentci.dialects.pytest_agent_evals.rows import Rows  # noqa: PLC0415 (likewise)
+
+    rows = Rows(source.dataset, carries_runs=not source.recordings)
+    yield from rows.cases(traces, matching)
+    problems.update(dict.fromkeys(rows.problems))
 
 
 def _expected(case: Case) -> object:

@@ -17,31 +17,17 @@ from agentci.telemetry.recorded import Recorded
 from agentci.workspace import Workspace, read_chunks
 
 
-def find_recordings(
-    loaded: LoadedSuite, settings: Settings, workspace: Workspace
-) -> tuple[Path, ...]:
-    """The recordings of the command line (any files), else the config's.
+def find_files(loaded: LoadedSuite, settings: Settings, workspace: Workspace) -> tuple[Path, ...]:
+    """The files that a suite judges: recordings, or the outputs of an eval file.
 
     Raises:
         InputError: there are none, or one that is named is missing.
     """
-    suite, place = loaded.suite, loaded.suite.place_of("traces")
-    if settings.traces:
-        place = COMMAND_LINE
-        found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
-    else:
-        found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
-    if not found and suite.dataset is None:
-        raise InputError.of(
-            "there are no recordings to judge",
-            place=suite.place,
-            hint="add `traces:`, or give --traces",
-        )
-    for pattern, paths in found.items():
-        if not paths:
-            message = f"no recording matches {pattern}"
-            raise InputError.of(message, place=place, hint="check the path or the glob")
-    return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
+    if loaded.suite.samples is None:
+        return _find_recordings(loaded, settings, workspace)
+    from agentci.outputs import find_outputs  # noqa: PLC0415 (of no use to most runs)
+
+    return find_outputs(loaded, settings, workspace)
 
 
 def read_recordings(
@@ -63,3 +49,26 @@ def read_recordings(
         except InputError as error:
             broken += error.problems
     return recorded, broken
+
+
+def _find_recordings(
+    loaded: LoadedSuite, settings: Settings, workspace: Workspace
+) -> tuple[Path, ...]:
+    """The recordings of the command line (any files), else the config's."""
+    suite, place = loaded.suite, loaded.suite.place_of("traces")
+    if settings.traces:
+        place = COMMAND_LINE
+        found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
+    else:
+        found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
+    if not found and suite.dataset is None:
+        raise InputError.of(
+            "there are no recordings to judge",
+            place=suite.place,
+            hint="add `traces:`, or give --traces",
+        )
+    for pattern, paths in found.items():
+        if not paths:
+            message = f"no recording matches {pattern}"
+            raise InputError.of(message, place=place, hint="check the path or the glob")
+    return tuple(dict.fromkeys(path for paths in found.values() for path in paths))

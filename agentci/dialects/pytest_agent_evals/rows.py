@@ -25,16 +25,14 @@ class Rows:
         problems: what is worth knowing about the recordings that were paired.
     """
 
-    def __init__(self, dataset: Dataset | None, *, carries_runs: bool) -> None:
+    def __init__(self, dataset: Dataset, *, carries_runs: bool) -> None:
         """Begin.
 
         Args:
-            dataset: None where recordings are judged without one.
             carries_runs: there are no recordings beside it.
         """
-        self._rows = {row.id: row for row in dataset.rows} if dataset else {}
+        self._rows = {row.id: row for row in dataset.rows}
         self._index = Index(map(_asked, self._rows.values()), are_alone=False)
-        self._has_dataset = dataset is not None
         self._lack = NO_RESPONSE if carries_runs else NO_RECORDING
         self.problems: list[Problem] = []
 
@@ -47,7 +45,7 @@ class Rows:
                 left.pop(found.id, None)
                 yield matching.case_of(trace, self._rows[found.id])
             else:
-                self.problems += [_stray(trace)] if self._has_dataset else []
+                self.problems.append(_stray(trace))
                 yield matching.case_of(trace)
         for row in left.values():
             case = matching.case_of(run_of(row), row)

@@ -27,10 +27,9 @@ def _trace(asked: str, *, names: str | None = None, key: str = "t") -> Trace:
 
 
 def _cases(
-    rows: Sequence[Row] | None, *traces: Trace, goldens: GoldenSet | None = None
+    rows: Sequence[Row], *traces: Trace, goldens: GoldenSet | None = None
 ) -> tuple[list[Case], list[str]]:
-    dataset = None if rows is None else Dataset(rows=tuple(rows), place=PLACE)
-    paired = Rows(dataset, carries_runs=not traces)
+    paired = Rows(Dataset(rows=tuple(rows), place=PLACE), carries_runs=not traces)
     cases = [*paired.cases(traces, Matching(goldens, are_alone=False))]
     return cases, [str(each) for each in paired.problems]
 
@@ -84,8 +83,3 @@ def test_a_case_has_its_golden_case_too() -> None:
     for traces in ((), (_trace("Where?"),)):
         cases, _ = _cases(ROWS[:1], *traces, goldens=goldens)
         assert [(each.id, each.golden, each.row) for each in cases] == [("g", golden, ROWS[0])]
-
-
-def test_without_a_dataset_recordings_are_all_there_is() -> None:
-    cases, problems = _cases(None, _trace("Where?"))
-    assert (_told(cases), problems) == ([("t", None, None)], [])
