@@ -95,7 +95,8 @@ def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
         from agentci.config.eval_file.reading import read_eval_file  # noqa: PLC0415
 
         files = Attachments(path.parent, world.workspace)
-        return LoadedSuite(suite=read_eval_file(document, overrides, files), locator=locator)
+        suite = read_eval_file(document, overrides, files, variables=world.variables)
+        return LoadedSuite(suite=suite, locator=locator)
     try:
         suite = read_suite(document, overrides, locator)
     except InputError as error:

@@ -1,6 +1,6 @@
 """The cases of an eval file, each with what judges it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -9,6 +9,7 @@ from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.judges import JudgeReader
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
+    PREPROCESSORS,
     SEED_LISTS,
     UNREAD,
     UNREAD_AT_THE_TOP,
@@ -20,7 +21,7 @@ from agentci.config.suite import JudgedSample
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Judge
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 from agentci.model.sample import Sample
 from agentci.text.names import did_you_mean, quoted
@@ -32,32 +33,40 @@ class CaseReader:
 
     Attributes:
         judges: reads their evaluators.
+        looks_at_cases: whether the gate holds whole cases against one score.
+        line: the score that passes, whatever cases say; None where they may say it.
         problems: what is wrong with them, their evaluators aside.
     """
 
     document: YamlDocument
     files: Files
     judges: JudgeReader
+    looks_at_cases: bool
+    line: float | None
     problems: list[Problem] = field(default_factory=list)
 
     def listed(self, key: str) -> tuple[JudgedSample, ...]:
         """The cases below ``key``, those that are as they should be."""
         cases = self.document.value((key,))
         if not isinstance(cases, list) or not cases:
-            self._complain(f"{key} must be a list of cases", (key,))
+            # Cases that stand in other files may be missing because those are broken.
+            if not any(each.severity == "error" for each in self.document.problems):
+                self._complain(f"{key} must be a list of cases", (key,))
             return ()
         read: dict[str, JudgedSample] = {}
+        ids = [_id_of(each) for each in cases]
         for index in range(len(cases)):
-            case = self._case((key, index))
+            case = self._case((key, index), ids)
             if case is None:
                 continue
             if case.sample.id in read:
                 message = f"two cases have the id {quoted(case.sample.id)}"
-                self._complain(message, (key, index, "id"), hint="give one of them another id")
+                hint = f"the first is {read[case.sample.id].sample.place}; give one another id"
+                self._complain(message, (key, index, "id"), hint=hint)
             read.setdefault(case.sample.id, case)
         return tuple(read.values())
 
-    def _case(self, at: Path) -> JudgedSample | None:
+    def _case(self, at: Path, ids: Sequence[str]) -> JudgedSample | None:
         value = self.document.value(at)
         if not isinstance(value, Mapping):
             self._complain("each case must be a mapping with `id` and `input`", at)
@@ -69,13 +78,8 @@ class CaseReader:
             self.problems += breaches(self.document, schema, at=at, noun="case")
             return None
         self._look_at_keys(value, at)
-        if spec.execution is not None and spec.execution.threshold is not None:
-            self._complain(
-                "the threshold of a single case is not read by this version of agentci",
-                (*at, "execution", "threshold"),
-                hint="give its evaluators a `min_score`, or the file a threshold",
-            )
-        evaluators = self._evaluators(spec, at)
+        self._look_at_dependencies(spec, at, ids)
+        evaluators = self._evaluators(spec, at, line=self._line(spec, at))
         if not evaluators and not self.judges.problems:
             self._complain(
                 f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model, "
@@ -107,17 +111,30 @@ class CaseReader:
             place=self.document.place_of(at),
         )
 
-    def _evaluators(self, spec: CaseSpec, at: Path) -> tuple[Judge, ...]:
+    def _line(self, spec: CaseSpec, at: Path) -> float:
+        """The score that passes in one case."""
+        if spec.own_line is not None and self.looks_at_cases:
+            inside = spec.execution is not None and spec.execution.threshold is not None
+            where = ("execution", "threshold") if inside else ("threshold",)
+            self._complain(
+                "the gate holds all cases against one score, not against the threshold of a case",
+                (*at, *where),
+                hint="leave `cases` of the gate out, or give the evaluators a `min_score`",
+            )
+        given = spec.own_line if self.line is None else self.line
+        return self.judges.line if given is None else given
+
+    def _evaluators(self, spec: CaseSpec, at: Path, *, line: float) -> tuple[Judge, ...]:
         """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
 
         The first versions forgot the file's, too, where a case has an ``execution`` without any
         evaluators; a judge that goes missing is not missed by anybody, so that is not done here.
         """
         if self.judges.era == "seed":
-            return self._first_list(at) or self._first_list(())
+            return self._first_list(at, line) or self._first_list((), line)
         skips = spec.execution is not None and spec.execution.skip_defaults
-        own = self._first_list(at)
-        shared = () if skips else self._first_list(())
+        own = self._first_list(at, line)
+        shared = () if skips else self._first_list((), line)
         names = {judge.identity.name for judge in own}
         for judge in shared:
             if judge.identity.name in names:
@@ -126,13 +143,25 @@ class CaseReader:
                 self._complain(message, at, hint="give one of them another name")
         return (*own, *shared)
 
-    def _first_list(self, at: Path) -> tuple[Judge, ...]:
+    def _first_list(self, at: Path, line: float) -> tuple[Judge, ...]:
         lists = SEED_LISTS if self.judges.era == "seed" else V4_LISTS
         for keys in lists:
             path = (*at, *keys)
             if self.document.value(path) is not None:
-                return self.judges.listed(path)
+                return self.judges.listed(path, line=line)
         return ()
+
+    def _look_at_dependencies(self, spec: CaseSpec, at: Path, ids: Sequence[str]) -> None:
+        """AgentV runs nothing where a case waits for one that is not there."""
+        for index, named in enumerate(spec.depends_on):
+            if named == spec.id or named not in ids:
+                what = "itself" if named == spec.id else f"{quoted(named)}, which is no case"
+                others = [each for each in ids if each and each != spec.id]
+                self._complain(
+                    f"the case {quoted(spec.id)} depends on {what}",
+                    (*at, "depends_on", index),
+                    hint=did_you_mean(named, others),
+                )
 
     def _look_at_keys(self, value: JsonObject, at: Path) -> None:
         known = [*CaseSpec.model_fields, "assert", *WITHOUT_EFFECT]
@@ -141,6 +170,12 @@ class CaseReader:
     def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))
+
+
+def _id_of(case: Json) -> str:
+    """The id of a case; nothing where it has none that could be one."""
+    given = case.get("id") if isinstance(case, Mapping) else None
+    return given if isinstance(given, str) else ""
 
 
 def key_problems(
@@ -154,6 +189,13 @@ def key_problems(
                 message=f"`{key}` is not read by this version of agentci",
                 place=document.place_of((*at, key), key=True),
                 hint=unread[key],
+            )
+        elif key == PREPROCESSORS:
+            yield Problem(
+                message="`preprocessors` have no effect",
+                place=document.place_of((*at, key), key=True),
+                hint="record what the agent answered as text",
+                severity="warning",
             )
         elif key not in known and not key.startswith("x-"):
             yield Problem(

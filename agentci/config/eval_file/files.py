@@ -1,5 +1,6 @@
 """What an eval file refers to on disk."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +23,22 @@ class Attachment:
     is_guideline: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file that says a part of what an eval file says.
+
+    Attributes:
+        file: as shown to the user.
+        path: absolute.
+        case_id: the name of its folder, where it holds the one case of that.
+    """
+
+    file: str
+    path: str
+    data: bytes
+    case_id: str | None = None
+
+
 class Files(Protocol):
     """Finds the files of one eval file."""
 
@@ -40,6 +57,25 @@ class Files(Protocol):
 
     def folder(self, named: str | None, place: Place) -> str:
         """The absolute path of the folder that is named at ``place``; None is that of the file.
+
+        Raises:
+            InputError: it is missing, or out of bounds.
+        """
+        ...
+
+    def cases(self, named: str, place: Place) -> Sequence[Source]:
+        """The files of cases that are named at ``place``: one, those of a glob or of a folder.
+
+        Raises:
+            InputError: there are none, or one is out of bounds or of an unknown kind.
+        """
+        ...
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> Source:
+        """The file of evaluators that is included at ``place``.
+
+        Args:
+            beside: absolute path of the file that includes it, where that is not the eval file.
 
         Raises:
             InputError: it is missing, or out of bounds.

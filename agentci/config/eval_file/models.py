@@ -11,6 +11,8 @@ from agentci.model.choices import GroupBy
 
 Content: TypeAlias = Text | dict[str, JsonValue] | list[JsonValue]
 Entries: TypeAlias = list[JsonValue]
+Paths: TypeAlias = list[Text]
+Cases: TypeAlias = Text | list[JsonValue]
 
 # Keys of lists of evaluators, in the order in which they are looked at.
 OF_EXECUTION: Final = "execution"
@@ -26,20 +28,19 @@ WITHOUT_EFFECT: Final = frozenset(
     {
         *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
         *("notes", "requires", "tags", "target", "targets", "workspace", "workers", "cache"),
+        *("on_dependency_failure", "suite"),
     }
 )
 # What would change which cases there are or what they are asked, and is not done here.
 UNREAD: Final = {
-    "depends_on": "cases are judged each by itself",
-    "input_files": "refer to files inside of messages",
     "mode": "conversations are judged as one recorded run",
-    "preprocessors": "record what the agent really got",
     "rubrics": "they ask a language model to judge, which this version of agentci does not",
     "turns": "conversations are judged as one recorded run",
-    "vars": "write the case out",
 }
-# Likewise at the top of a file, where AgentV 4 has one for all cases.
-UNREAD_AT_THE_TOP: Final = {"input": "write it into the cases"}
+# What prepares the input of language models that judge, and of nothing else.
+PREPROCESSORS: Final = "preprocessors"
+# Likewise at the top of a file.
+UNREAD_AT_THE_TOP: Final = {"vars": "AgentV reads those of cases alone: move them there"}
 
 
 class Lenient(Strict):
@@ -56,12 +57,27 @@ class Execution(Lenient):
         default=False, description="In files with `tests`: leave out the file's own evaluators."
     )
     threshold: Share | None = Field(
-        default=None, description="Score that passes, 0.8 by default; for the whole file."
+        default=None, description="Score that passes: of a case, else of the file, else 0.8."
     )
     trials: JsonValue = Field(default=None, description="Repeats; one output a case is judged.")
 
 
-class CaseSpec(Lenient):
+class Part(Lenient):
+    """What a file and each of its cases may say alike."""
+
+    execution: Execution | None = Field(default=None, description="What judges.")
+    threshold: Share | None = Field(
+        default=None, description="Score that passes, where `execution` names none."
+    )
+
+    @property
+    def own_line(self) -> float | None:
+        """The score that passes, as far as this part says."""
+        given = None if self.execution is None else self.execution.threshold
+        return self.threshold if given is None else given
+
+
+class CaseSpec(Part):
     """One case."""
 
     id: Name = Field(description="Name of the case; unique in its file.")
@@ -76,25 +92,40 @@ class CaseSpec(Lenient):
         default=None, description="A good answer: text, data, or a list of messages."
     )
     expected_messages: Content | None = Field(default=None, description="The same, in older files.")
-    execution: Execution | None = Field(default=None, description="What judges this case.")
     evaluators: Entries | None = Field(default=None, description="What judges this case.")
     assertions: Entries | None = Field(default=None, description="What judges this case.")
     metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
+    vars: dict[str, JsonValue] | None = Field(
+        default=None, description="Values for `{{ name }}` in what is asked and expected."
+    )
+    input_files: Paths | None = Field(
+        default=None, description="Files before an `input` that is text, in one message."
+    )
+    depends_on: list[Name] = Field(
+        default=[], description="Cases that AgentV runs before; each is judged by itself here."
+    )
 
 
-class EvalFile(Lenient):
+class EvalFile(Part):
     """Cases, what an agent answered to each, and what judges the answers."""
 
-    evalcases: list[JsonValue] | None = Field(default=None, description="The cases (AgentV 1).")
-    cases: list[JsonValue] | None = Field(default=None, description="The cases (AgentV 2).")
-    eval_cases: list[JsonValue] | None = Field(default=None, description="The cases.")
-    tests: list[JsonValue] | None = Field(default=None, description="The cases (AgentV 4).")
+    evalcases: Cases | None = Field(default=None, description="The cases (AgentV 1).")
+    cases: Cases | None = Field(default=None, description="The cases (AgentV 2).")
+    eval_cases: Cases | None = Field(default=None, description="The cases.")
+    tests: Cases | None = Field(default=None, description="The cases (AgentV 4).")
     name: str | None = Field(default=None, description="Of the file.")
     dataset: str | None = Field(default=None, description="Of the file, in older files.")
     description: str | None = Field(default=None, description="What it is about.")
     version: JsonValue = Field(default=None, description="Of the file.")
-    metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
-    execution: Execution | None = Field(default=None, description="What judges all cases.")
+    metadata: dict[str, JsonValue] | None = Field(
+        default=None, description="Of your own, for all cases."
+    )
+    input: Content | None = Field(
+        default=None, description="What every case is asked first: text, or a list of messages."
+    )
+    input_files: Paths | None = Field(
+        default=None, description="Files for every case that has none of its own."
+    )
     assertions: Entries | None = Field(default=None, description="What judges all cases.")
     outputs: Text | list[Text] = Field(
         default=[],

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from agentci.config.complaints import in_order
+from agentci.config.eval_file.assembly import assembled
 from agentci.config.eval_file.cases import CaseReader, key_problems
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
@@ -25,15 +26,19 @@ from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
-def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -> Suite:
+def read_eval_file(
+    document: YamlDocument, overrides: Overrides, files: Files, *, variables: Mapping[str, str]
+) -> Suite:
     """Make an eval file ready to be run.
 
     Args:
         files: finds those that the file refers to.
+        variables: of the environment, which files of AgentV 4 may name.
 
     Raises:
         InputError: with all problems of the file.
     """
+    document = assembled(document, files, variables=variables)
     try:
         spec = EvalFile.model_validate(document.data)
     except ValidationError:
@@ -48,7 +53,13 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         line=_line(spec, overrides),
         wire=spec.wire,
     )
-    reader = CaseReader(document=document, files=files, judges=judges)
+    reader = CaseReader(
+        document=document,
+        files=files,
+        judges=judges,
+        looks_at_cases=spec.gate.cases is not None,
+        line=overrides.threshold,
+    )
     samples = reader.listed(keys[0])
     problems = [*document.problems, *reader.problems, *judges.problems]
     problems += key_problems(
@@ -95,8 +106,7 @@ def _era(key: str) -> Era:
 
 def _line(spec: EvalFile, overrides: Overrides) -> float:
     """The score that passes: of the command line, else of the file, else AgentV's."""
-    own = None if spec.execution is None else spec.execution.threshold
-    given = own if overrides.threshold is None else overrides.threshold
+    given = spec.own_line if overrides.threshold is None else overrides.threshold
     return PASS if given is None else given
 
 

@@ -21,6 +21,15 @@ LISTS: Final = {
     "CompositeEntry": MEMBER_LISTS,
 }
 
+# Of cases in other files.
+PATH: Final[Schema] = {"type": "string", "minLength": 1}
+INCLUDED: Final[Schema] = {
+    "type": "object",
+    "properties": {"include": {**PATH, "description": "File whose `assertions` stand here."}},
+    "required": ["include"],
+    "additionalProperties": False,
+}
+
 
 @cache
 def entry_schema(kind: str) -> Schema:
@@ -38,11 +47,16 @@ def eval_file_schema() -> Schema:
         key: value for key, value in CaseSpec.model_json_schema().items() if key != "$defs"
     }
     entries = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_titles().values())]
-    evaluators = {"type": "array", "items": {"anyOf": entries}, "description": "What judges."}
+    evaluators = {
+        "type": "array",
+        "items": {"anyOf": [*entries, INCLUDED]},
+        "description": "What judges.",
+    }
     for part, keys in LISTS.items():
         properties = (schema if part == "EvalFile" else definitions[part])["properties"]
         properties.update(dict.fromkeys(keys, evaluators))
-    cases = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/CaseSpec"}}
+    case = {"anyOf": [{"$ref": "#/$defs/CaseSpec"}, PATH]}
+    cases = {"anyOf": [{"type": "array", "minItems": 1, "items": case}, PATH]}
     for key in CASE_KEYS:
         described = schema["properties"][key]["description"]
         schema["properties"][key] = {**cases, "description": described}

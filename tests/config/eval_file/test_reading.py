@@ -20,7 +20,7 @@ CODE = "{name: c, type: code_judge, script: [judge]}"
 
 def _read(text: str, **overrides: Any) -> Suite:
     document = read_yaml(text.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(**overrides), NoFiles())
+    return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
 
 
 def _told(text: str) -> list[str]:
@@ -89,7 +89,8 @@ class TestCases:
             ("{input: q}", "3:5: a case has no 'id' (add `id: ...`)"),
             ("{id: 5, input: q}", "3:10: id must be text that is not blank, not 5"),
             ("{id: a}", "3:5: the case 'a' asks nothing (add `input: ...`)"),
-            ("just text", "3:5: each case must be a mapping with `id` and `input`"),
+            ("[just text]", "3:5: each case must be a mapping with `id` and `input`"),
+            ("just text", "3:5: there is no file just text"),
             ("{id: a, input: q, turns: []}", "3:23: `turns` is not read by this version"),
             ("{id: a, input: [{role: me, content: q}]}", "3:28: role must be system, user,"),
             ("{id: a, input: [{role: user}]}", "3:21: a message has neither `content` nor"),
@@ -109,22 +110,36 @@ class TestCases:
         assert problem.startswith(f"f.yaml:{told}")
 
     def test_say_what_of_them_is_not_read(self) -> None:
-        own = "{id: a, input: q, execution: {threshold: 0.5}}"
-        assert _told(_cases(own))[0].startswith("f.yaml:3:46: the threshold of a single case")
-        for_all = _cases("{id: a, input: q}") + "input: before\n"
-        assert _told(for_all)[0].startswith("f.yaml:4:1: `input` is not read")
+        for_all = _cases("{id: a, input: q}") + "vars: {k: v}\n"
+        assert _told(for_all)[0].startswith("f.yaml:4:1: `vars` is not read")
         text = _cases("{id: a, input: q}").replace("execution: {", "execution: {trials: {}, ")
         [notice] = _read(text).notices
         assert str(notice).startswith("f.yaml:1:13: `trials` have no effect")
 
+    def test_may_depend_on_others(self) -> None:
+        cases = _cases("{id: a, input: q, depends_on: [b]}", "{id: b, input: q}")
+        assert _read(cases).samples is not None
+        assert _told(_cases("{id: a, input: q, depends_on: [a, c]}", "{id: b1, input: q}")) == [
+            "f.yaml:3:36: the case 'a' depends on itself",
+            "f.yaml:3:39: the case 'a' depends on 'c', which is no case",
+        ]
+        [told] = _told(_cases("{id: a, input: q, depends_on: a}"))
+        assert told.startswith("f.yaml:3:35: depends_on must be a list")
+
+    def test_are_warned_of_what_prepares_answers(self) -> None:
+        [warning] = _read(_cases("{id: a, input: q}") + "preprocessors: []\n").notices
+        assert str(warning) == (
+            "f.yaml:4:1: `preprocessors` have no effect (record what the agent answered as text)"
+        )
+
     def test_have_an_id_each(self) -> None:
         assert _told(_cases("{id: a, input: q}", "{id: a, input: q}")) == [
-            "f.yaml:4:10: two cases have the id 'a' (give one of them another id)"
+            "f.yaml:4:10: two cases have the id 'a' (the first is f.yaml:3:5; give one another id)"
         ]
 
     def test_are_listed_once_and_as_a_list(self) -> None:
         assert _told("cases: []") == ["f.yaml:1:8: cases must be a list of cases"]
-        assert "cases must be a list, not 3" in _told("cases: 3")[0]
+        assert "cases must be text or a list, not 3" in _told("cases: 3")[0]
         both = _told(_cases("{id: a, input: q}") + "tests: []\n")
         assert both == [
             "f.yaml:4:1: the file lists its cases twice, as `cases` and `tests` (make it one list)"
@@ -260,7 +275,7 @@ class TestJsonLines:
         lines = '{"id": "a", "input": "q"}\n\n{"id": "b", "input": ["q"], "metadata": {"k": null}}'
         document = read_jsonl(lines.encode(), file="f.jsonl", sidecar=sidecar)
         with pytest.raises(InputError) as caught:
-            read_eval_file(document, Overrides(), NoFiles())
+            read_eval_file(document, Overrides(), NoFiles(), variables={})
         [problem] = caught.value.problems
         assert str(problem).startswith("f.jsonl:3: message must be a mapping, not the text 'q'")
 
@@ -268,7 +283,7 @@ class TestJsonLines:
         entry = {"name": "l", "type": "latency", "threshold": 1.5}
         line = json.dumps({"id": "a", "input": "q", "evaluators": [entry]})
         document = read_jsonl(line.encode(), file="f.jsonl", sidecar=None)
-        assert read_eval_file(document, Overrides(), NoFiles()).names == ("l",)
+        assert read_eval_file(document, Overrides(), NoFiles(), variables={}).names == ("l",)
 
     @pytest.mark.parametrize(
         ("text", "told"), [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: line 1")]
