@@ -17,6 +17,9 @@ MAX_ATTACHMENT_BYTES: Final = 16 * 1024**2
 MAX_SETTINGS_BYTES: Final = 1024**2
 SETTINGS: Final = ".agentv/config.yaml"
 TEMPLATES: Final = ".agentv/templates"
+# Where programs are that judge by the name of their file.
+ASSERTIONS: Final = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
+ASSERTION_EXTENSIONS: Final = (".ts", ".js", ".mts", ".mjs")
 CASE_FILES: Final = ("case.yaml", "case.yml")
 CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl")
 
@@ -91,6 +94,14 @@ class Attachments:
             )
         return self._source(path, named, place)
 
+    def assertion(self, kind: str) -> str | None:
+        """See ``Files``."""
+        if "/" in kind:
+            return None
+        found = (self._convention(each, kind, ASSERTION_EXTENSIONS) for each in ASSERTIONS)
+        path = next((each for each in found if each is not None), None)
+        return None if path is None or not self._holds(path) else str(real(path))
+
     def _convention(self, folder: str, name: str, endings: Sequence[str]) -> Path | None:
         """The nearest file of that name in a folder that AgentV looks into by itself."""
         paths = (root / folder / f"{name}{end}" for root in self._roots() for end in endings)
@@ -133,13 +144,16 @@ class Attachments:
         yield self._workspace.cwd
 
     def _inside(self, path: Path, named: str, place: Place) -> Path:
-        if not self._workspace.holds(path) and not self._own.holds(path):
+        if not self._holds(path):
             raise InputError.of(
                 f"{named} leads out of the workspace",
                 place=place,
                 hint="a config may only name files inside of it, symbolic links followed",
             )
         return real(path)
+
+    def _holds(self, path: Path) -> bool:
+        return self._workspace.holds(path) or self._own.holds(path)
 
     def _all_guidelines(self) -> frozenset[Path]:
         """What the ``guideline_patterns`` of the nearest settings match, from the root on."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.errors import InputError
 from agentci.settings import settings_of
 from agentci.suites import load_suites
@@ -116,3 +117,32 @@ class TestIncludedFiles:
         with pytest.raises(InputError) as caught:
             self._names(folder, included)
         assert str(caught.value.problems[0]).startswith(f"evals/f.eval.yaml:{told}")
+
+
+class TestAssertions:
+    def _command(self, folder: Path) -> tuple[str, ...]:
+        text = "assertions: [{type: words}]\ntests: [{id: a, input: q}]"
+        _write(folder / "evals/f.eval.yaml", text)
+        [loaded] = load_suites(settings_of([], {}), world_at(folder, {}))
+        [judge] = loaded.suite.evaluators
+        assert isinstance(judge, CodeJudge)
+        return judge.command
+
+    def test_are_found_in_the_nearest_of_agentvs_folders(self, folder: Path) -> None:
+        for place in (".agentv/graders/words.ts", ".agentv/assertions/words.js"):
+            _write(folder / place, "")
+            assert self._command(folder) == ("bun", "run", str(folder / place))
+        _write(folder / "evals/.agentv/assertions/words.mts", "")
+        assert self._command(folder)[-1].endswith("evals/.agentv/assertions/words.mts")
+
+    @pytest.mark.parametrize("kind", ["../words", "away"])
+    def test_are_inside_of_the_workspace(
+        self, folder: Path, tmp_path_factory: pytest.TempPathFactory, kind: str
+    ) -> None:
+        elsewhere = tmp_path_factory.mktemp("elsewhere") / "x.ts"
+        elsewhere.touch()
+        _write(folder / ".agentv/words.ts", "")
+        _write(folder / ".agentv/assertions/note.md", "")
+        (folder / ".agentv/assertions/away.ts").symlink_to(elsewhere)
+        text = f"tests: [{{id: a, input: q, assert: [{{type: {kind}}}]}}]"
+        assert "type must be code_judge" in _told(folder, text)

@@ -86,6 +86,20 @@ class TestCommand:
         assert reply.exit_code == 1
         assert json.loads(_printed(reply))["misses"] == ["no"]
 
+    @pytest.mark.parametrize(
+        ("said", "score"), [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)]
+    )
+    def test_of_an_assertion_may_say_whether_it_passes(
+        self, said: str, score: float, tmp_path: Path
+    ) -> None:
+        (tmp_path / "words.mjs").write_text(
+            "import { defineAssertion } from '@agentv/eval';\n"
+            f"export default defineAssertion(() => ({{ {said}, reasoning: 'r' }}));\n"
+        )
+        command = _command(tmp_path, "bun", "run", str(tmp_path / "words.mjs"), stdin="{}")
+        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        assert json.loads(printed) == {"score": score, "reasoning": "r"}
+
     def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
         own = tmp_path / "node_modules" / "@agentv" / "eval"
         own.mkdir(parents=True)

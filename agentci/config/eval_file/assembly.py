@@ -7,6 +7,7 @@ from agentci.config.eval_file.external import ExternalCases
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.includes import Includes
 from agentci.config.eval_file.models import OF_EXECUTION, WITHOUT_EFFECT
+from agentci.config.eval_file.own_types import OwnTypes
 from agentci.config.eval_file.placeholders import EnvironmentFiller
 from agentci.config.eval_file.schema import MEMBER_LISTS
 from agentci.config.eval_file.shared import TURNS, Shared
@@ -31,8 +32,9 @@ def assembled(
     """
     root = document.root
     external, includes = ExternalCases(files=files), Includes(files=files)
+    own_types = OwnTypes(files=files)
     root = _with_cases(root, external.written_out)
-    root = _with_lists(root, includes.written_out)
+    root = _with_lists(root, lambda entries: own_types.written_out(includes.written_out(entries)))
     environment = EnvironmentFiller(variables=variables)
     if TESTS in root.fields:
         root = _where_it_counts(root, environment.filled)

@@ -81,3 +81,10 @@ class Files(Protocol):
             InputError: it is missing, or out of bounds.
         """
         ...
+
+    def assertion(self, kind: str) -> str | None:
+        """The absolute path of the program that judges where an entry has the type ``kind``.
+
+        None where there is none in the folders that AgentV looks into by itself.
+        """
+        ...

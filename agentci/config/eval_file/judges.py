@@ -134,7 +134,9 @@ class JudgeReader:
         else:
             known = known_types()
             message = f"type must be {one_of(known)}, not {self._shown((*at, 'type'))}"
-            self._complain(message, (*at, "type"), hint=did_you_mean(name, known))
+            own = "a type of your own is a program in .agentv/assertions, called as the type"
+            hint = did_you_mean(name, known) or (own if isinstance(given, str) else None)
+            self._complain(message, (*at, "type"), hint=hint)
         return None
 
     def _surroundings(self, at: Path, members: tuple[Judge, ...], line: float) -> Surroundings:

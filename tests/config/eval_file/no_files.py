@@ -51,3 +51,7 @@ class NoFiles:
         if named not in self.texts:
             raise InputError.of(f"there is no file {named}", place=place)
         return Source(file=named, path=f"/w/{named}", data=self.texts[named].encode())
+
+    def assertion(self, kind: str) -> str | None:
+        """The program, where the type says so."""
+        return f"/w/.agentv/assertions/{kind}.ts" if kind.startswith("own") else None

@@ -10,6 +10,7 @@ from agentci.config.eval_file.reading import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
 from agentci.config.yaml_document import read_yaml
+from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.errors import InputError
 from tests.config.eval_file.no_files import NoFiles
 
@@ -315,3 +316,29 @@ class TestThresholds:
             "threshold of a case (leave `cases` of the gate out, or give the evaluators a "
             "`min_score`)"
         )
+
+
+class TestTypesOfOnesOwn:
+    def test_are_commands(self) -> None:
+        entries = (
+            "{type: own-words, min: 3}, {type: own-words, required: false}, {name: o, type: own}"
+        )
+        suite = _read(f"assertions: [{entries}]\ntests: [{{id: a, input: q}}]")
+        assert suite.names == ("own-words", "own-words-2", "o")
+        first = suite.evaluators[0]
+        assert isinstance(first, CodeJudge)
+        assert first.command == ("bun", "run", "/w/.agentv/assertions/own-words.ts")
+        assert (first.config, first.identity.type) == ({"min": 3}, "code_judge")
+        assert [each.identity.required for each in suite.evaluators] == [True, False, True]
+
+    def test_that_nobody_knows_are_told(self) -> None:
+        told = _told("tests: [{id: a, input: q, assert: [{type: words}, {type: [x]}, 3]}]")
+        assert [each.split(",")[0] for each in told] == [
+            "f.yaml:2:43: type must be code_judge",
+            "f.yaml:2:58: type must be code_judge",
+            "f.yaml:2:64: each evaluator must be a mapping with `name` and `type`",
+        ]
+
+    def test_are_told_where_they_are_wrong(self) -> None:
+        [told] = _told("tests: [{id: a, input: q, assert: [{type: own, weight: heavy}]}]")
+        assert told.startswith("f.yaml:2:56: weight must be a number")
