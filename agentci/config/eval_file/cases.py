@@ -1,18 +1,17 @@
 """The cases of an eval file, each with what judges it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from agentci.config.eval_file.conversations import ConversationReader, vital_parts
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.judges import JudgeReader
+from agentci.config.eval_file.keys import key_problems
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
-    PREPROCESSORS,
     SEED_LISTS,
-    UNREAD,
-    UNREAD_AT_THE_TOP,
     V4_LISTS,
     WITHOUT_EFFECT,
     CaseSpec,
@@ -79,7 +78,21 @@ class CaseReader:
             return None
         self._look_at_keys(value, at)
         self._look_at_dependencies(spec, at, ids)
-        evaluators = self._evaluators(spec, at, line=self._line(spec, at))
+        messages = MessageReader(document=self.document, files=self.files)
+        asked = self._asked(spec, at, messages)
+        line = self._line(spec, at)
+        evaluators: tuple[Judge, ...] = self._evaluators(spec, at, line=line)
+        if spec.turns is not None:
+            reader = ConversationReader(
+                document=self.document,
+                messages=messages,
+                judges_of=lambda part: self._first_list(part, line),
+                looks_at_cases=self.looks_at_cases,
+            )
+            talk = reader.talk(spec, at, asked)
+            asked, evaluators = talk.begun, reader.judges(talk, at, evaluators)
+            self.judges.vital |= vital_parts(evaluators, self.judges.vital)
+            self.problems += reader.problems
         if not evaluators and not self.judges.problems:
             self._complain(
                 f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model, "
@@ -87,17 +100,22 @@ class CaseReader:
                 at,
                 hint="list evaluators in the case or for the whole file",
             )
-        return JudgedSample(sample=self._sample(spec, at), evaluators=evaluators)
+        sample = self._sample(spec, at, asked, messages)
+        self.problems += messages.problems
+        return JudgedSample(sample=sample, evaluators=evaluators)
 
-    def _sample(self, spec: CaseSpec, at: Path) -> Sample:
-        reader = MessageReader(document=self.document, files=self.files)
+    def _asked(self, spec: CaseSpec, at: Path, reader: MessageReader) -> tuple[JsonObject, ...]:
         key = _first(spec, "input_messages", "input")
         asked = () if key is None else reader.asked((*at, key))
-        if not asked and not reader.problems:
+        if not asked and not reader.problems and spec.turns is None:
             self._complain(f"the case {quoted(spec.id)} asks nothing", at, hint="add `input: ...`")
+        return asked
+
+    def _sample(
+        self, spec: CaseSpec, at: Path, asked: tuple[JsonObject, ...], reader: MessageReader
+    ) -> Sample:
         key = _first(spec, "expected_messages", "expected_output")
         expected = () if key is None else reader.expected((*at, key))
-        self.problems += reader.problems
         return Sample(
             id=spec.id,
             criteria=next(
@@ -176,34 +194,6 @@ def _id_of(case: Json) -> str:
     """The id of a case; nothing where it has none that could be one."""
     given = case.get("id") if isinstance(case, Mapping) else None
     return given if isinstance(given, str) else ""
-
-
-def key_problems(
-    value: JsonObject, known: list[str], document: YamlDocument, at: Path
-) -> Iterator[Problem]:
-    """Keys that nobody reads: a warning, since AgentV passes them over; others change too much."""
-    unread = UNREAD if at else UNREAD | UNREAD_AT_THE_TOP
-    for key in value:
-        if key in unread:
-            yield Problem(
-                message=f"`{key}` is not read by this version of agentci",
-                place=document.place_of((*at, key), key=True),
-                hint=unread[key],
-            )
-        elif key == PREPROCESSORS:
-            yield Problem(
-                message="`preprocessors` have no effect",
-                place=document.place_of((*at, key), key=True),
-                hint="record what the agent answered as text",
-                severity="warning",
-            )
-        elif key not in known and not key.startswith("x-"):
-            yield Problem(
-                message=f"unknown key {quoted(key)}, which has no effect",
-                place=document.place_of((*at, key), key=True),
-                hint=did_you_mean(key, known),
-                severity="warning",
-            )
 
 
 def _first(spec: CaseSpec, *keys: str) -> str | None:

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from agentci.config.models import EvalFileGateSpec, TraceFormat
 from agentci.dialects.agentv.payload import Wire
-from agentci.dialects.fields import Name, Share, Strict, Text
+from agentci.dialects.fields import Count, Name, Share, Strict, Text
 from agentci.model.choices import GroupBy
 
 Content: TypeAlias = Text | dict[str, JsonValue] | list[JsonValue]
@@ -33,9 +33,7 @@ WITHOUT_EFFECT: Final = frozenset(
 )
 # What would change which cases there are or what they are asked, and is not done here.
 UNREAD: Final = {
-    "mode": "conversations are judged as one recorded run",
     "rubrics": "they ask a language model to judge, which this version of agentci does not",
-    "turns": "conversations are judged as one recorded run",
 }
 # What prepares the input of language models that judge, and of nothing else.
 PREPROCESSORS: Final = "preprocessors"
@@ -101,9 +99,34 @@ class CaseSpec(Part):
     input_files: Paths | None = Field(
         default=None, description="Files before an `input` that is text, in one message."
     )
+    mode: Literal["conversation"] | None = Field(
+        default=None, description="With `turns`: each is judged by itself."
+    )
+    turns: Annotated[list[JsonValue], Field(min_length=1)] | None = Field(
+        default=None, description="What the agent is asked in turn."
+    )
+    aggregation: Literal["mean", "min", "max"] = Field(
+        default="mean", description="How AgentV makes one score of those of the turns."
+    )
+    on_turn_failure: Literal["continue", "stop"] = Field(
+        default="continue", description="What AgentV does once a turn has failed."
+    )
+    window_size: Count | None = Field(
+        default=None, description="How many rounds the evaluators of a turn are told."
+    )
     depends_on: list[Name] = Field(
         default=[], description="Cases that AgentV runs before; each is judged by itself here."
     )
+
+
+class TurnSpec(Lenient):
+    """One turn of a conversation."""
+
+    input: Content = Field(description="What the agent is asked: text, or a list of messages.")
+    expected_output: Content | None = Field(
+        default=None, description="A good answer: text, data, or a list of messages."
+    )
+    assertions: Entries | None = Field(default=None, description="What judges this turn.")
 
 
 class EvalFile(Part):

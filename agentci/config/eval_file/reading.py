@@ -7,10 +7,11 @@ from pydantic import ValidationError
 
 from agentci.config.complaints import in_order
 from agentci.config.eval_file.assembly import assembled
-from agentci.config.eval_file.cases import CaseReader, key_problems
+from agentci.config.eval_file.cases import CaseReader
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
+from agentci.config.eval_file.keys import key_problems
 from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides

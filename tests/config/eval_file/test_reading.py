@@ -91,7 +91,7 @@ class TestCases:
             ("{id: a}", "3:5: the case 'a' asks nothing (add `input: ...`)"),
             ("[just text]", "3:5: each case must be a mapping with `id` and `input`"),
             ("just text", "3:5: there is no file just text"),
-            ("{id: a, input: q, turns: []}", "3:23: `turns` is not read by this version"),
+            ("{id: a, input: q, rubrics: []}", "3:23: `rubrics` is not read by this version"),
             ("{id: a, input: [{role: me, content: q}]}", "3:28: role must be system, user,"),
             ("{id: a, input: [{role: user}]}", "3:21: a message has neither `content` nor"),
             ("{id: a, input: {role: me}}", "3:27: role must be system, user,"),
