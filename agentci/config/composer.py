@@ -204,7 +204,7 @@ def _not_a_mapping(root: Node) -> InputError:
         case Items():
             message, hint = (
                 "the top level is a list, not a mapping of keys",
-                "put the list below `evaluators:`",
+                "put evaluators below `evaluators:`, cases below `tests:`",
             )
         case Scalar(value=None, plain=True):
             message, hint = "the file holds no config", _NEEDS

@@ -6,7 +6,8 @@ from typing import Final
 from agentci.config.eval_file.external import ExternalCases
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.includes import Includes
-from agentci.config.eval_file.models import OF_EXECUTION, WITHOUT_EFFECT
+from agentci.config.eval_file.keys import MISSED, OF_RUNNING, WITHOUT_EFFECT
+from agentci.config.eval_file.models import OF_EXECUTION
 from agentci.config.eval_file.own_types import OwnTypes
 from agentci.config.eval_file.placeholders import EnvironmentFiller
 from agentci.config.eval_file.schema import MEMBER_LISTS
@@ -18,6 +19,7 @@ from agentci.config.yaml_document import YamlDocument
 
 # What AgentV 4 calls the cases, and reads the environment for.
 TESTS: Final = "tests"
+IDLE: Final = (*WITHOUT_EFFECT, *OF_RUNNING, *MISSED)
 
 
 def assembled(
@@ -85,6 +87,6 @@ def _where_it_counts(node: Fields, change: Callable[[Node], Node]) -> Fields:
             values[key] = _each(field.value, deeper)
         elif key == OF_EXECUTION:
             values[key] = deeper(field.value)
-        elif key not in WITHOUT_EFFECT and not key.startswith("x-"):
+        elif key not in IDLE and not key.startswith("x-"):
             values[key] = change(field.value)
     return with_values(node, values)

@@ -8,12 +8,11 @@ from pydantic import ValidationError
 from agentci.config.eval_file.conversations import ConversationReader, vital_parts
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.judges import JudgeReader
-from agentci.config.eval_file.keys import key_problems
+from agentci.config.eval_file.keys import KeyReader
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
     SEED_LISTS,
     V4_LISTS,
-    WITHOUT_EFFECT,
     CaseSpec,
 )
 from agentci.config.suite import JudgedSample
@@ -31,6 +30,7 @@ class CaseReader:
     """Reads the cases of one eval file.
 
     Attributes:
+        keys: looks at their keys.
         judges: reads their evaluators.
         looks_at_cases: whether the gate holds whole cases against one score.
         line: the score that passes, whatever cases say; None where they may say it.
@@ -39,6 +39,7 @@ class CaseReader:
 
     document: YamlDocument
     files: Files
+    keys: KeyReader
     judges: JudgeReader
     looks_at_cases: bool
     line: float | None
@@ -76,7 +77,7 @@ class CaseReader:
             schema = CaseSpec.model_json_schema()
             self.problems += breaches(self.document, schema, at=at, noun="case")
             return None
-        self._look_at_keys(value, at)
+        self.keys.of_case(at)
         self._look_at_dependencies(spec, at, ids)
         messages = MessageReader(document=self.document, files=self.files)
         asked = self._asked(spec, at, messages)
@@ -85,6 +86,7 @@ class CaseReader:
         if spec.turns is not None:
             reader = ConversationReader(
                 document=self.document,
+                keys=self.keys,
                 messages=messages,
                 judges_of=lambda part: self._first_list(part, line),
                 looks_at_cases=self.looks_at_cases,
@@ -163,11 +165,10 @@ class CaseReader:
 
     def _first_list(self, at: Path, line: float) -> tuple[Judge, ...]:
         lists = SEED_LISTS if self.judges.era == "seed" else V4_LISTS
-        for keys in lists:
-            path = (*at, *keys)
-            if self.document.value(path) is not None:
-                return self.judges.listed(path, line=line)
-        return ()
+        given = [keys for keys in lists if self.document.value((*at, *keys)) is not None]
+        for keys in given[1:]:
+            self.keys.pass_over((*at, *keys), ".".join(keys), first=".".join(given[0]))
+        return self.judges.listed((*at, *given[0]), line=line) if given else ()
 
     def _look_at_dependencies(self, spec: CaseSpec, at: Path, ids: Sequence[str]) -> None:
         """AgentV runs nothing where a case waits for one that is not there."""
@@ -180,10 +181,6 @@ class CaseReader:
                     (*at, "depends_on", index),
                     hint=did_you_mean(named, others),
                 )
-
-    def _look_at_keys(self, value: JsonObject, at: Path) -> None:
-        known = [*CaseSpec.model_fields, "assert", *WITHOUT_EFFECT]
-        self.problems += key_problems(value, known, self.document, at)
 
     def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)

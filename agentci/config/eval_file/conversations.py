@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import ValidationError
 
-from agentci.config.eval_file.keys import Path, key_problems
+from agentci.config.eval_file.keys import KeyReader, Path
 from agentci.config.eval_file.messages import MessageReader
 from agentci.config.eval_file.models import CaseSpec, TurnSpec
 from agentci.config.eval_file.schema import MEMBER_LISTS
@@ -28,6 +28,7 @@ class ConversationReader:
     """
 
     document: YamlDocument
+    keys: KeyReader
     messages: MessageReader
     judges_of: Callable[[Path], tuple[Judge, ...]]
     looks_at_cases: bool
@@ -70,14 +71,12 @@ class ConversationReader:
     def _turn(self, at: Path) -> TurnOfTalk | None:
         value = self.document.value(at)
         try:
-            spec = TurnSpec.model_validate(value)
+            TurnSpec.model_validate(value)
         except ValidationError:
             schema = TurnSpec.model_json_schema()
             self.problems += breaches(self.document, schema, at=at, noun="turn")
             return None
-        known = [*TurnSpec.model_fields, *MEMBER_LISTS]
-        keys = [*spec.model_fields_set, *(spec.model_extra or {})]
-        self.problems += key_problems(keys, known, self.document, at)
+        self.keys.of_turn(at)
         return TurnOfTalk(
             asked=self.messages.asked((*at, "input")),
             expected=self.messages.expected((*at, "expected_output")),

@@ -40,7 +40,7 @@ class ExternalCases:
                 return cases
 
     def _of(self, item: Node) -> Iterator[Node]:
-        if isinstance(item, Scalar) and isinstance(item.value, str):
+        if isinstance(item, Scalar) and isinstance(item.value, str) and item.value.strip():
             yield from self._at(item.value, item)
         else:
             yield item

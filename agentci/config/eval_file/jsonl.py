@@ -8,7 +8,7 @@ from agentci.config.eval_file.tree import document_of, listed, node_of, of_field
 from agentci.config.nodes import Field, Items
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
-from agentci.formats.documents import documents_of
+from agentci.formats.documents import BROKEN_HINT, documents_of
 from agentci.model.place import Place
 
 # What the cases of such a file are called in AgentV 2, which reads them.
@@ -47,5 +47,7 @@ def lines_of(data: bytes, *, file: str) -> Items:
             for each in documents_of(iter([data]), file=file)
         ]
     except RecordingError as error:
-        raise InputError([replace(error.problem, hint=HINT)]) from None
+        is_broken = error.problem.hint == BROKEN_HINT
+        problem = replace(error.problem, hint=HINT) if is_broken else error.problem
+        raise InputError([problem]) from None
     return listed(read, top)

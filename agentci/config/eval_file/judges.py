@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import name_of
@@ -111,10 +112,7 @@ class JudgeReader:
 
     def _rejected(self, error: ValidationError, at: Path) -> list[Problem]:
         return [
-            Problem(
-                message=each["msg"].removeprefix("Value error, "),
-                place=self.document.place_of((*at, *each["loc"])),
-            )
+            Problem(message=_said(each), place=self.document.place_of((*at, *each["loc"])))
             for each in error.errors(include_url=False, include_input=False)
         ]
 
@@ -158,3 +156,16 @@ class JudgeReader:
 
     def _shown(self, at: Path) -> str:
         return shown(self.document.value(at), self.document.written(at))
+
+
+def _said(error: ErrorDetails) -> str:
+    """What a model says beyond its schema; of a part of several types, which there are."""
+    match error["type"]:
+        case "union_tag_invalid":
+            names = error["ctx"]["expected_tags"].replace("'", "").split(", ")
+            known = [name for name in names if "-" not in name]
+            return f"type must be {one_of(known)}, not {quoted(error['ctx']['tag'])}"
+        case "union_tag_not_found":
+            return f"{error['loc'][-1]} has no 'type'"
+        case _:
+            return error["msg"].removeprefix("Value error, ")

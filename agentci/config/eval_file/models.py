@@ -20,25 +20,9 @@ SEED_LISTS: Final = (
     (OF_EXECUTION, "evaluators"), ("evaluators",), ("assertions",), ("assert",),
 )  # fmt: skip
 V4_LISTS: Final = (
-    ("assertions",), ("assert",), (OF_EXECUTION, "evaluators"), ("evaluators",),
+    ("assertions",), ("assert",), (OF_EXECUTION, "assertions"), (OF_EXECUTION, "evaluators"),
+    ("evaluators",),
 )  # fmt: skip
-
-# Read by AgentV, and without any effect on how recorded runs are judged.
-WITHOUT_EFFECT: Final = frozenset(
-    {
-        *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
-        *("notes", "requires", "tags", "target", "targets", "workspace", "workers", "cache"),
-        *("on_dependency_failure", "suite"),
-    }
-)
-# What would change which cases there are or what they are asked, and is not done here.
-UNREAD: Final = {
-    "rubrics": "they ask a language model to judge, which this version of agentci does not",
-}
-# What prepares the input of language models that judge, and of nothing else.
-PREPROCESSORS: Final = "preprocessors"
-# Likewise at the top of a file.
-UNREAD_AT_THE_TOP: Final = {"vars": "AgentV reads those of cases alone: move them there"}
 
 
 class Lenient(Strict):
@@ -51,6 +35,7 @@ class Execution(Lenient):
     """How AgentV runs cases; of use here is what judges them."""
 
     evaluators: Entries | None = Field(default=None, description="What judges.")
+    assertions: Entries | None = Field(default=None, description="What judges.")
     skip_defaults: bool = Field(
         default=False, description="In files with `tests`: leave out the file's own evaluators."
     )

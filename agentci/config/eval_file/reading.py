@@ -11,8 +11,8 @@ from agentci.config.eval_file.cases import CaseReader
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
-from agentci.config.eval_file.keys import key_problems
-from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
+from agentci.config.eval_file.keys import KeyReader
+from agentci.config.eval_file.models import EvalFile
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
@@ -54,18 +54,18 @@ def read_eval_file(
         line=_line(spec, overrides),
         wire=spec.wire,
     )
+    look = KeyReader(document=document)
     reader = CaseReader(
         document=document,
+        keys=look,
         files=files,
         judges=judges,
         looks_at_cases=spec.gate.cases is not None,
         line=overrides.threshold,
     )
     samples = reader.listed(keys[0])
-    problems = [*document.problems, *reader.problems, *judges.problems]
-    problems += key_problems(
-        document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
-    )
+    look.of_file()
+    problems = [*document.problems, *reader.problems, *judges.problems, *look.problems]
     problems += _listed_twice(keys, document)
     problems += _without_effect(spec, overrides, document)
     names = _names(samples)

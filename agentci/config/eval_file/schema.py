@@ -17,7 +17,7 @@ MEMBER_LISTS: Final = ("evaluators", "assertions", "assert")
 LISTS: Final = {
     "EvalFile": ("assertions", "assert"),
     "CaseSpec": MEMBER_LISTS,
-    "Execution": ("evaluators",),
+    "Execution": ("evaluators", "assertions"),
     "CompositeEntry": MEMBER_LISTS,
 }
 

@@ -15,6 +15,7 @@ from agentci.model.policy import Bar, CaseBar
 from tests.config.eval_file.no_files import NoFiles
 
 GONE = "{type: file, value: gone}"
+WEIGHTS = "{type: weighted_average, weights: {C1: 2}}"
 CODE = "{name: c, type: code_judge, script: [judge]}"
 
 
@@ -100,6 +101,14 @@ class TestCases:
                 "3:64: there is no file gone",
             ),
             (
+                "{id: a, input: [{role: user, content: [{type: file, value: 5}]}]}",
+                "3:64: a part of type file needs `value`: a path",
+            ),
+            (
+                "{id: a, input: q, expected_output: {role: tool, content: [{type: file}]}}",
+                "3:63: a part of type file needs `value`: a path",
+            ),
+            (
                 f"{{id: a, input: q, expected_output: {{role: tool, content: [{GONE}]}}}}",
                 "3:83: there is no file gone",
             ),
@@ -126,11 +135,35 @@ class TestCases:
         [told] = _told(_cases("{id: a, input: q, depends_on: a}"))
         assert told.startswith("f.yaml:3:35: depends_on must be a list")
 
-    def test_are_warned_of_what_prepares_answers(self) -> None:
-        [warning] = _read(_cases("{id: a, input: q}") + "preprocessors: []\n").notices
-        assert str(warning) == (
-            "f.yaml:4:1: `preprocessors` have no effect (record what the agent answered as text)"
-        )
+    def test_are_warned_once_of_what_evaluators_will_miss(self) -> None:
+        cases = _cases("{id: a, input: q, workspace: w}", "{id: b, input: q, workspace: w}")
+        told = [str(each) for each in _read(cases + "preprocessors: []\n").notices]
+        assert [each.split(" (")[0] for each in told] == [
+            "f.yaml:3:23: `workspace` has no effect",
+            "f.yaml:5:1: `preprocessors` has no effect",
+        ]
+
+    def test_are_warned_of_words_that_others_come_before(self) -> None:
+        own = f"evaluators: [{CODE}], assertions: [{CODE}], execution: {{evaluators: [{CODE}]}}"
+        words = "input: q, input_messages: q, criteria: c, outcome: c, expected_outcome: c"
+        told = [each.message for each in _read(_cases(f"{{id: a, {words}, {own}}}")).notices]
+        assert told == [
+            "`input` is passed over: there is `input_messages`",
+            "`outcome` is passed over: there is `criteria`",
+            "`expected_outcome` is passed over: there is `criteria`",
+            "`evaluators` is passed over: there is `execution.evaluators`",
+            "`assertions` is passed over: there is `execution.evaluators`",
+        ]
+
+    def test_are_looked_at_down_to_how_they_are_run(self) -> None:
+        text = _cases("{id: a, input: q, execution: {threshhold: 1, target: t}}")
+        [warning] = _read(text.replace("execution: {e", "execution: {workers: 1, e")).notices
+        assert warning.message == "unknown key 'threshhold', which has no effect"
+
+    @pytest.mark.parametrize("key", ["prompts", "imports", "scenarios", "default_test"])
+    def test_of_agentv_5_are_refused(self, key: str) -> None:
+        [told] = _told(_cases("{id: a, input: q}") + f"{key}: []\n")
+        assert told.startswith(f"f.yaml:4:1: `{key}` is not read by this version of agentci")
 
     def test_have_an_id_each(self) -> None:
         assert _told(_cases("{id: a, input: q}", "{id: a, input: q}")) == [
@@ -178,6 +211,18 @@ class TestEvaluators:
             (
                 f"{{name: n, type: composite, aggregator: {{type: llm_judge}}, assert: [{CODE}]}}",
                 "aggregators of type 'llm_judge' are not run",
+            ),
+            (
+                f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{type: mean}}}}",
+                "type must be weighted_average, code_judge, code_grader, threshold, llm_judge or",
+            ),
+            (
+                f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{}}}}",
+                "aggregator has no 'type'",
+            ),
+            (
+                f"{{name: n, type: composite, assert: [{CODE}], aggregator: {WEIGHTS}}}",
+                "there is no member 'C1' to weigh (did you mean 'c'?)",
             ),
             ("{name: c, type: regex, value: '('}", "the regular expression is broken"),
             ("{name: c, type: regex, value: a, flags: q}", "there is no flag 'q'"),
