@@ -19,7 +19,7 @@ from agentci.config.yaml_document import YamlDocument
 
 # What AgentV 4 calls the cases, and reads the environment for.
 TESTS: Final = "tests"
-IDLE: Final = (*WITHOUT_EFFECT, *OF_RUNNING, *MISSED)
+IDLE: Final = (*WITHOUT_EFFECT, *OF_RUNNING, *MISSED, "name", "description", "dataset", "version")
 
 
 def assembled(

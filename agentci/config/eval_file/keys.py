@@ -17,7 +17,7 @@ WITHOUT_EFFECT: Final = frozenset(
     {
         *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
         *("notes", "requires", "tags", "target", "workers", "cache", "on_dependency_failure"),
-        "suite",
+        *("suite", "experiment"),
     }
 )
 # Likewise inside of `execution`.

@@ -111,7 +111,10 @@ class TestTheEnvironment:
         )
 
     def test_is_not_asked_for_what_has_no_effect(self) -> None:
-        text = "target: ${{ A }}\nx-mine: ${{ B }}\nexecution: {target: '${{ C }}'}\n"
+        text = (
+            "description: of ${{ VAR }}\ntarget: ${{ A }}\nx-mine: ${{ B }}\n"
+            "execution: {target: '${{ C }}'}\n"
+        )
         assert _asked(text + "tests: [{id: a, input: q, workspace: '${{ D }}'}]") == ["q"]
 
     def test_is_not_read_by_older_files(self) -> None:
