@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,8 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
         EvaluatorError: the command is not there.
     """
     folder = Path(request.folder)
+    if request.image:
+        return _job_in_image(request, folder, world)
     homes = () if request.home is None else (Path(request.home),)
     try:
         command = _found(request.command, folder, world.search_path)
@@ -32,10 +34,7 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
         timeout_seconds=request.timeout_seconds,
         cwd=folder,
-        environment={
-            **world.child_environment,
-            **{k: v for k, v in world.variables.items() if k in request.variables},
-        },
+        environment=_environment(request, world),
         confinement=Confinement(
             network=request.network,
             readable=(folder, world.workspace.root, SDK_FOLDER, *homes),
@@ -45,6 +44,29 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
             imports=_imports(command, folder) if request.isolation == "fork" else None,
         ),
     )
+
+
+def _job_in_image(request: RunCommand, folder: Path, world: World) -> Job:
+    """The command as it is written: what it names is in the image, or in its folder."""
+    return Job(
+        command=request.command,
+        stdin=request.stdin.encode("utf-8", "backslashreplace"),
+        timeout_seconds=request.timeout_seconds,
+        cwd=folder,
+        environment=_environment(request, world),
+        confinement=Confinement(
+            network=request.network,
+            readable=(folder,),
+            memory_mb=request.memory_mb,
+            processes=request.processes,
+            image=request.image,
+        ),
+    )
+
+
+def _environment(request: RunCommand, world: World) -> Mapping[str, str]:
+    named = {k: v for k, v in world.variables.items() if k in request.variables}
+    return {**world.child_environment, **named}
 
 
 def _found(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[str, ...]:

@@ -132,6 +132,29 @@ class TestCommand:
         assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
 
 
+class TestCommandInAContainer:
+    def test_is_what_is_written_on_a_copy_of_its_folder(self, tmp_path: Path) -> None:
+        command = RunCommand(
+            command=("bun", "run", "judge.ts"),
+            folder=str(tmp_path / "judges"),
+            stdin="{}",
+            timeout_seconds=20,
+            executor="docker",
+            image="oven/bun:1",
+            network=False,
+            variables=("KEY",),
+            memory_mb=64,
+            processes=7,
+        )
+        job = job_of(command, name="a", world=world_at(tmp_path, {"KEY": "k", "OTHER": "o"}))
+        assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
+        walls = job.confinement
+        assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
+            "oven/bun:1", False, 64, 7,
+        )  # fmt: skip
+        assert (job.environment["KEY"], "OTHER" in job.environment) == ("k", False)
+
+
 class TestComposition:
     def test_does_what_follows_from_what_came_back(self, tmp_path: Path) -> None:
         def settle(replies: tuple[Reply, ...]) -> Task:
