@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.attachments import Attachments, sidecar_of
+from agentci.attachments import MAX_ATTACHMENT_BYTES, Attachments, sidecar_of
 from agentci.config.eval_file.jsonl import read_jsonl
 from agentci.config.kind import is_eval_file
 from agentci.config.overrides import Overrides, selection_problems
@@ -110,7 +110,7 @@ def _document(path: Path, world: World) -> YamlDocument:
         return _yaml(path, world)
     sidecar = sidecar_of(path)
     return read_jsonl(
-        _content(path, world),
+        _content(path, world, limit_bytes=MAX_ATTACHMENT_BYTES),
         file=world.workspace.name_of(path),
         sidecar=None if sidecar is None else _yaml(sidecar, world),
     )
@@ -120,9 +120,9 @@ def _yaml(path: Path, world: World) -> YamlDocument:
     return read_yaml(_content(path, world), file=world.workspace.name_of(path))
 
 
-def _content(path: Path, world: World) -> bytes:
+def _content(path: Path, world: World, *, limit_bytes: int = MAX_CONFIG_BYTES) -> bytes:
     name = world.workspace.name_of(path)
-    return read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES)
+    return read_file(path, name=name, limit_bytes=limit_bytes)
 
 
 def _locator(folder: Path, world: World) -> Locator:

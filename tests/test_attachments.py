@@ -62,6 +62,10 @@ class TestFilesOfCases:
         lines = [f'{{"id": "{i}", "input": "{"q" * 1000}"}}\n' for i in range(1100)]
         _write(folder / "evals/many.jsonl", "".join(lines))
         assert len(_ids(folder, "tests: many.jsonl")) == 1100
+        _write(folder / "evals/many.yaml", JUDGED)
+        settings = settings_of(["evals/many.jsonl"], {})
+        [loaded] = load_suites(settings, world_at(folder, {}))
+        assert len(loaded.suite.samples or ()) == 1100
 
     @pytest.mark.parametrize(
         ("named", "told"),

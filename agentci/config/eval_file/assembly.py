@@ -12,7 +12,7 @@ from agentci.config.eval_file.own_types import OwnTypes
 from agentci.config.eval_file.placeholders import EnvironmentFiller
 from agentci.config.eval_file.schema import MEMBER_LISTS
 from agentci.config.eval_file.shared import TURNS, Shared
-from agentci.config.eval_file.tree import document_of, listed, with_values
+from agentci.config.eval_file.tree import document_of, with_items, with_values
 from agentci.config.kind import CASE_KEYS
 from agentci.config.nodes import Fields, Items, Node
 from agentci.config.yaml_document import YamlDocument
@@ -55,7 +55,7 @@ def _with_cases(root: Fields, change: Callable[[Node], Node]) -> Fields:
 
 def _each(nodes: Node, change: Callable[[Node], Node]) -> Node:
     """The items of a list, changed; anything else as it is."""
-    return listed(map(change, nodes.items), nodes.place) if isinstance(nodes, Items) else nodes
+    return with_items(nodes, change) if isinstance(nodes, Items) else nodes
 
 
 def _with_lists(node: Fields, change: Callable[[Node], Node]) -> Fields:

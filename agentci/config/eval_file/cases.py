@@ -77,7 +77,7 @@ class CaseReader:
             schema = CaseSpec.model_json_schema()
             self.problems += breaches(self.document, schema, at=at, noun="case")
             return None
-        self.keys.of_case(at)
+        self.keys.of_case(value, at)
         self._look_at_dependencies(spec, at, ids)
         messages = MessageReader(document=self.document, files=self.files)
         asked = self._asked(spec, at, messages)

@@ -71,12 +71,12 @@ class ConversationReader:
     def _turn(self, at: Path) -> TurnOfTalk | None:
         value = self.document.value(at)
         try:
-            TurnSpec.model_validate(value)
+            spec = TurnSpec.model_validate(value)
         except ValidationError:
             schema = TurnSpec.model_json_schema()
             self.problems += breaches(self.document, schema, at=at, noun="turn")
             return None
-        self.keys.of_turn(at)
+        self.keys.of_turn(spec.model_dump(exclude_unset=True), at)
         return TurnOfTalk(
             asked=self.messages.asked((*at, "input")),
             expected=self.messages.expected((*at, "expected_output")),

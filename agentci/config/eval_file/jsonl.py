@@ -4,20 +4,22 @@ from codecs import BOM_UTF8
 from dataclasses import replace
 from typing import Final
 
-from agentci.config.eval_file.tree import document_of, listed, node_of, of_fields
+from agentci.config.eval_file.tree import document_of, listed, node_of, of_fields, value_of
 from agentci.config.nodes import Field, Items
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
 from agentci.formats.documents import BROKEN_HINT, documents_of
 from agentci.model.place import Place
 
-# What the cases of such a file are called in AgentV 2, which reads them.
-CASES: Final = "cases"
+# What the cases of such a file are called in AgentV 2, and in AgentV 4, which has assertions.
+SEED_CASES: Final = "cases"
+V4_CASES: Final = "tests"
+V4_KEYS: Final = ("assertions", "assert")
 HINT: Final = "each line is one case, as JSON; there are no comments in it"
 
 
 def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlDocument:
-    """Read an eval file of JSON Lines as if it were one of YAML.
+    """Read an eval file of JSON Lines as if it were of YAML; of AgentV 4 where it has its words.
 
     Args:
         sidecar: what holds for all cases; its places stay its own.
@@ -27,7 +29,10 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
     """
     cases = lines_of(data, file=file)
     shared = {} if sidecar is None else dict(sidecar.root.fields)
-    root = of_fields({**shared, CASES: Field(place=cases.place, value=cases)}, cases.place)
+    parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
+    is_v4 = any(value_of(part, key) is not None for part in parts for key in V4_KEYS)
+    key = V4_CASES if is_v4 else SEED_CASES
+    root = of_fields({**shared, key: Field(place=cases.place, value=cases)}, cases.place)
     return document_of(root, file=file, problems=() if sidecar is None else sidecar.problems)
 
 

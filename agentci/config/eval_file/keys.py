@@ -7,6 +7,7 @@ from typing import Final
 from agentci.config.eval_file.models import OF_EXECUTION, CaseSpec, EvalFile, Execution, TurnSpec
 from agentci.config.eval_file.schema import MEMBER_LISTS
 from agentci.config.yaml_document import YamlDocument
+from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, quoted
 
@@ -69,35 +70,32 @@ class KeyReader:
         """Look at the keys of the file."""
         known = (*EvalFile.model_fields, "assert", *WITHOUT_EFFECT)
         self._look_at(self.document.data, (), known, unread=UNREAD | UNREAD_AT_THE_TOP)
-        self._of_execution((OF_EXECUTION,))
+        self._of_execution(self.document.data, ())
 
-    def of_case(self, at: Path) -> None:
-        """Look at the keys of the case at ``at``."""
-        keys = self._keys(at)
+    def of_case(self, case: JsonObject, at: Path) -> None:
+        """Look at the keys of ``case``, which is at ``at``."""
         known = (*CaseSpec.model_fields, "assert", *WITHOUT_EFFECT)
-        self._look_at(keys, at, known, unread=UNREAD)
-        self._of_execution((*at, OF_EXECUTION))
+        self._look_at(case, at, known, unread=UNREAD)
+        self._of_execution(case, at)
         for words in SYNONYMS:
-            given = [each for each in words if each in keys]
+            given = [each for each in words if each in case]
             for other in given[1:]:
                 self.pass_over((*at, other), other, first=given[0])
 
-    def of_turn(self, at: Path) -> None:
-        """Look at the keys of the turn at ``at``."""
+    def of_turn(self, turn: JsonObject, at: Path) -> None:
+        """Look at the keys of ``turn``, which is at ``at``."""
         known = (*TurnSpec.model_fields, *MEMBER_LISTS)
-        self._look_at(self._keys(at), at, known, unread=UNREAD)
+        self._look_at(turn, at, known, unread=UNREAD)
 
     def pass_over(self, at: Path, name: str, *, first: str) -> None:
         """Tell that what is at ``at`` has no effect, since ``first`` says the same."""
         self._warn(f"`{name}` is passed over: there is `{first}`", at, hint="make them one")
 
-    def _of_execution(self, at: Path) -> None:
-        known = (*Execution.model_fields, *OF_RUNNING)
-        self._look_at(self._keys(at), at, known, unread={})
-
-    def _keys(self, at: Path) -> Collection[str]:
-        value = self.document.value(at)
-        return value.keys() if isinstance(value, Mapping) else ()
+    def _of_execution(self, owner: JsonObject, at: Path) -> None:
+        execution = owner.get(OF_EXECUTION)
+        if isinstance(execution, Mapping):
+            known = (*Execution.model_fields, *OF_RUNNING)
+            self._look_at(execution, (*at, OF_EXECUTION), known, unread={})
 
     def _look_at(
         self, keys: Iterable[str], at: Path, known: Collection[str], *, unread: Mapping[str, str]

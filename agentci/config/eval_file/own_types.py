@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import unused
-from agentci.config.eval_file.tree import listed, node_of, value_of, with_values
+from agentci.config.eval_file.tree import node_of, value_of, with_items, with_values
 from agentci.config.nodes import Fields, Items, Node, plain_data
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical
 
@@ -21,7 +21,7 @@ class OwnTypes:
         if not isinstance(entries, Items):
             return entries
         names: set[str] = set()
-        return listed((self._of(each, names) for each in entries.items), entries.place)
+        return with_items(entries, lambda entry: self._of(entry, names))
 
     def _of(self, entry: Node, names: set[str]) -> Node:
         """An entry; ``names`` are those that were given before to others without one."""

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from agentci.config.eval_file.placeholders import CaseFiller
-from agentci.config.eval_file.tree import listed, mapping, node_of, value_of, with_values
+from agentci.config.eval_file.tree import (
+    listed,
+    mapping,
+    node_of,
+    value_of,
+    with_items,
+    with_values,
+)
 from agentci.config.nodes import Fields, Items, Node, Scalar, plain_data
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
@@ -97,11 +104,12 @@ def _filled(case: Fields, fill: Fill) -> dict[str, Node]:
     values = {key: fill(each.value) for key, each in case.fields.items() if key in FILLED}
     turns = value_of(case, TURNS)
     if isinstance(turns, Items):
-        written = (
-            with_values(turn, _filled(turn, fill)) if isinstance(turn, Fields) else turn
-            for turn in turns.items
+        values[TURNS] = with_items(
+            turns,
+            lambda turn: (
+                with_values(turn, _filled(turn, fill)) if isinstance(turn, Fields) else turn
+            ),
         )
-        values[TURNS] = listed(written, turns.place)
     return values
 
 

@@ -29,6 +29,14 @@ def listed(nodes: Iterable[Node], place: Place) -> Items:
     )
 
 
+def with_items(node: Items, change: Callable[[Node], Node]) -> Items:
+    """``node`` with each of its items changed."""
+    items = tuple(map(change, node.items))
+    if all(one is other for one, other in zip(items, node.items, strict=True)):
+        return node
+    return listed(items, node.place)
+
+
 def mapping(values: Mapping[str, Node], place: Place) -> Fields:
     """A mapping of ``values``, whose keys stand where their values do."""
     return of_fields({k: Field(place=v.place, value=v) for k, v in values.items()}, place)
@@ -48,7 +56,10 @@ def of_fields(fields: Mapping[str, Field], place: Place) -> Fields:
 def with_values(node: Fields, values: Mapping[str, Node]) -> Fields:
     """``node`` with other values for some of its keys, or with further keys."""
     fields = dict(node.fields)
-    for key, value in values.items():
+    others = {k: v for k, v in values.items() if k not in fields or fields[k].value is not v}
+    if not others:
+        return node
+    for key, value in others.items():
         place = fields[key].place if key in fields else value.place
         fields[key] = Field(place=place, value=value)
     return of_fields(fields, node.place)
@@ -64,7 +75,7 @@ def with_texts(node: Node, change: Callable[[Scalar, str], Node]) -> Node:
                 node, {key: with_texts(each.value, change) for key, each in node.fields.items()}
             )
         case Items():
-            return listed((with_texts(each, change) for each in node.items), node.place)
+            return with_items(node, lambda each: with_texts(each, change))
         case _:
             return node
 

@@ -330,6 +330,16 @@ class TestJsonLines:
         document = read_jsonl(line.encode(), file="f.jsonl", sidecar=None)
         assert read_eval_file(document, Overrides(), NoFiles(), variables={}).names == ("l",)
 
+    def test_are_of_agentv_4_where_they_have_assertions(self) -> None:
+        shared = "execution: {evaluators: [{type: is-json}]}"
+        sidecar = read_yaml(shared.encode(), file="f.yaml")
+        entry = {"type": "contains", "value": "x"}
+        for key in ("assertions", "assert"):
+            line = json.dumps({"id": "a", "input": "q", key: [entry]})
+            document = read_jsonl(line.encode(), file="f.jsonl", sidecar=sidecar)
+            suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
+            assert suite.names == ("contains-x", "is-json")
+
     @pytest.mark.parametrize(
         ("text", "told"), [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: line 1")]
     )
