@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,51 +22,36 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
         EvaluatorError: the command is not there.
     """
     folder = Path(request.folder)
-    if request.image:
-        return _job_in_image(request, folder, world)
     homes = () if request.home is None else (Path(request.home),)
-    try:
-        command = _found(request.command, folder, world.search_path)
-    except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+    command = request.command if request.image else _command(request, folder, name, world)
+    forks = request.isolation == "fork" and not request.image
     return Job(
         command=command,
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
         timeout_seconds=request.timeout_seconds,
         cwd=folder,
-        environment=_environment(request, world),
+        environment={
+            **world.child_environment,
+            **{k: v for k, v in world.variables.items() if k in request.variables},
+        },
         confinement=Confinement(
             network=request.network,
             readable=(folder, world.workspace.root, SDK_FOLDER, *homes),
             shares_memory=True,
             memory_mb=request.memory_mb,
             processes=request.processes,
-            imports=_imports(command, folder) if request.isolation == "fork" else None,
-        ),
-    )
-
-
-def _job_in_image(request: RunCommand, folder: Path, world: World) -> Job:
-    """The command as it is written: what it names is in the image, or in its folder."""
-    return Job(
-        command=request.command,
-        stdin=request.stdin.encode("utf-8", "backslashreplace"),
-        timeout_seconds=request.timeout_seconds,
-        cwd=folder,
-        environment=_environment(request, world),
-        confinement=Confinement(
-            network=request.network,
-            readable=(folder,),
-            memory_mb=request.memory_mb,
-            processes=request.processes,
             image=request.image,
+            imports=_imports(command, folder) if forks else None,
         ),
     )
 
 
-def _environment(request: RunCommand, world: World) -> Mapping[str, str]:
-    named = {k: v for k, v in world.variables.items() if k in request.variables}
-    return {**world.child_environment, **named}
+def _command(request: RunCommand, folder: Path, name: str, world: World) -> tuple[str, ...]:
+    """What runs the command on this machine; in an image it is what is written."""
+    try:
+        return _found(request.command, folder, world.search_path)
+    except EvaluatorError as error:
+        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
 def _found(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[str, ...]:
