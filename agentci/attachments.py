@@ -64,13 +64,17 @@ class Attachments:
 
     def _cases_at(self, path: Path, named: str, place: Place) -> Iterator[Source]:
         if is_folder(path):
-            below = sorted(each for each in self._inside(path, named, place).iterdir())
-            files = {folder: own for folder in below if (own := _case_in(folder)) is not None}
+            folder = self._inside(path, named, place)
+            files = {
+                file.parent: file
+                for name in reversed(CASE_FILES)
+                for file in matches(folder, f"*/{name}")
+            }
             if not files:
                 what = f"no folder in {named} has a {CASE_FILES[0]}"
                 raise InputError.of(what, place=place, hint="one folder a case")
-            for folder, file in files.items():
-                yield replace(self._source(file, named, place), case_id=folder.name)
+            for below, file in sorted(files.items()):
+                yield replace(self._source(file, named, place), case_id=below.name)
         elif path.suffix in CASE_EXTENSIONS:
             yield self._source(path, named, place)
         else:
@@ -173,11 +177,6 @@ class Attachments:
                 listed = patterns if isinstance(patterns, list) else []
                 yield from (each for each in listed if isinstance(each, str) and each)
                 return
-
-
-def _case_in(folder: Path) -> Path | None:
-    """The file of the case whose folder this is."""
-    return next((path for name in CASE_FILES if is_file(path := folder / name)), None)
 
 
 def sidecar_of(path: Path) -> Path | None:

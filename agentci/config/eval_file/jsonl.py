@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentci.config.eval_file.tree import document_of, listed, node_of, of_fields, value_of
+from agentci.config.kind import CASE_KEYS
 from agentci.config.nodes import Field, Items
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
@@ -25,10 +26,16 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
         sidecar: what holds for all cases; its places stay its own.
 
     Raises:
-        InputError: a line is no JSON.
+        InputError: a line is no JSON, or the sidecar has cases of its own.
     """
     cases = lines_of(data, file=file)
     shared = {} if sidecar is None else dict(sidecar.root.fields)
+    if own := [shared[key] for key in CASE_KEYS if key in shared]:
+        raise InputError.of(
+            f"{file} lists the cases that this file is about, which has cases of its own",
+            place=own[0].place,
+            hint="name this file in place of the other, or leave the list out",
+        )
     parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
     is_v4 = any(value_of(part, key) is not None for part in parts for key in V4_KEYS)
     key = V4_CASES if is_v4 else SEED_CASES

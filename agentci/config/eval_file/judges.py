@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
+from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import name_of
 from agentci.config.eval_file.schema import MEMBER_LISTS, entry_schema
 from agentci.config.schema_words import shown
-from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era, Judge, Surroundings
 from agentci.dialects.agentv.payload import Wire
@@ -104,17 +103,11 @@ class JudgeReader:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
             return TYPES[kind].build(read, self._surroundings(at, members, line))
         except ValidationError as error:
-            found = breaches(self.document, entry_schema(kind), at=at, noun="evaluator")
-            self.problems += found or self._rejected(error, at)
+            schema = entry_schema(kind)
+            self.problems += faults(error, schema, self.document, at=at, noun="evaluator")
         except InputError as error:
             self.problems += error.problems
         return None
-
-    def _rejected(self, error: ValidationError, at: Path) -> list[Problem]:
-        return [
-            Problem(message=_said(each), place=self.document.place_of((*at, *each["loc"])))
-            for each in error.errors(include_url=False, include_input=False)
-        ]
 
     def _kind(self, entry: JsonObject, at: Path) -> str | None:
         """The type of an entry in the table, None where it has none of these."""
@@ -156,16 +149,3 @@ class JudgeReader:
 
     def _shown(self, at: Path) -> str:
         return shown(self.document.value(at), self.document.written(at))
-
-
-def _said(error: ErrorDetails) -> str:
-    """What a model says beyond its schema; of a part of several types, which there are."""
-    match error["type"]:
-        case "union_tag_invalid":
-            names = error["ctx"]["expected_tags"].replace("'", "").split(", ")
-            known = [name for name in names if "-" not in name]
-            return f"type must be {one_of(known)}, not {quoted(error['ctx']['tag'])}"
-        case "union_tag_not_found":
-            return f"{error['loc'][-1]} has no 'type'"
-        case _:
-            return error["msg"].removeprefix("Value error, ")

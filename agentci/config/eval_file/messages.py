@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.models import MessageSpec
-from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
@@ -74,9 +74,9 @@ class MessageReader:
     def _is_message(self, value: Json, at: Path) -> bool:
         try:
             message = MessageSpec.model_validate(value)
-        except ValidationError:
+        except ValidationError as error:
             schema = MessageSpec.model_json_schema()
-            self.problems += breaches(self.document, schema, at=at, noun="message")
+            self.problems += faults(error, schema, self.document, at=at, noun="message")
             return False
         if message.content is None and message.tool_calls is None:
             self.problems.append(

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from agentci.config.complaints import in_order
 from agentci.config.eval_file.assembly import assembled
 from agentci.config.eval_file.cases import CaseReader
+from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
@@ -16,7 +17,6 @@ from agentci.config.eval_file.models import EvalFile
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
-from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era
 from agentci.dialects.agentv.verdict import PASS
@@ -42,9 +42,9 @@ def read_eval_file(
     document = assembled(document, files, variables=variables)
     try:
         spec = EvalFile.model_validate(document.data)
-    except ValidationError:
+    except ValidationError as error:
         schema = EvalFile.model_json_schema()
-        found = breaches(document, schema, at=(), noun="eval file")
+        found = faults(error, schema, document, at=(), noun="eval file")
         raise InputError(in_order([*document.problems, *found])) from None
     keys = [key for key in CASE_KEYS if key in document.data]
     judges = JudgeReader(

@@ -103,6 +103,13 @@ class TestTurns:
             read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
+class TestWindows:
+    @pytest.mark.parametrize("size", ["0", "-1", "1.5", "many"])
+    def test_are_a_count(self, size: str) -> None:
+        [told] = _told("{input: q}", case=f"mode: conversation\n  window_size: {size}")
+        assert told.startswith("f.yaml:4:16: window_size must be a whole number from 1 to 1000000")
+
+
 class TestAggregation:
     ASSERTED = f"{{input: q, assertions: [{TEXT}]}}"
 

@@ -330,6 +330,11 @@ class TestJsonLines:
         document = read_jsonl(line.encode(), file="f.jsonl", sidecar=None)
         assert read_eval_file(document, Overrides(), NoFiles(), variables={}).names == ("l",)
 
+    def test_are_the_only_cases(self) -> None:
+        sidecar = read_yaml(b"assertions: []\ntests: [{id: z}]", file="f.yaml")
+        with pytest.raises(InputError, match=r"^f\.yaml:2:1: f\.jsonl lists the cases that"):
+            read_jsonl(b'{"id": "a"}', file="f.jsonl", sidecar=sidecar)
+
     def test_are_of_agentv_4_where_they_have_assertions(self) -> None:
         shared = "execution: {evaluators: [{type: is-json}]}"
         sidecar = read_yaml(shared.encode(), file="f.yaml")
