@@ -52,10 +52,12 @@ class Shared:
         skips = value_of(value_of(case, "execution"), "skip_defaults")
         top = None if isinstance(skips, Scalar) and skips.value is True else self.root
         key = next((each for each in ASKED if value_of(case, each) is not None), None)
+        before = _through(fill, value_of(top, INPUT))
         if key is not None:
             attached = values.get(ATTACHED) or _through(fill, value_of(top, ATTACHED))
-            before = _through(fill, value_of(top, INPUT))
             values[key] = self._asked(values[key], before=before, attached=attached)
+        elif before is not None and value_of(case, TURNS) is not None:
+            values[INPUT] = before
         metadata = _merged(value_of(self.root, "metadata"), value_of(case, "metadata"))
         if metadata is not None:
             values["metadata"] = metadata

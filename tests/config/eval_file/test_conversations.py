@@ -47,6 +47,11 @@ class TestEvaluators:
         )
         assert [each.identity.weight for each in suite.evaluators] == [0.25, 0.75, 0, 1]
 
+    def test_are_given_what_all_cases_are_asked_first(self) -> None:
+        suite = _read(f"{{input: q, assertions: [{TEXT}]}}", rest="input: shared\n")
+        [judged] = suite.samples or ()
+        assert [each["content"] for each in judged.sample.input_messages] == ["shared", "q"]
+
     def test_that_are_required_are_so_in_their_turn(self) -> None:
         suite = _read(
             "{input: q, assertions: [{type: is-json, required: true}]}",
