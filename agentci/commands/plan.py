@@ -1,11 +1,14 @@
 """``agentci plan``: say what a run would judge, and judge nothing."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
+from agentci.model.agent import Agent
 from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
+from agentci.model.judging import AskModel, Panel
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
 from agentci.pipeline import NO_TURNS, Check
@@ -30,7 +33,7 @@ def show_plan(settings: Settings, world: World) -> int:
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
-        line = f"{place}: {check.case.id}, {name}: {_intent(check)}"
+        line = f"{place}: {check.case.id}, {name}: {_intent(check, settings)}{_trials(check)}"
         world.out.write(f"{one_line(line)}\n")
     world.out.write(f"{_amount(plan)}\n")
     world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
@@ -44,7 +47,10 @@ def _amount(plan: Plan) -> str:
     return f"{amount} of {len(plan.portion.checks):,} in {plan.portion.shard}"
 
 
-def _intent(check: Check) -> str:
+def _intent(check: Check, settings: Settings) -> str:
+    agent = None if check.attempts is None else check.attempts.agent
+    if not check.case.dialogue and agent is not None and not settings.access.offline:
+        return _errand(agent)
     if not check.case.dialogue:
         return f"error: {check.case.no_run_because or NO_TURNS}"
     try:
@@ -54,18 +60,48 @@ def _intent(check: Check) -> str:
     return f"skip: {request.reason}" if isinstance(request, Skip) else _deed(request)
 
 
+def _trials(check: Check) -> str:
+    trials = None if check.attempts is None else check.attempts.trials
+    return "" if trials is None else f"; up to {count(trials.count, 'trial')}"
+
+
+def _errand(agent: Agent) -> str:
+    line = agent.command if isinstance(agent.command, str) else shlex.join(agent.command)
+    shown, seconds = clip.short(line, MAX_COMMAND), agent.timeout_seconds
+    return f"run the agent, {shown}, for at most {seconds:g} s; judge"
+
+
 def _deed(task: Task) -> str:
     match task:
-        case RunProgram(program=program, timeout_seconds=seconds):
-            return f"run {_shown(program)} for at most {seconds:g} s"
-        case RunCommand(command=command, timeout_seconds=seconds):
-            return f"run {clip.short(shlex.join(command), MAX_COMMAND)} for at most {seconds:g} s"
+        case RunProgram(program=program):
+            return f"run {_shown(program)} for at most {task.timeout_seconds:g} s"
+        case RunCommand(command=command):
+            return f"run {_line(command)} for at most {task.timeout_seconds:g} s"
+        case Compose(parts=parts):
+            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts)
+        case _:
+            return _deed_of_ours(task)
+
+
+def _deed_of_ours(task: AskModel | Measure | Settled) -> str:
+    match task:
+        case AskModel(panel=panel):
+            return f"ask {_model(panel)} {count(panel.samples, 'time')}"
         case Measure(metric=metric):
             return f"measure {metric}"
         case Settled():
             return "judge what is recorded"
-        case Compose(parts=parts):
-            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts)
+
+
+def _model(panel: Panel) -> str:
+    settings = panel.settings
+    if settings.command:
+        return _line(settings.command)
+    return f"{settings.model} ({settings.provider})"
+
+
+def _line(command: Sequence[str]) -> str:
+    return clip.short(shlex.join(command), MAX_COMMAND)
 
 
 def _shown(program: Program) -> str:

@@ -15,7 +15,9 @@ from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
+from agentci.metrics.registry import ASKING
 from agentci.model.exchange import DOCKER
 from agentci.model.identity import Identity
 from agentci.model.place import Place
@@ -37,6 +39,7 @@ class Surroundings:
             missing, out of bounds, or nothing that can be run.
         complete: fills in what the entry leaves to the source of a remote program; raises
             InputError where there is no such source, or no such place in it.
+        judges: who judges, for those that ask models.
         turn_mismatch_fails: what the gate makes of missing or unexpected turns.
     """
 
@@ -44,6 +47,7 @@ class Surroundings:
     place_of: Callable[[str], Place]
     locate: Callable[[str], LocalProgram]
     complete: Callable[[RemoteProgram], RemoteProgram]
+    judges: Judges
     turn_mismatch_fails: bool
 
 
@@ -87,17 +91,30 @@ def _is_entry(model: object) -> bool:
 
 
 def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
+    turn_mismatch_fails = (
+        surroundings.turn_mismatch_fails
+        if entry.on_turn_mismatch is None
+        else entry.on_turn_mismatch == "fail"
+    )
+    if entry.name in ASKING:
+        from agentci.dialects.agentevals.judged_entry import (  # noqa: PLC0415 (slow to load)
+            assemble_judged,
+        )
+
+        return assemble_judged(
+            entry,
+            surroundings.judges,
+            place=surroundings.place,
+            place_of=surroundings.place_of,
+            turn_mismatch_fails=turn_mismatch_fails,
+        )
     return assemble_builtin(
         entry.name,
         place=surroundings.place,
         threshold=entry.threshold,
         match_type=entry.trajectory_match_type,
         required=entry.required,
-        turn_mismatch_fails=(
-            surroundings.turn_mismatch_fails
-            if entry.on_turn_mismatch is None
-            else entry.on_turn_mismatch == "fail"
-        ),
+        turn_mismatch_fails=turn_mismatch_fails,
     )
 
 

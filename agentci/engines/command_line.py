@@ -21,9 +21,25 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
     Raises:
         EvaluatorError: the command is not there.
     """
+    try:
+        return job_of_line(request, world)
+    except EvaluatorError as error:
+        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def job_of_line(request: RunCommand, world: World) -> Job:
+    """What the executor has to do to run a command, whosever it is.
+
+    In an image it is what is written.
+
+    Raises:
+        EvaluatorError: the command is not there; as the end of a sentence about it.
+    """
     folder = Path(request.folder)
     homes = () if request.home is None else (Path(request.home),)
-    command = request.command if request.image else _command(request, folder, name, world)
+    command = request.command
+    if not request.image:
+        command = _found(command, folder, world.search_path)
     forks = request.isolation == "fork" and not request.image
     return Job(
         command=command,
@@ -44,14 +60,6 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
             imports=_imports(command, folder) if forks else None,
         ),
     )
-
-
-def _command(request: RunCommand, folder: Path, name: str, world: World) -> tuple[str, ...]:
-    """What runs the command on this machine; in an image it is what is written."""
-    try:
-        return _found(request.command, folder, world.search_path)
-    except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
 def _found(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[str, ...]:

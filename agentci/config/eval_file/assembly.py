@@ -19,6 +19,8 @@ from agentci.config.yaml_document import YamlDocument
 
 # What AgentV 4 calls the cases, and reads the environment for.
 TESTS: Final = "tests"
+# Without effect where it is a mere name.
+TARGET: Final = "target"
 IDLE: Final = (*WITHOUT_EFFECT, *OF_RUNNING, *MISSED, "name", "description", "dataset", "version")
 
 
@@ -87,6 +89,15 @@ def _where_it_counts(node: Fields, change: Callable[[Node], Node]) -> Fields:
             values[key] = _each(field.value, deeper)
         elif key == OF_EXECUTION:
             values[key] = deeper(field.value)
-        elif key not in IDLE and not key.startswith("x-"):
+        elif (key == TARGET and isinstance(field.value, Fields)) or (
+            key not in IDLE and not key.startswith("x-")
+        ):
             values[key] = change(field.value)
     return with_values(node, values)
+
+
+def _counts(key: str, value: Node) -> bool:
+    """Whether what stands below ``key`` has an effect."""
+    if key == TARGET:
+        return isinstance(value, Fields)
+    return key not in IDLE and not key.startswith("x-")

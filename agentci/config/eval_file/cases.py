@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.conversations import ConversationReader, vital_parts
-from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.judges import JudgeReader
 from agentci.config.eval_file.keys import KeyReader
@@ -17,6 +16,7 @@ from agentci.config.eval_file.models import (
     CaseSpec,
 )
 from agentci.config.suite import JudgedSample
+from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Judge
 from agentci.model.json import Json, JsonObject
@@ -75,7 +75,7 @@ class CaseReader:
             spec = CaseSpec.model_validate(value)
         except ValidationError as error:
             schema = CaseSpec.model_json_schema()
-            self.problems += faults(error, schema, self.document, at=at, noun="case")
+            self.problems += breaches(self.document, schema, error, at=at, noun="case")
             return None
         self.keys.of_case(value, at)
         self._look_at_dependencies(spec, at, ids)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import ValidationError
 
-from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.keys import KeyReader, Path
 from agentci.config.eval_file.messages import MessageReader
 from agentci.config.eval_file.models import CaseSpec, TurnSpec
 from agentci.config.eval_file.schema import MEMBER_LISTS
+from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.conversation import Talk, TalkJudge, TurnOfTalk
 from agentci.dialects.agentv.judge import Judge
@@ -74,7 +74,7 @@ class ConversationReader:
             spec = TurnSpec.model_validate(value)
         except ValidationError as error:
             schema = TurnSpec.model_json_schema()
-            self.problems += faults(error, schema, self.document, at=at, noun="turn")
+            self.problems += breaches(self.document, schema, error, at=at, noun="turn")
             return None
         self.keys.of_turn(spec.model_dump(exclude_unset=True), at)
         return TurnOfTalk(

@@ -6,15 +6,16 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import name_of
 from agentci.config.eval_file.schema import MEMBER_LISTS, entry_schema
 from agentci.config.schema_words import shown
+from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era, Judge, Surroundings
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
@@ -41,6 +42,7 @@ class JudgeReader:
     era: Era
     line: float
     wire: Wire
+    judges: Judges
     problems: list[Problem] = field(default_factory=list)
     vital: set[str] = field(default_factory=set)
     _made: dict[tuple[Path, float], tuple[Judge, ...]] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class JudgeReader:
             return TYPES[kind].build(read, self._surroundings(at, members, line))
         except ValidationError as error:
             schema = entry_schema(kind)
-            self.problems += faults(error, schema, self.document, at=at, noun="evaluator")
+            self.problems += breaches(self.document, schema, error, at=at, noun="evaluator")
         except InputError as error:
             self.problems += error.problems
         return None
@@ -140,6 +142,7 @@ class JudgeReader:
             wire=self.wire,
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,
+            judges=self.judges,
             members=members,
         )
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.models import MessageSpec
+from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
@@ -76,7 +76,7 @@ class MessageReader:
             message = MessageSpec.model_validate(value)
         except ValidationError as error:
             schema = MessageSpec.model_json_schema()
-            self.problems += faults(error, schema, self.document, at=at, noun="message")
+            self.problems += breaches(self.document, schema, error, at=at, noun="message")
             return False
         if message.content is None and message.tool_calls is None:
             self.problems.append(

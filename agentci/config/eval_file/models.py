@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from agentci.config.models import EvalFileGateSpec, TraceFormat
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import Count, Name, Share, Strict, Text
+from agentci.dialects.panels import SharedJudgeSpec
 from agentci.model.choices import GroupBy
 
 Content: TypeAlias = Text | dict[str, JsonValue] | list[JsonValue]
@@ -42,7 +43,7 @@ class Execution(Lenient):
     threshold: Share | None = Field(
         default=None, description="Score that passes: of a case, else of the file, else 0.8."
     )
-    trials: JsonValue = Field(default=None, description="Repeats; one output a case is judged.")
+    trials: JsonValue = Field(default=None, description="Several runs of each case.")
 
 
 class Part(Lenient):
@@ -147,6 +148,9 @@ class EvalFile(Part):
     )
     wire: Wire = Field(
         default="union", description="The words in which code judges are given cases."
+    )
+    judge: SharedJudgeSpec | None = Field(
+        default=None, description="Which model judges, where evaluators ask one."
     )
     gate: EvalFileGateSpec = Field(
         default_factory=EvalFileGateSpec, description="What has to be reached."

@@ -8,18 +8,20 @@ from pydantic import ValidationError
 from agentci.config.complaints import in_order
 from agentci.config.eval_file.assembly import assembled
 from agentci.config.eval_file.cases import CaseReader
-from agentci.config.eval_file.faults import faults
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
 from agentci.config.eval_file.keys import KeyReader
 from agentci.config.eval_file.models import EvalFile
+from agentci.config.eval_file.target import TargetReader
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
+from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era
 from agentci.dialects.agentv.verdict import PASS
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
@@ -44,7 +46,7 @@ def read_eval_file(
         spec = EvalFile.model_validate(document.data)
     except ValidationError as error:
         schema = EvalFile.model_json_schema()
-        found = faults(error, schema, document, at=(), noun="eval file")
+        found = breaches(document, schema, error, at=(), noun="eval file")
         raise InputError(in_order([*document.problems, *found])) from None
     keys = [key for key in CASE_KEYS if key in document.data]
     judges = JudgeReader(
@@ -53,6 +55,7 @@ def read_eval_file(
         era=_era(keys[0]),
         line=_line(spec, overrides),
         wire=spec.wire,
+        judges=Judges(payer=document.file, shared=spec.judge, model=overrides.judge_model),
     )
     look = KeyReader(document=document)
     reader = CaseReader(
@@ -65,16 +68,21 @@ def read_eval_file(
     )
     samples = reader.listed(keys[0])
     look.of_file()
+    target = TargetReader(document=document, files=files)
+    agent, trials = target.agent(), target.trials()
+    target.of_cases(keys[0])
     problems = [*document.problems, *reader.problems, *judges.problems, *look.problems]
+    problems += target.problems
     problems += _listed_twice(keys, document)
-    problems += _without_effect(spec, overrides, document)
+    problems += _without_effect(overrides, document)
     names = _names(samples)
     problems += _unknown_bars(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
         raise InputError(in_order(problems))
     samples = _selected(samples, overrides)
     policy = policy_of(spec.gate, _names(samples), vital=judges.vital, line=judges.line)
-    return _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
+    suite = _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
+    return replace(suite, agent=agent, trials=trials)
 
 
 def _suite(
@@ -143,9 +151,8 @@ def _listed_twice(keys: list[str], document: YamlDocument) -> list[Problem]:
     ]
 
 
-def _without_effect(
-    spec: EvalFile, overrides: Overrides, document: YamlDocument
-) -> Iterator[Problem]:
+def _without_effect(overrides: Overrides, document: YamlDocument) -> Iterator[Problem]:
+    """Options that are for other evaluators than those of eval files."""
     if overrides.metrics:
         yield Problem(
             message="--metric does not judge the cases of an eval file",
@@ -153,10 +160,11 @@ def _without_effect(
             hint="list evaluators in the file",
             severity="warning",
         )
-    if spec.execution is not None and spec.execution.trials is not None:
+    if overrides.trajectory_match_type is not None:
         yield Problem(
-            message="`trials` have no effect: one recorded output a case is judged",
-            place=document.place_of(("execution", "trials"), key=True),
+            message="--trajectory-match-type does not change the evaluators of an eval file",
+            place=Place(file=document.file),
+            hint="give its `tool_trajectory` evaluators a `mode`",
             severity="warning",
         )
 

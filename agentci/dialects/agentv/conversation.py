@@ -9,11 +9,10 @@ from agentci.dialects.agentv.judge import Judge
 from agentci.dialects.agentv.recorded import recorded
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.exchange import Reply, Task
+from agentci.model.exchange import Need, Reply, Task
 from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.program import Wanted
 from agentci.model.transcript import Message, Transcript
 from agentci.text.javascript import stringify
 
@@ -64,7 +63,7 @@ class TalkJudge:
     turn: int | None
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[Need, ...]:
         """What the evaluator needs."""
         return self.judge.needs
 

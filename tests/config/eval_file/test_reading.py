@@ -121,9 +121,8 @@ class TestCases:
     def test_say_what_of_them_is_not_read(self) -> None:
         for_all = _cases("{id: a, input: q}") + "vars: {k: v}\n"
         assert _told(for_all)[0].startswith("f.yaml:4:1: `vars` is not read")
-        text = _cases("{id: a, input: q}").replace("execution: {", "execution: {trials: {}, ")
-        [notice] = _read(text).notices
-        assert str(notice).startswith("f.yaml:1:13: `trials` have no effect")
+        [notice] = _read(_cases("{id: a, input: q, execution: {trials: {count: 2}}}")).notices
+        assert str(notice).startswith("f.yaml:3:35: `trials` of a single case have no effect")
 
     def test_may_depend_on_others(self) -> None:
         cases = _cases("{id: a, input: q, depends_on: [b]}", "{id: b, input: q}")
@@ -193,10 +192,10 @@ class TestEvaluators:
             ("3", "1:26: each evaluator must be a mapping with `name` and `type`, not 3"),
             ("{name: c}", "1:26: the evaluator 'c' has no 'type' (add `type: code_judge`)"),
             ("{k: 1}", "1:26: an evaluator has no 'type' (add `type: code_judge`)"),
-            ("{name: c, type: latancy}", "type must be code_judge, composite,"),
+            ("{name: c, type: latancy}", "type must be code_judge, llm_judge, composite,"),
             ("{name: c, type: 3}", "not 3"),
             ("{type: latency, threshold: 1}", "1:26: an evaluator of type latency has no 'name'"),
-            ("{name: c, type: llm_judge}", "1:42: evaluators of type 'llm_judge' are not run by"),
+            ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
             ("{name: c, type: latency}", "1:26: the evaluator 'c' has no 'threshold'"),
             ("{name: c, type: latency, threshold: x}", "1:62: threshold must be a number of at"),
             ("{name: c, type: latency, threshold: 1, thresold: 2}", "unknown key 'thresold'"),

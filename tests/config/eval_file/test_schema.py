@@ -55,7 +55,7 @@ JUDGED = "assertions: [{type: is-json}]"
         ("tests: cases/*.yaml", True),
         ("tests: [file://cases.jsonl, {id: a, input: q}]", True),
         ("tests: [{id: a, input: q, assert: [{type: my-words, min: 3}, {include: safe}]}]", True),
-        ("tests: [{id: a, input: q, assert: [{type: llm-judge}]}]", False),
+        ("tests: [{id: a, input: q, assert: [{type: agent-judge}]}]", False),
         ("tests: [{id: a, input: q, assert: [{type: latency}]}]", False),
         (f"tests: [{{id: a, mode: conversation, turns: [{{input: q, {JUDGED}}}]}}]", True),
         (f"tests: [{{id: a, mode: conversation, turns: [{{{JUDGED}}}]}}]", False),
