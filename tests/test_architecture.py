@@ -19,7 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"case_scores"},
+    {"case_scores", "similarity"},
     {"github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
@@ -46,6 +46,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
+    "similarity",
     "gate",
     *("formats", "dialects", "reporters", "config", "merging"),
 }
