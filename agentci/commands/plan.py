@@ -18,6 +18,7 @@ from agentci.text.escape import one_line
 from agentci.text.words import count
 
 MAX_COMMAND: Final = 120
+JUDGED_AT_ONCE: Final = "judge what is recorded"
 
 
 def show_plan(settings: Settings, world: World) -> int:
@@ -63,9 +64,9 @@ def _deed(task: Task) -> str:
         case Measure(metric=metric):
             return f"measure {metric}"
         case Settled():
-            return "judge what is recorded"
+            return JUDGED_AT_ONCE
         case Compose(parts=parts):
-            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts)
+            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts) or JUDGED_AT_ONCE
 
 
 def _shown(program: Program) -> str:

@@ -42,7 +42,8 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], _options: JsonObject
         score=mean(scores),
         turn_scores=scores,
         misses=tuple(
-            f"turn {number}: expected {_shown(its)}, got {_shown(mine)} ({score:.2f})"
+            f"turn {number}: expected {clip.shown(its, SHOWN_CHARACTERS)}, "
+            f"got {clip.shown(mine, SHOWN_CHARACTERS)} ({score:.2f})"
             for number, ((mine, its), score) in enumerate(zip(texts, scores, strict=True), start=1)
             if score < 1
         ),
@@ -87,7 +88,3 @@ def _spaced(code: int) -> str:
     if any(code in block for block in UNSPACED):
         return f" {character}"
     return character if character.isalnum() else " "
-
-
-def _shown(text: str) -> str:
-    return "nothing" if not text else repr(clip.characters(text, SHOWN_CHARACTERS))

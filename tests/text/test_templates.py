@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.model.json import JsonObject
-from agentci.text.templates import MissingError, fill
+from agentci.text.templates import MissingError, fill, named
 
 VALUES: JsonObject = {
     "a": "text",
@@ -63,3 +63,10 @@ def test_whoever_fills_it_may_dress_what_is_put_in() -> None:
 @given(first=st.text(), second=st.text())
 def test_what_is_put_in_is_never_expanded(first: str, second: str) -> None:
     assert fill("{{ a }}|{{ b }}", {"a": first, "b": second}) == f"{first}|{second}"
+
+
+def test_a_template_tells_what_it_names() -> None:
+    assert named('{{ a }}{{row["b c"][0].d}} {{ a | upper }}') == (
+        ("a", ()),
+        ("row", ("b c", 0, "d")),
+    )

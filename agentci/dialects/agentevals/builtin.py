@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of, threshold_of
+from agentci.dialects.turns import turn_mismatch
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.exchange import Measure, Measurement, Reply, Skip
@@ -11,7 +12,6 @@ from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import Wanted
-from agentci.text.words import count as count_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,9 @@ class BuiltinEvaluator:
         """Judge by the score, and by the number of turns."""
         if not isinstance(reply, Measurement):
             raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
-        mismatch = _mismatch(reply) if self.turn_mismatch_fails else None
+        mismatch = turn_mismatch(len(reply.turn_scores), reply.details)
+        if not self.turn_mismatch_fails:
+            mismatch = None
         by_score = reply.score >= threshold_of(self.identity)
         return Judgement(
             score=reply.score,
@@ -85,20 +87,3 @@ def assemble_builtin(
         options={} if match_type is None else {"match_type": match_type},
         turn_mismatch_fails=turn_mismatch_fails,
     )
-
-
-def _mismatch(found: Measurement) -> str | None:
-    """Say in words how many turns have no partner; None where all have one."""
-    pairs = len(found.turn_scores)
-    missing, unexpected = (
-        count if isinstance(count := found.details.get(key), int) else 0
-        for key in ("missing_turns", "unexpected_turns")
-    )
-    if missing:
-        what = f"{missing} missing"
-    elif unexpected:
-        what = f"{unexpected} more recorded"
-    else:
-        return None
-    expected = count_of(pairs + missing, "turn")
-    return f"{expected} expected, {what}: the score is that of the first {pairs}"
