@@ -4,10 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentci.dialects.base import Evaluator
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.lock import LOCK_NAME, Lock
@@ -52,7 +54,13 @@ def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
 def wanted_by(plan: Plan) -> tuple[Wanted, ...]:
     """All programs of a plan, each once."""
     evaluators = {id(check.evaluator): check.evaluator for check in plan.checks}
-    return tuple(dict.fromkeys(each for one in evaluators.values() for each in one.needs))
+    return programs_of(evaluators.values())
+
+
+def programs_of(evaluators: Iterable[Evaluator]) -> tuple[Wanted, ...]:
+    """The programs that evaluators need, each once."""
+    needs = (each for evaluator in evaluators for each in evaluator.needs)
+    return tuple(dict.fromkeys(each for each in needs if isinstance(each, Wanted)))
 
 
 def needs_preparation(wanted: Wanted) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentci.config.overrides import Overrides
 from agentci.discovery import find_configs
 from agentci.engines.world import World
-from agentci.equipment import needs_preparation
+from agentci.equipment import needs_preparation, programs_of
 from agentci.errors import InputError
 from agentci.library.gathering import MAX_REQUIREMENTS_BYTES
 from agentci.model.lock import Lock, Named, named
@@ -32,8 +32,8 @@ def lockable(configs: Sequence[str], world: World) -> tuple[Wanted, ...]:
         except InputError as error:
             problems += error.problems
             continue
-        for evaluator in suite.evaluators:
-            wanted.update(dict.fromkeys(filter(needs_preparation, evaluator.needs)))
+        programs = programs_of(suite.evaluators)
+        wanted.update(dict.fromkeys(filter(needs_preparation, programs)))
     if problems:
         raise InputError(problems)
     return tuple(wanted)

@@ -71,6 +71,12 @@ OPTIONS: tuple[Option, ...] = (
         help="How `tool_trajectory_avg_score` compares tool calls; replaces that of configs.",
     ),
     Option(
+        name="judge-model",
+        metavar="MODEL",
+        help="Model that judges; replaces that of configs. `PROVIDER/MODEL` where a config has no "
+        "`judge`.",
+    ),
+    Option(
         name="only",
         metavar="NAME",
         repeats=True,

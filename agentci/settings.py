@@ -52,6 +52,7 @@ class Settings:
     trace_format: str | None
     threshold: float | None
     trajectory_match_type: MatchType | None
+    judge_model: str
     only: tuple[str, ...]
     output_dir: str
     jobs: int | None
@@ -86,6 +87,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         trace_format=given.text("trace-format") or None,
         threshold=given.number("threshold", _share, "a number from 0 to 1"),
         trajectory_match_type=given.choice("trajectory-match-type", MATCH_TYPES),
+        judge_model=given.text("judge-model"),
         only=given.texts("only"),
         output_dir=given.text("output-dir"),
         jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),

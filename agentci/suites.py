@@ -44,6 +44,7 @@ def load_suites(settings: Settings, world: World) -> tuple[LoadedSuite, ...]:
         metrics=settings.metrics,
         threshold=settings.threshold,
         trajectory_match_type=settings.trajectory_match_type,
+        judge_model=settings.judge_model,
         only=settings.only,
     )
     if settings.metrics and not settings.configs:

@@ -19,7 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"case_scores", "similarity"},
+    {"case_scores", "similarity", "questions"},
     {"github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
@@ -36,7 +36,7 @@ LAYERS = (
     {"suites", "scheduling", "pipeline", "progress", "publishing"},
     {"eval_sets", "outputs", "cases"},
     {"preflight"},
-    {"earlier_runs", "equipment", "sharding"},
+    {"earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -46,8 +46,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
-    "similarity",
-    "gate",
+    *("gate", "questions", "similarity"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -1,11 +1,13 @@
 """``agentci plan``: say what a run would judge, and judge nothing."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
+from agentci.model.judging import AskModel, Panel
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
 from agentci.pipeline import NO_TURNS, Check
@@ -57,16 +59,35 @@ def _intent(check: Check) -> str:
 
 def _deed(task: Task) -> str:
     match task:
-        case RunProgram(program=program, timeout_seconds=seconds):
-            return f"run {_shown(program)} for at most {seconds:g} s"
-        case RunCommand(command=command, timeout_seconds=seconds):
-            return f"run {clip.short(shlex.join(command), MAX_COMMAND)} for at most {seconds:g} s"
+        case RunProgram(program=program):
+            return f"run {_shown(program)} for at most {task.timeout_seconds:g} s"
+        case RunCommand(command=command):
+            return f"run {_line(command)} for at most {task.timeout_seconds:g} s"
+        case Compose(parts=parts):
+            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts) or JUDGED_AT_ONCE
+        case _:
+            return _deed_of_ours(task)
+
+
+def _deed_of_ours(task: AskModel | Measure | Settled) -> str:
+    match task:
+        case AskModel(panel=panel):
+            return f"ask {_model(panel)} {count(panel.samples, 'time')}"
         case Measure(metric=metric):
             return f"measure {metric}"
         case Settled():
             return JUDGED_AT_ONCE
-        case Compose(parts=parts):
-            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts) or JUDGED_AT_ONCE
+
+
+def _model(panel: Panel) -> str:
+    settings = panel.settings
+    if settings.command:
+        return _line(settings.command)
+    return f"{settings.model} ({settings.provider})"
+
+
+def _line(command: Sequence[str]) -> str:
+    return clip.short(shlex.join(command), MAX_COMMAND)
 
 
 def _shown(program: Program) -> str:

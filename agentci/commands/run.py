@@ -16,6 +16,7 @@ from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
+from agentci.seating import seat
 from agentci.settings import Settings
 from agentci.sharding import take
 from agentci.sinks import open_folder
@@ -69,7 +70,8 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
     try:
         try:
             world.interruption.at_once = True
-            return equip(prepare(settings, world), settings, world)
+            plan, world = equip(prepare(settings, world), settings, world)
+            return plan, seat(plan, world)
         finally:
             world.interruption.at_once = False
     except InputError as error:

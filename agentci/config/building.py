@@ -15,6 +15,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.entries import ProgramEntry
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
+from agentci.dialects.panels import Judges
 from agentci.dialects.registry import Surroundings
 from agentci.errors import InputError
 from agentci.model.exchange import DOCKER
@@ -56,11 +57,16 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     entries = merge(document, types, overrides)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
+    judges = Judges(
+        payer=document.file,
+        shared=None if config is None else config.judge,
+        model=overrides.judge_model,
+    )
     evaluators: list[Evaluator] = []
     for entry in entries:
         if entry.name in (overrides.only or names):
             try:
-                evaluators.append(_evaluator(entry, types, gate, programs))
+                evaluators.append(_evaluator(entry, types, gate, judges, programs))
             except InputError as error:
                 # A package that is broken does not know who makes use of it.
                 problems += [
@@ -98,7 +104,9 @@ def _config(document: YamlDocument) -> EvalConfig | None:
         return None
 
 
-def _evaluator(entry: Merged, types: Types, gate: GateSpec, programs: Programs) -> Evaluator:
+def _evaluator(
+    entry: Merged, types: Types, gate: GateSpec, judges: Judges, programs: Programs
+) -> Evaluator:
     kind = types[entry.type]
     if problem := _executor_problem(entry, programs) or _image_problem(entry, kind.entry):
         raise InputError([problem])
@@ -107,6 +115,7 @@ def _evaluator(entry: Merged, types: Types, gate: GateSpec, programs: Programs) 
         place_of=entry.place_of,
         locate=lambda path: programs.find(path, entry.place_of("path")),
         complete=lambda program: programs.complete(program, entry.place_of),
+        judges=judges,
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
     return kind.build(kind.entry.model_validate(entry.data), surroundings)

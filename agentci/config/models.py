@@ -5,6 +5,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
 
 from agentci.dialects.fields import MatchType, Share, Strict, Text, Version
+from agentci.dialects.panels import SharedJudgeSpec
 from agentci.formats.registry import AUTO, FORMATS
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
 
@@ -116,6 +117,9 @@ class EvalConfig(Strict, json_schema_extra=_with_own_keys):
     )
     judge_model: Text | None = Field(
         default=None, description="Model that judges for the built-in evaluators that name none."
+    )
+    judge: SharedJudgeSpec | None = Field(
+        default=None, description="Which model judges, where evaluators ask one."
     )
     gate: GateSpec = Field(default_factory=GateSpec)
     output_format: JsonValue = Field(

@@ -58,12 +58,14 @@ class Overrides:
             place of entries of the same names.
         threshold, trajectory_match_type: as in agentevals 0.11.0 for ``metrics``, or where there
             are none for all built-in evaluators; never for programs.
+        judge_model: as in ``Judges``.
         only: names of the evaluators to keep; empty keeps all.
     """
 
     metrics: tuple[str, ...] = ()
     threshold: float | None = None
     trajectory_match_type: MatchType | None = None
+    judge_model: str = ""
     only: tuple[str, ...] = ()
 
     @property

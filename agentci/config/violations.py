@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from pydantic import ValidationError as Rejection
 
 from agentci.config.entry_types import type_of, type_problem
 from agentci.config.schema import OWN_FIELDS, Types, json_schema
@@ -25,7 +26,6 @@ ENTRY_STEPS: Final = 2  # to an entry: `evaluators`, and its index
 _MOVED: Final = {
     "metrics": "list each metric below `evaluators:`, as `- {name: NAME, type: builtin}`",
     "custom_evaluators": "move its entries below `evaluators:`, each with its `type`",
-    "judge": "this version has no evaluators that ask a language model",
     "max_concurrent_traces": "give --jobs to `agentci run` instead",
     "max_concurrent_evals": "give --jobs to `agentci run` instead",
 }
@@ -39,17 +39,28 @@ def violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
     return tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
 
 
-def breaches(document: YamlDocument, schema: Schema, *, at: Path, noun: str) -> tuple[Problem, ...]:
-    """The breaches of the ``schema`` of one part of a document.
+def breaches(
+    document: YamlDocument, schema: Schema, rejection: Rejection, *, at: Path, noun: str
+) -> tuple[Problem, ...]:
+    """What is wrong with one part of a document.
 
     Args:
+        schema: of that part.
+        rejection: what its model says, which may know more.
         at: where the part is.
         noun: what it is: ``evaluator``, ``case``.
     """
     reader = _Reader(document, {}, at=at, noun=noun)
     errors = Draft202012Validator(schema).iter_errors(document.value(at))
     problems = (problem for error in errors for problem in reader.read(error))
-    return tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
+    found = tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
+    return found or tuple(
+        Problem(
+            message=each["msg"].removeprefix("Value error, "),
+            place=document.place_of((*at, *each["loc"])),
+        )
+        for each in rejection.errors(include_url=False, include_input=False)
+    )
 
 
 def subject(path: Path) -> str:
@@ -62,6 +73,11 @@ def subject(path: Path) -> str:
     dotted = ".".join(name for name in names if isinstance(name, str))
     last = names[-1]
     return f"item {last + 1} of {dotted}" if isinstance(last, int) else dotted
+
+
+def _is_deeper(error: ValidationError) -> bool:
+    """Whether an alternative was meant, and something is wrong with what is in it."""
+    return bool(error.path) or error.validator in ("additionalProperties", "required")
 
 
 class _Reader:
@@ -82,7 +98,7 @@ class _Reader:
                 yield from self._tagged(error, schema, path)
             case "oneOf":
                 yield from self._entry(error, path)
-            case "anyOf" if deeper := [each for each in error.context or () if each.path]:
+            case "anyOf" if deeper := [each for each in error.context or () if _is_deeper(each)]:
                 for each in deeper:
                     yield from self.read(each)
             case "additionalProperties":

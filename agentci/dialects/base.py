@@ -3,10 +3,9 @@
 from typing import Protocol
 
 from agentci.model.case import Case
-from agentci.model.exchange import Reply, Request, Settled
+from agentci.model.exchange import Need, Reply, Request, Settled
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
-from agentci.model.program import Wanted
 
 
 class Evaluator(Protocol):
@@ -18,8 +17,8 @@ class Evaluator(Protocol):
         ...
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
-        """The programs that have to be there before it is asked."""
+    def needs(self) -> tuple[Need, ...]:
+        """The programs and the panels that have to be there before it is asked."""
         ...
 
     def ask(self, case: Case) -> Request:

@@ -6,10 +6,9 @@ from typing import TypeVar
 from agentci.dialects.base import Evaluator
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.exchange import Reply, Request
+from agentci.model.exchange import Need, Reply, Request
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
-from agentci.model.program import Wanted
 
 T = TypeVar("T")
 
@@ -26,9 +25,9 @@ class ForeignEvaluator:
 
     def __init__(self, evaluator: Evaluator, *, title: str) -> None:
         self.identity: Identity = _checked(evaluator.identity, Identity, "identity")
-        self.needs: tuple[Wanted, ...] = _checked(evaluator.needs, tuple, "needs")
+        self.needs: tuple[Need, ...] = _checked(evaluator.needs, tuple, "needs")
         for each in self.needs:
-            _checked(each, Wanted, "needs")
+            _checked(each, Need, "needs")
         self._evaluator = evaluator
         self._title = title
 

@@ -16,6 +16,7 @@ from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
 from agentci.model.exchange import DOCKER
 from agentci.model.identity import Identity
@@ -38,6 +39,7 @@ class Surroundings:
             missing, out of bounds, or nothing that can be run.
         complete: fills in what the entry leaves to the source of a remote program; raises
             InputError where there is no such source, or no such place in it.
+        judges: who judges, for those that ask models.
         turn_mismatch_fails: what the gate makes of missing or unexpected turns.
     """
 
@@ -45,6 +47,7 @@ class Surroundings:
     place_of: Callable[[str], Place]
     locate: Callable[[str], LocalProgram]
     complete: Callable[[RemoteProgram], RemoteProgram]
+    judges: Judges
     turn_mismatch_fails: bool
 
 

@@ -23,6 +23,7 @@ from agentci.model.exchange import (
     Settled,
     Task,
 )
+from agentci.model.judging import AskModel
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
 from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
@@ -42,6 +43,8 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
     match request:
         case RunProgram() | RunCommand():
             return run(request, name=name, world=world)
+        case AskModel():
+            return world.judges[request.panel.payer].rule(request)
         case Measure():
             return _measure(request)
         case Settled():

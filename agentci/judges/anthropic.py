@@ -5,10 +5,10 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agentci.judges.base import Call, Format, Way
-from agentci.judges.forms import schema_of
 from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
 from agentci.model.json import Json
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.questions.forms import schema_of
 
 BASE_URL = "https://api.anthropic.com"
 API_VERSION: Final = "2026-10-21"
@@ -38,7 +38,7 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
         "messages": [{"role": "user", "content": question.user}],
     }
     output: dict[str, Json] = {}
-    if way.format == "json_schema":
+    if question.form is not None and way.format == "json_schema":
         output["format"] = {"type": "json_schema", "schema": schema_of(question.form)}
     if settings.effort and way.sends_effort:
         output["effort"] = settings.effort

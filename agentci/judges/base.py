@@ -17,6 +17,10 @@ class NoVerdictError(EvaluatorError):
     """A reply came, and it is no verdict: this sample counts for nothing."""
 
 
+class UnreadableError(NoVerdictError):
+    """A reply holds no verdict in a form that we can read; the model may write it once more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """How much of its language a service is taken to understand.

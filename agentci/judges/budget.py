@@ -8,7 +8,7 @@ from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.http.watch import GLANCE_SECONDS, INTERRUPTED
-from agentci.model.judging import ModelReply, ModelSettings, Question
+from agentci.model.judging import Caps, ModelReply, ModelSettings, Question
 from agentci.text.words import number
 
 # Of a token, as a rule of thumb, where nobody has counted them.
@@ -35,15 +35,6 @@ class Charge:
 
     def __sub__(self, other: "Charge") -> "Charge":
         return self + Charge(calls=-other.calls, tokens=-other.tokens, usd=-other.usd)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """The most that may be spent; None for any amount."""
-
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_usd: float | None = None
 
 
 class Bill:

@@ -5,10 +5,10 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agentci.judges.base import Format, Way
-from agentci.judges.forms import NAME, schema_of
 from agentci.judges.wire import Wire, body_of, parse
 from agentci.model.json import Json, JsonObject
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.questions.forms import NAME, schema_of
 
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")
 ENDINGS: Final[dict[str, Ending]] = {
@@ -73,7 +73,7 @@ class _Completion(Wire):
 
 
 def _response_format(question: Question, way: Way) -> JsonObject | None:
-    if way.format == "prompt":
+    if question.form is None or way.format == "prompt":
         return None
     if way.format == "json_object":
         return {"type": "json_object"}

@@ -6,10 +6,10 @@ from urllib.parse import quote
 from pydantic import Field
 
 from agentci.judges.base import Call, Format, Way
-from agentci.judges.forms import schema_of
 from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
 from agentci.model.json import Json
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.questions.forms import schema_of
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")
@@ -34,9 +34,9 @@ def first_way(settings: ModelSettings) -> Way:
 def call(question: Question, settings: ModelSettings, way: Way) -> Call:
     """Make the request."""
     generation: dict[str, Json] = {}
-    if way.format != "prompt":
+    if question.form is not None and way.format != "prompt":
         generation["responseMimeType"] = "application/json"
-    if way.format == "json_schema":
+    if question.form is not None and way.format == "json_schema":
         generation["responseJsonSchema"] = schema_of(question.form)
     generation["maxOutputTokens"] = settings.output_tokens
     if settings.temperature is not None and way.sends_temperature:

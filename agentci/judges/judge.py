@@ -1,15 +1,17 @@
 """Has models judge: asks, reads, has a reply mended once, and counts the votes of samples."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
 from typing import Final, Protocol
 
 from agentci.errors import EvaluatorError
-from agentci.judges.base import NoVerdictError
-from agentci.judges.prompts import repair
-from agentci.judges.verdicts import UnreadableError, read_verdict
-from agentci.model.judging import AskModel, ModelReply, ModelSettings, Question, Ruling, Verdict
+from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci.judges.verdicts import read_verdict, unfinished
+from agentci.model.judging import AnyForm, AskModel, Combining, ModelReply, ModelSettings, Question
+from agentci.model.ruling import Ruling, Value, Verdict
+from agentci.questions.prompts import repair
 from agentci.text.words import count
 
 VERDICT_SECONDS: Final = 180.0
@@ -57,34 +59,49 @@ class Judge:
             EvaluatorError: a service could not be asked, or fewer than half of the samples gave a
                 verdict.
         """
+        question, panel = request.question, request.panel
+        form = question.form
+        if form is None:
+            raise TypeError("a question without a form has no verdict")
         verdicts: list[Verdict] = []
         failures: list[str] = []
-        for left in range(request.samples - 1, -1, -1):
+        for left in range(panel.samples - 1, -1, -1):
             try:
-                verdicts.append(self._verdict(request.question, request.settings))
+                verdicts.append(self._verdict(question, form, panel.settings))
             except NoVerdictError as error:
                 failures.append(str(error))
-            if is_settled(verdicts, left, request):
+            if is_settled(verdicts, left, form, panel.samples):
                 break
-        if len(verdicts) < enough(request.samples):
-            raise EvaluatorError(_in_words(failures, request.samples))
+        if len(verdicts) < enough(panel.samples):
+            raise EvaluatorError(_in_words(failures, panel.samples))
         return Ruling(
-            value=combined([verdict.value for verdict in verdicts], request),
+            values=combined(verdicts, form, panel.combining),
             verdicts=tuple(verdicts),
             failures=tuple(failures),
         )
 
-    def _verdict(self, question: Question, settings: ModelSettings) -> Verdict:
+    def text(self, question: Question, settings: ModelSettings) -> str:
+        """What a model says, whatever its form.
+
+        Raises:
+            EvaluatorError: there is no reply, or it was cut off or withheld.
+        """
+        reply = self._reply(question, settings, self._clock() + self._verdict_seconds)
+        if reply.ending != "complete":
+            raise NoVerdictError(unfinished(reply))
+        return reply.text
+
+    def _verdict(self, question: Question, form: AnyForm, settings: ModelSettings) -> Verdict:
         until = self._clock() + self._verdict_seconds
         reply = self._reply(question, settings, until)
         try:
-            return read_verdict(reply, question.form)
+            return read_verdict(reply, form)
         except UnreadableError as error:
             if not reply.text.strip():
                 raise
-            mended = self._reply(repair(question, reply.text), settings, until)
+            mended = self._reply(repair(form, reply.text), settings, until)
             try:
-                return read_verdict(mended, question.form)
+                return read_verdict(mended, form)
             except NoVerdictError:
                 raise NoVerdictError(f"{error}, nor does what it made of that") from None
 
@@ -103,23 +120,62 @@ def enough(samples: int) -> int:
     return max(1, (samples + 1) // 2)
 
 
-def is_settled(verdicts: Sequence[Verdict], left: int, request: AskModel) -> bool:
+def is_settled(verdicts: Sequence[Verdict], left: int, form: AnyForm, samples: int) -> bool:
     """Whether ``left`` more samples would change nothing, whatever they say."""
-    lacking = enough(request.samples) - len(verdicts)
+    lacking = enough(samples) - len(verdicts)
     if lacking > 0:
         return lacking > left
-    if request.question.form.kind == "number":
+    if form.kind != "boolean":
         return False
-    passes = sum(verdict.value is True for verdict in verdicts)
-    fails = len(verdicts) - passes
+    return all(
+        len(votes) == len(verdicts) and _is_decided(votes, left)
+        for votes in (_given(verdicts, name) for name in form.names)
+    )
+
+
+def combined(
+    verdicts: Sequence[Verdict], form: AnyForm, combining: Combining
+) -> Mapping[str, Value]:
+    """What several verdicts come to: of votes the majority, and a tie is none.
+
+    What fewer than half of them have a mark for is left out.
+
+    Raises:
+        EvaluatorError: as many are for one label as for another.
+    """
+    given = {name: _given(verdicts, name) for name in form.names}
+    return {
+        name: _combined(values, combining)
+        for name, values in given.items()
+        if len(values) >= enough(len(verdicts))
+    }
+
+
+def _given(verdicts: Sequence[Verdict], name: str) -> list[Value]:
+    """The marks that there are for one thing."""
+    return [verdict.marks[name].value for verdict in verdicts if name in verdict.marks]
+
+
+def _is_decided(votes: Sequence[Value], left: int) -> bool:
+    passes = votes.count(True)
+    fails = len(votes) - passes
     return passes > fails + left or passes + left <= fails
 
 
-def combined(values: Sequence[bool | float], request: AskModel) -> bool | float:
-    """What several values come to: of votes the majority, and a tie is none."""
-    if request.question.form.kind == "boolean":
-        return 2 * sum(values) > len(values)
-    return fmean(values) if request.combining == "mean" else median(values)
+def _combined(values: Sequence[Value], combining: Combining) -> Value:
+    if isinstance(values[0], bool):
+        return 2 * values.count(True) > len(values)
+    if isinstance(values[0], str):
+        return _most_frequent(values)
+    grades = [float(value) for value in values]
+    return fmean(grades) if combining == "mean" else median(grades)
+
+
+def _most_frequent(labels: Sequence[Value]) -> Value:
+    [(label, most), *others] = Counter(labels).most_common()
+    if others and others[0][1] == most:
+        raise EvaluatorError(f"the samples are split: {label} and {others[0][0]}, {most} each")
+    return label
 
 
 def _in_words(failures: Sequence[str], samples: int) -> str:

@@ -52,6 +52,7 @@ class ServiceAsker:
 
     Args:
         variables: the environment, for keys.
+        accounts: shared with others that ask the same services.
         now: seconds since 1970.
     """
 
@@ -61,13 +62,14 @@ class ServiceAsker:
         budget: Budget,
         *,
         variables: Mapping[str, str],
+        accounts: Accounts | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._transport = transport
         self._budget = budget
         self._variables = variables
         self._now = now
-        self._accounts = Accounts()
+        self._accounts = accounts or Accounts()
 
     def ask(self, question: Question, settings: ModelSettings, *, until: float) -> ModelReply:
         """Ask once, in the strictest way that the service understands.

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentci.judges.base import NoVerdictError
+from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci.judges.checklists import verdict_in_checklist
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import Form, ModelReply, Verdict
+from agentci.model.judging import AnyForm, Checklist, Form, ModelReply
+from agentci.model.ruling import Mark, Value, Verdict
 from agentci.text.words import number
 
 VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
@@ -25,11 +27,7 @@ _RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
 _BRACE: Final = re.compile("[{}]")
 
 
-class UnreadableError(NoVerdictError):
-    """A reply holds no verdict in a form that we can read; the model may write it once more."""
-
-
-def read_verdict(reply: ModelReply, form: Form) -> Verdict:
+def read_verdict(reply: ModelReply, form: AnyForm) -> Verdict:
     """What a whole reply says.
 
     Raises:
@@ -37,7 +35,7 @@ def read_verdict(reply: ModelReply, form: Form) -> Verdict:
         NoVerdictError: it was cut off or withheld, or it contradicts itself.
     """
     if reply.ending != "complete":
-        raise NoVerdictError(_unfinished(reply))
+        raise NoVerdictError(unfinished(reply))
     verdicts = [
         verdict
         for document in _objects(reply.text)
@@ -45,12 +43,13 @@ def read_verdict(reply: ModelReply, form: Form) -> Verdict:
     ]
     if not verdicts:
         raise UnreadableError("the judge's reply holds no verdict")
-    if len({verdict.value for verdict in verdicts}) > 1:
+    if any(verdict.values != verdicts[0].values for verdict in verdicts):
         raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
     return verdicts[0]
 
 
-def _unfinished(reply: ModelReply) -> str:
+def unfinished(reply: ModelReply) -> str:
+    """Why a reply is none, of one that did not come to its own end."""
     said = f" ({reply.finish_reason})" if reply.finish_reason else ""
     match reply.ending:
         case "truncated":
@@ -94,28 +93,48 @@ def _end_of_group(text: str, start: int) -> int:
     return len(text)
 
 
-def _verdict_in(document: JsonObject, form: Form) -> Verdict | None:
+def _verdict_in(document: JsonObject, form: AnyForm) -> Verdict | None:
+    if isinstance(form, Checklist):
+        return verdict_in_checklist(document, form)
     names = dict.fromkeys((form.value_name, *VALUE_NAMES))
     given = [document[name] for name in names if name in document]
     values = [value for each in given if (value := _value(each, form)) is not None]
     if not values:
         return None
-    if form.kind == "boolean" and len(set(values)) > 1:
+    if form.kind != "number" and len(set(values)) > 1:
         raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
     value = values[0]
-    if form.kind == "number" and not form.low <= value <= form.high:
+    if isinstance(value, float) and not form.low <= value <= form.high:
         low, high = number(form.low), number(form.high)
         said = f"the judge's score is {number(value)}, and goes from {low} to {high}"
         raise UnreadableError(said)
     reasons = (document.get(name) for name in (form.reason_name, *REASON_NAMES))
-    reason = next((each for each in reasons if isinstance(each, str)), "")
-    return Verdict(value=value, reason=reason)
+    return Verdict(
+        marks={form.value_name: Mark(value=value)},
+        reason=next((each for each in reasons if isinstance(each, str)), ""),
+        notes={name: _texts(document.get(name)) for name in form.notes},
+    )
 
 
-def _value(value: Json, form: Form) -> bool | float | None:
+def _texts(value: Json) -> tuple[str, ...]:
+    """The texts in a list, blank ones left out."""
+    given = value if isinstance(value, list) else []
+    return tuple(each for each in given if isinstance(each, str) and each.strip())
+
+
+def _value(value: Json, form: Form) -> Value | None:
     """A value of the kind that was asked for; None where it is of another."""
-    if form.kind == "boolean":
-        return _holds(value)
+    match form.kind:
+        case "boolean":
+            return _holds(value)
+        case "label":
+            word = value.strip() if isinstance(value, str) else ""
+            return word if word in form.labels else None
+        case "number":
+            return _grade(value)
+
+
+def _grade(value: Json) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

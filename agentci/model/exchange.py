@@ -7,7 +7,9 @@ from typing import Final, TypeAlias
 from agentci.model.choices import Isolation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.program import Program
+from agentci.model.judging import AskModel, WantedPanel
+from agentci.model.program import Program, Wanted
+from agentci.model.ruling import Ruling
 from agentci.model.trace import Turn
 
 # Generous: no honest evaluator comes near them, and none beyond them takes the machine along.
@@ -118,8 +120,10 @@ class Compose:
     then: "Callable[[tuple[Reply, ...]], Task]"
 
 
-Task: TypeAlias = RunProgram | RunCommand | Measure | Settled | Compose
+Task: TypeAlias = RunProgram | RunCommand | AskModel | Measure | Settled | Compose
 Request: TypeAlias = Task | Skip
+# What has to be there before anything is asked for.
+Need: TypeAlias = Wanted | WantedPanel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,4 +158,4 @@ class Measurement:
     details: JsonObject = field(default_factory=dict)
 
 
-Reply: TypeAlias = ProgramReply | Measurement | Settled
+Reply: TypeAlias = ProgramReply | Ruling | Measurement | Settled

@@ -1,10 +1,12 @@
 """What a language model is asked, and what it answered: values, to be compared and cached."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-# What a verdict is: a grade, or whether something holds.
-VerdictKind: TypeAlias = Literal["number", "boolean"]
+from agentci.model.place import Place
+
+# What a mark is: a grade, whether something holds, or one of several words.
+MarkKind: TypeAlias = Literal["number", "boolean", "label"]
 # What becomes of several grades.
 Combining: TypeAlias = Literal["median", "mean"]
 # How a reply ended: at its own end, at a limit, withheld, or in a way that we do not know.
@@ -24,18 +26,46 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What a verdict looks like.
+    """What a verdict looks like that is one mark.
 
     Attributes:
-        value_name, reason_name: of the two members of the object that is to be replied.
+        value_name, reason_name: of members of the object that is to be replied.
         low, high: the bounds of a number, both within.
+        labels: the words of which a label is one.
+        notes: names of further members, lists of short texts; none of them has to be there.
     """
 
-    kind: VerdictKind = "number"
+    kind: MarkKind = "number"
     value_name: str = "score"
     reason_name: str = "reasoning"
     low: float = 0.0
     high: float = 1.0
+    labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What marks are given to."""
+        return (self.value_name,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checklist:
+    """What a verdict looks like that has a mark for each of several criteria.
+
+    Attributes:
+        names: of the criteria, each once.
+        kind: whether criteria are met or graded.
+        low, high: the bounds of grades, which are whole numbers.
+    """
+
+    names: tuple[str, ...]
+    kind: Literal["number", "boolean"] = "boolean"
+    low: int = 0
+    high: int = 10
+
+
+AnyForm: TypeAlias = Form | Checklist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +75,12 @@ class Question:
     Attributes:
         system: our words, and those of whoever wrote the config.
         user: what is to be judged, text of strangers between markers.
+        form: of the verdict that is asked for; None where any text will do.
     """
 
     system: str
     user: str
-    form: Form
+    form: AnyForm | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +113,51 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskModel:
-    """Have a model judge.
+class Caps:
+    """The most that may be spent; None for any amount."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Who judges, how often, and for how much: what a config says under ``judge``.
 
     Attributes:
-        samples: how often it is asked; the majority, the median or the mean counts.
+        samples: how often a model is asked; the majority, the median or the mean counts.
+        payer: whose budget it is, shared by all panels of the same payer.
+        caps: of that budget.
     """
 
-    question: Question
     settings: ModelSettings
     samples: int = 1
     combining: Combining = "median"
+    payer: str = ""
+    caps: Caps = field(default_factory=Caps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedPanel:
+    """A panel that has to be able to judge before anything is judged.
+
+    Attributes:
+        name: of the evaluator, for messages.
+        place: where a config names the panel.
+    """
+
+    panel: Panel
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskModel:
+    """Have a model judge."""
+
+    question: Question
+    panel: Panel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,34 +174,3 @@ class ModelReply:
     finish_reason: str = ""
     tokens_in: int | None = None
     tokens_out: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What one reply says.
-
-    Attributes:
-        reason: in the words of the model, which strangers may have put into its mouth.
-    """
-
-    value: bool | float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
-    """What all samples say together.
-
-    Attributes:
-        verdicts: in the order of asking.
-        failures: why samples gave none.
-    """
-
-    value: bool | float
-    verdicts: tuple[Verdict, ...]
-    failures: tuple[str, ...] = ()
-
-    @property
-    def is_split(self) -> bool:
-        """Whether not all verdicts are the same."""
-        return len({verdict.value for verdict in self.verdicts}) > 1

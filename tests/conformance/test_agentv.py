@@ -92,12 +92,11 @@ REFUSED = {
     "26-code-target-proxy": ("`target` is not run by this version",),
     "54-composite-llm-agg": ("aggregators of type 'llm_judge' are not run by this version",),
     "60-llm-default": ("nothing judges the case 'case1'",),
+    "61-llm-bad-reply": ("no `judge` says which one",),
+    **dict.fromkeys(("63-llm-rubrics", "64-llm-score-ranges"), ("unknown key 'rubrics'",)),
     **dict.fromkeys(
-        (
-            *("61-llm-bad-reply", "63-llm-rubrics", "64-llm-score-ranges", "66-llm-template-md"),
-            *("67b-llm-template-file-invalid", "68-llm-template-script"),
-        ),
-        ("are not run by this version of agentci",),
+        ("66-llm-template-md", "67b-llm-template-file-invalid", "68-llm-template-script"),
+        ("unknown key 'prompt'",),
     ),
 }
 # What is read differently by the version that wrote the answers: as it is said in the test's name.

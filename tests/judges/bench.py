@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentci.http.limits import Limits
-from agentci.judges.budget import Budget, Caps
+from agentci.judges.budget import Budget
 from agentci.judges.judge import Judge
 from agentci.judges.service import ServiceAsker
 from agentci.judges.transport import LIMITS, Transport
-from agentci.model.judging import Form, ModelSettings, Question
+from agentci.model.judging import Caps, Form, ModelSettings, Question
 from tests.http.patience import Patience
 from tests.http.servers import Answer
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.budget import Budget, Caps, Charge, charge_of
-from agentci.model.judging import Form, ModelReply, ModelSettings, Prices, Question
+from agentci.judges.budget import Budget, Charge, charge_of
+from agentci.model.judging import Caps, Form, ModelReply, ModelSettings, Prices, Question
 from tests.http.patience import after
 from tests.http.servers import script, serve
 from tests.judges.bench import QUESTION, Bench, refused, said, scored, settings

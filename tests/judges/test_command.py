@@ -10,10 +10,10 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import UNCONFINED
 from agentci.executors.local import LocalExecutor
-from agentci.judges.budget import Budget, Caps, Charge
+from agentci.judges.budget import Budget, Charge
 from agentci.judges.command import CommandAsker, Seat
 from agentci.judges.judge import Judge
-from agentci.model.judging import AskModel, ModelSettings
+from agentci.model.judging import AskModel, Caps, ModelSettings, Panel
 from tests.judges.bench import KEY, QUESTION
 
 ECHO = "import sys; print(sys.stdin.read() + repr(sys.argv[1:]))"
@@ -63,7 +63,7 @@ def test_it_sees_the_key_that_is_named_and_no_other(asker: CommandAsker) -> None
 
 def test_a_judge_makes_a_verdict_of_its_reply(asker: CommandAsker) -> None:
     judge = Judge({"command": asker}, clock=time.monotonic)
-    ruling = judge.rule(AskModel(question=QUESTION, settings=settings(RATE)))
+    ruling = judge.rule(AskModel(question=QUESTION, panel=Panel(settings=settings(RATE))))
     assert (ruling.value, ruling.verdicts[0].reason) == (0.5, "fine")
 
 

@@ -8,7 +8,8 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.judges.judge import combined, enough, is_settled
 from agentci.judges.words import split_words
-from agentci.model.judging import AskModel, Form, ModelSettings, Question, Ruling, Verdict
+from agentci.model.judging import AskModel, Checklist, Form, Panel, Question
+from agentci.model.ruling import Mark, Ruling, Value, Verdict
 from tests.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
 
@@ -20,19 +21,26 @@ TWO_MINDS = said('{"score": 1} {"score": 0}')
 EMPTY = said("")
 
 
+def asking(url: str, question: Question = QUESTION, **others: Any) -> AskModel:
+    return AskModel(question=question, panel=Panel(settings=settings(url), **others))
+
+
+def verdict(value: Value, reason: str = "", name: str = "score") -> Verdict:
+    return Verdict(marks={name: Mark(value=value)}, reason=reason)
+
+
 def rule(
     *answers: Answer | Raw, question: Question = QUESTION, **others: Any
 ) -> tuple[Ruling, list[Asked]]:
     """What a judge makes of a service's answers, and what the service was asked."""
     bench = Bench()
     with serve(script(*answers)) as server:
-        request = AskModel(question=question, settings=settings(server.url), **others)
-        return bench.judge.rule(request), server.asked
+        return bench.judge.rule(asking(server.url, question, **others)), server.asked
 
 
 def test_a_verdict_comes_with_its_reason() -> None:
     ruling, asked = rule(scored(0.7))
-    assert ruling == Ruling(value=0.7, verdicts=(Verdict(value=0.7, reason="so"),))
+    assert ruling == Ruling(values={"score": 0.7}, verdicts=(verdict(0.7, "so"),))
     assert not ruling.is_split
     assert len(asked) == 1
 
@@ -56,7 +64,7 @@ def test_a_verdict_comes_with_its_reason() -> None:
 def test_what_is_no_verdict_is_an_error(answers: list[Answer], why: str, asked: int) -> None:
     bench = Bench()
     with serve(script(*answers)) as server, pytest.raises(EvaluatorError, match=why):
-        bench.judge.rule(AskModel(question=QUESTION, settings=settings(server.url)))
+        bench.judge.rule(asking(server.url))
     assert len(server.asked) == asked
 
 
@@ -119,7 +127,7 @@ def test_the_spread_of_grades_is_shown() -> None:
 def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, asked: int) -> None:
     bench = Bench()
     with serve(script(EMPTY)) as server:
-        request = AskModel(question=YES_OR_NO, settings=settings(server.url), samples=samples)
+        request = asking(server.url, YES_OR_NO, samples=samples)
         why = f"{asked} of {samples} samples gave no verdict: the judge's reply holds no verdict$"
         with pytest.raises(EvaluatorError, match=why):
             bench.judge.rule(request)
@@ -128,9 +136,8 @@ def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, ask
 
 @pytest.mark.parametrize("question", [QUESTION, YES_OR_NO])
 def test_nobody_asked_is_no_ruling(question: Question) -> None:
-    given = ModelSettings(provider="openai", model="m")
     with pytest.raises(EvaluatorError, match="gave no verdict"):
-        Bench().judge.rule(AskModel(question=question, settings=given, samples=0))
+        Bench().judge.rule(asking("http://localhost", question, samples=0))
 
 
 def test_of_grades_the_median_counts_or_the_mean() -> None:
@@ -139,10 +146,20 @@ def test_of_grades_the_median_counts_or_the_mean() -> None:
     assert rule(*answers, samples=3, combining="mean")[0].value == pytest.approx(0.5)
 
 
+def test_a_text_is_any_reply_that_came_to_its_end() -> None:
+    question = Question(system="Help.", user="Name a city.", form=None)
+    bench = Bench()
+    with serve(script(CUT, said("Paris"))) as server:
+        assert bench.judge.text(question, settings(server.url)) == "Paris"
+    assert "response_format" not in json.loads(server.asked[0].body)
+    with serve(script(WITHHELD)) as server, pytest.raises(EvaluatorError, match="refused to reply"):
+        bench.judge.text(question, settings(server.url))
+
+
 def test_a_service_that_fails_ends_the_samples_at_once() -> None:
     bench = Bench()
     with serve(script(YES, refused(401))) as server:
-        request = AskModel(question=YES_OR_NO, settings=settings(server.url), samples=5)
+        request = asking(server.url, YES_OR_NO, samples=5)
         with pytest.raises(EvaluatorError, match="the key in KEY is the right one"):
             bench.judge.rule(request)
     assert len(server.asked) == 2
@@ -153,7 +170,7 @@ def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
     with serve(script(refused(429, {"Retry-After": "50"}))) as server:
         started = bench.patience.clock()
         with pytest.raises(EvaluatorError, match="no time is left"):
-            bench.judge.rule(AskModel(question=QUESTION, settings=settings(server.url)))
+            bench.judge.rule(asking(server.url))
         assert bench.patience.clock() - started < 180
     assert len(server.asked) == 4
 
@@ -161,21 +178,79 @@ def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
 @pytest.mark.parametrize("samples", range(1, 8))
 def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
     """All sequences of votes: True, False and None for a sample without a verdict."""
-    request = AskModel(
-        question=Question(system="", user="", form=Form(kind="boolean")),
-        settings=ModelSettings(provider="openai"),
-        samples=samples,
-    )
+    form = Form(kind="boolean")
+
+    def whole_of(verdicts: list[Verdict]) -> Value | None:
+        return (
+            combined(verdicts, form, "median")["score"]
+            if len(verdicts) >= enough(samples)
+            else None
+        )
+
     for number in range(3**samples):
         votes = [(True, False, None)[number // 3**index % 3] for index in range(samples)]
-        given = [vote for vote in votes if vote is not None]
-        whole = combined(given, request) if len(given) >= enough(samples) else None
         seen: list[Verdict] = []
         for index, vote in enumerate(votes):
             if vote is not None:
-                seen.append(Verdict(value=vote, reason=""))
-            if is_settled(seen, samples - index - 1, request):
+                seen.append(verdict(vote))
+            if is_settled(seen, samples - index - 1, form, samples):
                 break
-        values = [verdict.value for verdict in seen]
-        early = combined(values, request) if len(values) >= enough(samples) else None
-        assert early is whole, votes
+        assert whole_of(seen) is whole_of([verdict(vote) for vote in votes if vote is not None])
+
+
+class TestLabels:
+    FORM = Form(kind="label", value_name="label", labels=("good", "bad", "ugly"))
+    QUESTION = Question(system="Judge.", user="Is it good?", form=FORM)
+
+    def rule(self, *labels: str) -> Ruling:
+        answers = [said(json.dumps({"reasoning": "so", "label": label})) for label in labels]
+        return rule(*answers, question=self.QUESTION, samples=len(labels))[0]
+
+    def test_the_most_frequent_one_counts(self) -> None:
+        ruling = self.rule("bad", "good", "good")
+        assert ruling.value == "good"
+        assert ruling.is_split
+        assert ruling.spokesman.value == "good"
+        assert split_words(ruling) == "good 2, bad 1"
+
+    def test_a_tie_is_an_error(self) -> None:
+        with pytest.raises(EvaluatorError, match="split: good and bad, 1 each"):
+            self.rule("good", "bad")
+
+
+class TestChecklists:
+    FORM = Checklist(names=("a", "b"))
+    QUESTION = Question(system="Judge.", user="Is it good?", form=FORM)
+
+    def rule(self, *lists: dict[str, bool], samples: int | None = None) -> tuple[Ruling, int]:
+        answers = [
+            said(
+                json.dumps(
+                    {
+                        "checks": [{"id": name, "satisfied": met} for name, met in each.items()],
+                        "overall_reasoning": "so",
+                    }
+                )
+            )
+            for each in lists
+        ]
+        ruling, asked = rule(*answers, question=self.QUESTION, samples=samples or len(lists))
+        return ruling, len(asked)
+
+    def test_each_criterion_has_a_majority_of_its_own(self) -> None:
+        first, second = {"a": True, "b": False}, {"a": True, "b": True}
+        ruling, _ = self.rule(first, {"a": False, "b": True}, second)
+        assert ruling.values == {"a": True, "b": True}
+        assert ruling.spokesman.values == second
+        assert ruling.is_split
+
+    def test_nobody_is_asked_again_once_all_of_them_are_decided(self) -> None:
+        assert self.rule({"a": True, "b": False}, samples=3)[1] == 2
+
+    def test_what_most_samples_leave_out_is_left_out(self) -> None:
+        both, one = {"a": True, "b": True}, {"a": True}
+        assert self.rule(one, both, one)[0].values == {"a": True}
+        assert self.rule(one, both, both)[0].values == both
+
+    def test_nobody_is_taken_to_have_decided_what_may_still_be_said(self) -> None:
+        assert self.rule({"a": True}, samples=3)[1] == 3

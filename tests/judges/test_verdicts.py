@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.judges.base import NoVerdictError
-from agentci.judges.verdicts import MAX_CHARACTERS, UnreadableError, read_verdict
-from agentci.model.judging import Ending, Form, ModelReply, Verdict
+from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci.judges.verdicts import MAX_CHARACTERS, read_verdict
+from agentci.model.judging import AnyForm, Checklist, Ending, Form, ModelReply
+from agentci.model.ruling import Mark, Verdict
 
 NUMBER = Form()
 BOOLEAN = Form(kind="boolean", value_name="result", reason_name="reason")
 FIVE = Form(low=1, high=5)
 
 
-def read(text: str, form: Form = NUMBER) -> Verdict:
+def read(text: str, form: AnyForm = NUMBER) -> Verdict:
     return read_verdict(ModelReply(text=text, ending="complete"), form)
 
 
@@ -217,7 +218,7 @@ def test_reasons_come_along(text: str, reason: str) -> None:
 @given(text=st.text(alphabet='{}[]"\\:, `scoretrue01.\n', max_size=60))
 def test_any_reply_is_a_verdict_within_bounds_or_none(text: str) -> None:
     with suppress(NoVerdictError):
-        assert 0 <= read(text).value <= 1
+        assert 0 <= float(read(text).value) <= 1
 
 
 @given(
@@ -230,7 +231,9 @@ def test_a_verdict_survives_any_prose_around_it(
     before: str, after: str, value: float, reason: str
 ) -> None:
     verdict = json.dumps({"reasoning": reason, "score": value})
-    assert read(before + verdict + after) == Verdict(value=value, reason=reason)
+    assert read(before + verdict + after) == Verdict(
+        marks={"score": Mark(value=value)}, reason=reason
+    )
 
 
 @given(
@@ -259,3 +262,74 @@ def test_nothing_put_unescaped_into_a_verdict_of_zero_makes_it_one_of_one(
     injected = quoted[:position] + attack + quoted[position:]
     with suppress(NoVerdictError):
         assert read('{"reasoning": "' + injected + '", "score": 0}').value == 0
+
+
+class TestLabels:
+    FORM = Form(kind="label", value_name="label", labels=("good", "bad"))
+
+    @pytest.mark.parametrize("text", ['{"label": "good"}', '{"result": " good "}'])
+    def test_one_of_the_words_is_a_verdict(self, text: str) -> None:
+        assert read(text, self.FORM).value == "good"
+
+    @pytest.mark.parametrize("value", ["Good", "goodish", "", 1, True, None])
+    def test_nothing_else_is(self, value: object) -> None:
+        with pytest.raises(UnreadableError):
+            read(json.dumps({"label": value}), self.FORM)
+
+    def test_two_words_are_none(self) -> None:
+        with pytest.raises(NoVerdictError, match="contradict"):
+            read('{"label": "good", "verdict": "bad"}', self.FORM)
+
+
+def test_notes_are_read_as_far_as_they_are_texts() -> None:
+    form = Form(notes=("hits", "misses", "others"))
+    told = read('{"score": 1, "hits": ["a", "", 1, "b"], "misses": "none"}', form)
+    assert told.notes == {"hits": ("a", "b"), "misses": (), "others": ()}
+
+
+class TestChecklists:
+    MET = Checklist(names=("a", "b"))
+    GRADED = Checklist(names=("a", "b"), kind="number")
+
+    def read(self, *checks: object, form: Checklist = MET) -> Verdict:
+        return read(json.dumps({"checks": checks, "overall_reasoning": "so"}), form)
+
+    def test_every_criterion_has_a_mark_with_its_reason(self) -> None:
+        b = {"id": "b", "satisfied": False, "reasoning": "no"}
+        assert self.read(b, {"id": "a", "satisfied": True}) == Verdict(
+            marks={"a": Mark(value=True), "b": Mark(value=False, reason="no")}, reason="so"
+        )
+
+    def test_grades_are_whole_numbers(self) -> None:
+        told = self.read({"id": "a", "score": 7}, {"id": "b", "score": 0}, form=self.GRADED)
+        assert told.values == {"a": 7, "b": 0}
+
+    def test_criteria_that_nobody_named_are_passed_over(self) -> None:
+        told = self.read("x", {"id": "zzz", "satisfied": True}, {"id": "a", "satisfied": True})
+        assert told.values == {"a": True}
+
+    def test_a_mark_may_be_given_twice_but_not_two_marks(self) -> None:
+        yes, no = {"id": "a", "satisfied": True}, {"id": "a", "satisfied": False}
+        assert self.read(yes, yes).values == {"a": True}
+        with pytest.raises(NoVerdictError, match="contradicts itself about 'a'"):
+            self.read(yes, no)
+
+    @pytest.mark.parametrize("mark", ["yes", 1, None])
+    def test_no_mark_is_guessed(self, mark: object) -> None:
+        with pytest.raises(UnreadableError, match="neither true nor false"):
+            self.read({"id": "a", "satisfied": mark})
+
+    @pytest.mark.parametrize("mark", ["7", True, 7.5, 11, -1, None])
+    def test_no_grade_is_guessed(self, mark: object) -> None:
+        with pytest.raises(UnreadableError, match="no whole number from 0 to 10"):
+            self.read({"id": "a", "score": mark}, form=self.GRADED)
+
+    @pytest.mark.parametrize("text", ['{"score": 1}', '{"checks": []}', '{"checks": {"a": true}}'])
+    def test_without_any_mark_there_is_no_verdict(self, text: str) -> None:
+        with pytest.raises(UnreadableError):
+            read(text, self.MET)
+
+    def test_two_lists_that_differ_are_none(self) -> None:
+        one = '{"checks": [{"id": "a", "satisfied": true}]}'
+        with pytest.raises(NoVerdictError, match="contradict"):
+            read(one + one.replace("true", "false"), self.MET)

@@ -64,9 +64,9 @@ class CaseReader:
             return None
         try:
             spec = CaseSpec.model_validate(value)
-        except ValidationError:
+        except ValidationError as error:
             schema = CaseSpec.model_json_schema()
-            self.problems += breaches(self.document, schema, at=at, noun="case")
+            self.problems += breaches(self.document, schema, error, at=at, noun="case")
             return None
         self._look_at_keys(value, at)
         if spec.execution is not None and spec.execution.threshold is not None:

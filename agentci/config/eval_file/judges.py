@@ -15,6 +15,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era, Judge, Surroundings
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
@@ -41,6 +42,7 @@ class JudgeReader:
     era: Era
     line: float
     wire: Wire
+    judges: Judges
     problems: list[Problem] = field(default_factory=list)
     vital: set[str] = field(default_factory=set)
     _made: dict[Path, tuple[Judge, ...]] = field(default_factory=dict)
@@ -97,20 +99,11 @@ class JudgeReader:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
             return TYPES[kind].build(read, self._surroundings(at, members))
         except ValidationError as error:
-            found = breaches(self.document, entry_schema(kind), at=at, noun="evaluator")
-            self.problems += found or self._rejected(error, at)
+            schema = entry_schema(kind)
+            self.problems += breaches(self.document, schema, error, at=at, noun="evaluator")
         except InputError as error:
             self.problems += error.problems
         return None
-
-    def _rejected(self, error: ValidationError, at: Path) -> list[Problem]:
-        return [
-            Problem(
-                message=each["msg"].removeprefix("Value error, "),
-                place=self.document.place_of((*at, *each["loc"])),
-            )
-            for each in error.errors(include_url=False, include_input=False)
-        ]
 
     def _kind(self, entry: JsonObject, at: Path) -> str | None:
         """The type of an entry in the table, None where it has none of these."""
@@ -141,6 +134,7 @@ class JudgeReader:
             wire=self.wire,
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,
+            judges=self.judges,
             members=members,
         )
 

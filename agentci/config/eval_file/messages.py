@@ -74,9 +74,9 @@ class MessageReader:
     def _is_message(self, value: Json, at: Path) -> bool:
         try:
             message = MessageSpec.model_validate(value)
-        except ValidationError:
+        except ValidationError as error:
             schema = MessageSpec.model_json_schema()
-            self.problems += breaches(self.document, schema, at=at, noun="message")
+            self.problems += breaches(self.document, schema, error, at=at, noun="message")
             return False
         if message.content is None and message.tool_calls is None:
             self.problems.append(

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from agentci.config.models import EvalFileGateSpec, TraceFormat
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import Name, Share, Strict, Text
+from agentci.dialects.panels import SharedJudgeSpec
 from agentci.model.choices import GroupBy
 
 Content: TypeAlias = Text | dict[str, JsonValue] | list[JsonValue]
@@ -108,6 +109,9 @@ class EvalFile(Lenient):
     )
     wire: Wire = Field(
         default="union", description="The words in which code judges are given cases."
+    )
+    judge: SharedJudgeSpec | None = Field(
+        default=None, description="Which model judges, where evaluators ask one."
     )
     gate: EvalFileGateSpec = Field(
         default_factory=EvalFileGateSpec, description="What has to be reached."

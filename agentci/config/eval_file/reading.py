@@ -18,6 +18,7 @@ from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era
 from agentci.dialects.agentv.verdict import PASS
+from agentci.dialects.panels import Judges
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
@@ -36,9 +37,9 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
     """
     try:
         spec = EvalFile.model_validate(document.data)
-    except ValidationError:
+    except ValidationError as error:
         schema = EvalFile.model_json_schema()
-        found = breaches(document, schema, at=(), noun="eval file")
+        found = breaches(document, schema, error, at=(), noun="eval file")
         raise InputError(in_order([*document.problems, *found])) from None
     keys = [key for key in CASE_KEYS if key in document.data]
     judges = JudgeReader(
@@ -47,6 +48,7 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         era=_era(keys[0]),
         line=_line(spec, overrides),
         wire=spec.wire,
+        judges=Judges(payer=document.file, shared=spec.judge, model=overrides.judge_model),
     )
     reader = CaseReader(document=document, files=files, judges=judges)
     samples = reader.listed(keys[0])

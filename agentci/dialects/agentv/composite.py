@@ -9,11 +9,10 @@ from agentci.dialects.agentv.judge import Judge
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
 from agentci.dialects.base import settled
 from agentci.model.case import Case
-from agentci.model.exchange import Compose, Reply, Settled, Task
+from agentci.model.exchange import Compose, Need, Reply, Settled, Task
 from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.program import Wanted
 from agentci.text.javascript import number, stringify
 
 
@@ -51,7 +50,7 @@ class Composite:
     standard: Standard
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[Need, ...]:
         """What the members need."""
         return tuple(each for member in self.members for each in member.needs)
 

@@ -8,6 +8,7 @@ from agentci.dialects.agentv.fields import JudgeEntry
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.verdict import Standard, bar_of
 from agentci.dialects.base import Evaluator
+from agentci.dialects.panels import Judges
 from agentci.model.case import Case
 from agentci.model.exchange import Task
 from agentci.model.identity import Identity
@@ -41,6 +42,7 @@ class Surroundings:
             none; raises InputError where there is none, or it is out of bounds.
         home: absolute path of the repository that the file is from, where that is not the
             workspace.
+        judges: who judges, for those that ask models.
         members: the evaluators that the entry lists in turn.
     """
 
@@ -51,6 +53,7 @@ class Surroundings:
     wire: Wire
     folder: Callable[[str | None], str]
     home: str | None
+    judges: Judges
     members: tuple[Judge, ...] = ()
 
 

@@ -12,11 +12,10 @@ from agentci.dialects.turns import turn_mismatch
 from agentci.errors import EvaluatorError
 from agentci.metrics.base import mean, turn_counts
 from agentci.model.case import Case
-from agentci.model.exchange import Compose, Reply, Settled, Skip, Task
+from agentci.model.exchange import Compose, Need, Reply, Settled, Skip, Task
 from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.program import Wanted
 from agentci.text.words import count
 
 # A row, and what is asked to grade it.
@@ -39,7 +38,7 @@ class OpenAIEvaluator:
     turn_mismatch_fails: bool = True
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[Need, ...]:
         """No program."""
         return ()
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from agentci.errors import EvaluatorError
-from agentci.judges.forms import contract_of
 from agentci.model.json import JsonObject
-from agentci.model.judging import Form, Question
+from agentci.model.judging import AnyForm, Question
+from agentci.questions.forms import contract_of
 from agentci.text import untrusted
 from agentci.text.templates import MissingError, fill
 
@@ -17,7 +17,7 @@ _REPAIR: Final = (
 _REPLY: Final = "reply"
 
 
-def pose(rubric: str, template: str, values: JsonObject, form: Form) -> Question:
+def pose(rubric: str, template: str, values: JsonObject, form: AnyForm) -> Question:
     """Ask for a verdict.
 
     Args:
@@ -42,13 +42,13 @@ def pose(rubric: str, template: str, values: JsonObject, form: Form) -> Question
     return _question(rubric, data, form)
 
 
-def repair(question: Question, reply: str) -> Question:
+def repair(form: AnyForm, reply: str) -> Question:
     """Ask to write down once more what a reply says, without what it was a reply to."""
     fence = untrusted.Fence((_REPAIR, reply))
-    return _question(_REPAIR, fence.around(_REPLY, reply), question.form)
+    return _question(_REPAIR, fence.around(_REPLY, reply), form)
 
 
-def _question(instructions: str, data: str, form: Form) -> Question:
+def _question(instructions: str, data: str, form: AnyForm) -> Question:
     contract = contract_of(form)
     return Question(
         system=f"{instructions}\n\n{untrusted.NOTICE}\n\n{contract}",

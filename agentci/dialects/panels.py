@@ -1,0 +1,194 @@
+"""``judge`` in configs: which model is asked, how often, and for how much."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+
+from pydantic import Field
+
+from agentci.dialects.fields import Count, Strict, Text, VariableName
+from agentci.errors import InputError
+from agentci.model.judging import OUTPUT_TOKENS, Caps, Combining, ModelSettings, Panel, Prices
+from agentci.model.place import Place
+from agentci.text.names import one_of
+
+ProviderName: TypeAlias = Literal["openai", "azure", "anthropic", "gemini", "command"]
+PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
+
+# Where keys are by convention. To an address of a config none is sent that the config does not
+# name; Azure has no other addresses.
+KEY_VARIABLES: Final = {
+    "openai": "OPENAI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+}
+ALWAYS_ELSEWHERE: Final = "azure"
+MAX_SAMPLES: Final = 99
+
+# What is of no use once another service is asked.
+OF_SERVICE: Final = frozenset(
+    {
+        *("provider", "model", "base_url", "api_version", "api_key_env", "effort", "command"),
+        *("price", "temperature", "max_output_tokens"),
+    }
+)
+
+Dollars: TypeAlias = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Samples: TypeAlias = Annotated[int, Field(ge=1, le=MAX_SAMPLES)]
+Tokens: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
+
+
+# Built where they are used: most configs ask no model.
+class PriceSpec(Strict, defer_build=True):
+    """What tokens cost, in US dollars a million."""
+
+    input: Dollars = Field(description="Of what a model reads.")
+    output: Dollars = Field(description="Of what it writes.")
+
+
+class JudgeSpec(Strict, defer_build=True):
+    """Which model judges, and how often it is asked; what is left out is as at the top."""
+
+    provider: ProviderName | None = Field(
+        default=None,
+        description="Whose API it has: `openai` also for Ollama, vLLM, LiteLLM and all that speak "
+        "its Chat Completions; `command` for a program of your own.",
+    )
+    model: Text | None = Field(
+        default=None, description="Name of the model; of the deployment at Azure. No default."
+    )
+    base_url: Text | None = Field(
+        default=None, description="Address of the API; by default the provider's own."
+    )
+    api_version: Text | None = Field(
+        default=None, description="Of Azure's dated API, or of Anthropic's."
+    )
+    api_key_env: VariableName | None = Field(
+        default=None,
+        description="Name of the environment variable that holds the key: by default the "
+        "provider's usual one (`OPENAI_API_KEY`, ...), and none with a `base_url`.",
+    )
+    command: Annotated[list[Text], Field(min_length=1)] | None = Field(
+        default=None,
+        description="For `command`: the program and its arguments. It reads the prompt from stdin, "
+        "or where an argument holds `{prompt}`, and prints the reply.",
+    )
+    samples: Samples | None = Field(
+        default=None,
+        description="How often the model is asked about each case, 1 by default; the majority "
+        "counts, of grades their median.",
+    )
+    combine: Combining | None = Field(
+        default=None, description="What several grades come to: `median` (the default) or `mean`."
+    )
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
+        default=None, description="Sent where it is set; many models take none."
+    )
+    effort: Text | None = Field(
+        default=None, description="How long a model that reasons may think, in its service's words."
+    )
+    max_output_tokens: Count | None = Field(
+        default=None,
+        description=f"Tokens of one reply, thoughts included: {OUTPUT_TOKENS:,} by default; twice "
+        "as many where one was cut off.",
+    )
+    price: PriceSpec | None = Field(default=None, description="Of tokens; `max_usd` needs it.")
+
+
+class SharedJudgeSpec(JudgeSpec, defer_build=True):
+    """Which model judges, how often it is asked, and what that may cost."""
+
+    max_calls: Count | None = Field(
+        default=None, description="Questions that a run may ask, repeated ones included."
+    )
+    max_tokens: Tokens | None = Field(
+        default=None, description="Tokens that a run may use, read and written."
+    )
+    max_usd: Dollars | None = Field(
+        default=None, description="US dollars that a run may spend, by `price`."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judges:
+    """Who judges in one config.
+
+    Attributes:
+        shared: what its top level says.
+        model: which model judges whatever the config says; with ``provider/`` before it where the
+            config names none.
+        payer: whose budget it is: the name of the config.
+    """
+
+    payer: str
+    shared: SharedJudgeSpec | None = None
+    model: str = ""
+
+    def panel(self, own: JudgeSpec | None, place: Place) -> Panel:
+        """The panel of an evaluator.
+
+        Args:
+            own: what its entry says.
+
+        Raises:
+            InputError: nobody said who judges.
+        """
+        fields = _given(own)
+        shared = _given(self.shared)
+        if "provider" in fields:
+            shared = {key: value for key, value in shared.items() if key not in OF_SERVICE}
+        fields = {**shared, **fields}
+        if "command" in fields:
+            fields.setdefault("provider", "command")
+        if self.model:
+            fields |= _named(self.model, fields)
+        if "provider" not in fields:
+            raise InputError.of(
+                "it asks a model, and no `judge` says which one",
+                place=place,
+                hint=f"add `judge: {{provider: ..., model: ...}}`; providers are "
+                f"{one_of(PROVIDER_NAMES)}",
+            )
+        return Panel(
+            settings=_settings(fields),
+            samples=fields.get("samples", 1),
+            combining=fields.get("combine", "median"),
+            payer=self.payer,
+            caps=Caps(
+                max_calls=shared.get("max_calls"),
+                max_tokens=shared.get("max_tokens"),
+                max_usd=shared.get("max_usd"),
+            ),
+        )
+
+
+def _given(spec: JudgeSpec | None) -> dict[str, Any]:
+    """The fields that are set."""
+    return {} if spec is None else spec.model_dump(exclude_none=True)
+
+
+def _named(model: str, fields: dict[str, Any]) -> dict[str, str]:
+    """What the name of a model says: also its provider, where nothing else does."""
+    provider, slash, name = model.partition("/")
+    if "provider" not in fields and slash and provider in PROVIDER_NAMES:
+        return {"provider": provider, "model": name}
+    return {"model": model}
+
+
+def _settings(fields: dict[str, Any]) -> ModelSettings:
+    provider, price = fields["provider"], fields.get("price")
+    is_own = "base_url" not in fields or provider == ALWAYS_ELSEWHERE
+    return ModelSettings(
+        provider=provider,
+        model=fields.get("model", ""),
+        base_url=fields.get("base_url", ""),
+        api_version=fields.get("api_version", ""),
+        key_variable=fields.get("api_key_env", KEY_VARIABLES.get(provider, "") if is_own else ""),
+        temperature=fields.get("temperature"),
+        effort=fields.get("effort", ""),
+        output_tokens=fields.get("max_output_tokens", OUTPUT_TOKENS),
+        command=tuple(fields.get("command", ())),
+        prices=None
+        if price is None
+        else Prices(input_usd=price["input"], output_usd=price["output"]),
+    )

@@ -1,0 +1,90 @@
+"""What a model's replies say: marks, verdicts, and what several of them come to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Value: TypeAlias = bool | float | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What one reply says of one thing.
+
+    Attributes:
+        reason: in the words of the model, which strangers may have put into its mouth.
+    """
+
+    value: Value
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one reply says.
+
+    Attributes:
+        marks: by the names of its form; of a checklist the model may have left some out.
+        reason, notes: as that of a mark.
+    """
+
+    marks: Mapping[str, Mark]
+    reason: str = ""
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The marks without their reasons."""
+        return {name: mark.value for name, mark in self.marks.items()}
+
+    @property
+    def value(self) -> Value:
+        """The mark of a form that has one."""
+        return only(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What all samples say together.
+
+    Attributes:
+        values: by the names of the form, what the samples come to.
+        verdicts: in the order of asking.
+        failures: why samples gave none.
+    """
+
+    values: Mapping[str, Value]
+    verdicts: tuple[Verdict, ...]
+    failures: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> Value:
+        """The mark of a form that has one."""
+        return only(self.values)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether not all verdicts are the same."""
+        return any(each.values != self.verdicts[0].values for each in self.verdicts)
+
+    @property
+    def spokesman(self) -> Verdict:
+        """The verdict that is nearest to what all say together, for its reasons."""
+        return min(self.verdicts, key=self._distance)
+
+    def _distance(self, verdict: Verdict) -> float:
+        return sum(
+            _distance(value, verdict.values.get(name)) for name, value in self.values.items()
+        )
+
+
+def only(values: Mapping[str, Value]) -> Value:
+    """The value, where there is one."""
+    [value] = values.values()
+    return value
+
+
+def _distance(value: Value, other: Value | None) -> float:
+    if isinstance(value, str) or isinstance(other, str) or other is None:
+        return float(value != other)
+    return abs(float(value) - float(other))

@@ -1,0 +1,1 @@
+"""What language models are asked, and in which form they are to answer."""
