@@ -6,7 +6,9 @@ from pathlib import Path
 
 from agentci.cases import hold, keep
 from agentci.config.suite import JudgedSample
+from agentci.datasets import read_rows
 from agentci.dialects.agentevals.goldens import Matching, multi_turn
+from agentci.dialects.pytest_agent_evals.rows import Rows
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError, RecordingError
@@ -14,6 +16,7 @@ from agentci.eval_sets import gaps, read_goldens
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.case import GoldenSet
+from agentci.model.dataset import Dataset
 from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
@@ -90,10 +93,11 @@ def plan_of(suites: Sequence[LoadedSuite], settings: Settings, world: World) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
-    """What one suite judges: golden cases, and the files of recordings."""
+    """What one suite judges: golden cases, a dataset, and the files of recordings."""
 
     loaded: LoadedSuite
     goldens: GoldenSet | None
+    dataset: Dataset | None
     recordings: tuple[Path, ...]
 
 
@@ -105,6 +109,7 @@ def _find_sources(
     problems: list[Problem] = []
     for loaded in suites:
         goldens: GoldenSet | None = None
+        dataset: Dataset | None = None
         recordings: tuple[Path, ...] = ()
         try:
             goldens = read_goldens(loaded, world.workspace, given=settings.eval_set)
@@ -115,7 +120,14 @@ def _find_sources(
             recordings = find(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
-        sources.append(_Sources(loaded=loaded, goldens=goldens, recordings=recordings))
+        try:
+            carries_runs = not (settings.traces or loaded.suite.traces)
+            dataset = read_rows(loaded, world.workspace, carries_runs=carries_runs)
+        except InputError as error:
+            problems += error.problems
+        sources.append(
+            _Sources(loaded=loaded, goldens=goldens, dataset=dataset, recordings=recordings)
+        )
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     return tuple(sources)
@@ -131,7 +143,7 @@ def _find_recordings(
         found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
     else:
         found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
-    if not found:
+    if not found and suite.dataset is None:
         raise InputError.of(
             "there are no recordings to judge",
             place=suite.place,
@@ -149,35 +161,44 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
     problems: dict[Problem, None] = {}
     cases = Spool()
     for source in sources:
-        suite = source.loaded.suite
-        if suite.samples is not None:
-            planned.append(_planned_samples(source, suite.samples, problems, settings, world))
-            continue
-        recordings = Spool()
-        recorded, broken = _read(source, settings, world, recordings)
-        groups = groups_of(
-            recorded,
-            recordings,
-            group_by=settings.group_by or suite.group_by,
-            multi_turn_goldens=multi_turn(source.goldens),
+        samples = source.loaded.suite.samples
+        planned.append(
+            _planned_recordings(source, cases, problems, settings, world)
+            if samples is None
+            else _planned_samples(source, samples, problems, settings, world)
         )
-        matching = Matching(source.goldens, are_alone=len(groups) == 1)
-        checks = tuple(
-            Check(config=suite.file, evaluator=evaluator, case=kept.synopsis, load=kept.load)
-            for group in groups
-            for kept in (keep(matching.case_of(trace_of(group, recordings)), cases),)
-            for evaluator in suite.evaluators
-        )
-        problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
-        problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
-        gate = Gate(
-            config=suite.file,
-            policy=suite.gate,
-            evaluators=tuple(each.identity.name for each in suite.evaluators),
-            uncovered=len(matching.uncovered),
-        )
-        planned.append(PlannedSuite(gate=gate, checks=checks))
     return Plan(suites=tuple(planned), problems=tuple(problems))
+
+
+def _planned_recordings(
+    source: _Sources, cases: Spool, problems: dict[Problem, None], settings: Settings, world: World
+) -> PlannedSuite:
+    """The checks of a config, whose evaluators judge every recording, and every row."""
+    suite, recordings = source.loaded.suite, Spool()
+    recorded, broken = _read(source, settings, world, recordings)
+    groups = groups_of(
+        recorded,
+        recordings,
+        group_by=settings.group_by or suite.group_by,
+        multi_turn_goldens=multi_turn(source.goldens),
+    )
+    matching = Matching(source.goldens, are_alone=len(groups) == 1)
+    rows = Rows(source.dataset, carries_runs=not source.recordings)
+    checks = tuple(
+        Check(config=suite.file, evaluator=evaluator, case=kept.synopsis, load=kept.load)
+        for case in rows.cases((trace_of(group, recordings) for group in groups), matching)
+        for kept in (keep(case, cases),)
+        for evaluator in suite.evaluators
+    )
+    problems.update(dict.fromkeys((*source.loaded.notices, *broken, *rows.problems)))
+    problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
+    gate = Gate(
+        config=suite.file,
+        policy=suite.gate,
+        evaluators=tuple(each.identity.name for each in suite.evaluators),
+        uncovered=len(matching.uncovered),
+    )
+    return PlannedSuite(gate=gate, checks=checks)
 
 
 def _planned_samples(

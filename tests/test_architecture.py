@@ -34,7 +34,7 @@ LAYERS = (
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
     {"suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"eval_sets", "outputs", "cases"},
+    {"datasets", "eval_sets", "outputs", "cases"},
     {"preflight"},
     {"earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},

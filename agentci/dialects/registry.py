@@ -6,19 +6,27 @@ type, the object an :class:`EvaluatorType`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeGuard, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
-from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry, ProgramEntry, RemoteEntry
+from agentci.dialects.agentevals.entries import (
+    BuiltinEntry,
+    CodeEntry,
+    ProcessEntry,
+    ProgramEntry,
+    RemoteEntry,
+)
 from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
 from agentci.dialects.panels import Judges
+from agentci.dialects.pytest_agent_evals.entries import GraderEntry
+from agentci.dialects.pytest_agent_evals.grader import Grader
 from agentci.errors import InputError
-from agentci.model.exchange import DOCKER
+from agentci.model.exchange import DOCKER, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Program, RemoteProgram
@@ -28,6 +36,18 @@ E = TypeVar("E", bound=Entry)
 GROUP: Final = "agentci.dialects"
 
 
+class Locate(Protocol):
+    """Finds programs."""
+
+    def __call__(self, named: str, field: str = "path") -> LocalProgram:
+        """The program at the path ``named``, which stands in ``field`` of the entry.
+
+        Raises:
+            InputError: it is missing, out of bounds, or nothing that can be run.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What an entry cannot say of itself.
@@ -35,8 +55,7 @@ class Surroundings:
     Attributes:
         place: the entry in its config.
         place_of: the value of one of its fields; the entry where it has none of that name.
-        locate: finds the program at the path that the entry gives; raises InputError where it is
-            missing, out of bounds, or nothing that can be run.
+        locate: finds the program at a path that the entry gives.
         complete: fills in what the entry leaves to the source of a remote program; raises
             InputError where there is no such source, or no such place in it.
         judges: who judges, for those that ask models.
@@ -45,7 +64,7 @@ class Surroundings:
 
     place: Place
     place_of: Callable[[str], Place]
-    locate: Callable[[str], LocalProgram]
+    locate: Locate
     complete: Callable[[RemoteProgram], RemoteProgram]
     judges: Judges
     turn_mismatch_fails: bool
@@ -113,6 +132,29 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
     return replace(evaluator, network=entry.network)
 
 
+def _build_grader(entry: GraderEntry, surroundings: Surroundings) -> Evaluator:
+    program = surroundings.locate(entry.file, "grader")
+    return Grader(
+        identity=_identity(entry, surroundings),
+        function=entry.function,
+        run=RunProgram(
+            program=program if _installs(entry) else replace(program, requirements=None),
+            stdin="",
+            timeout_seconds=entry.timeout,
+            executor=entry.executor,
+            network=entry.network,
+            variables=tuple(entry.env),
+            memory_mb=entry.memory_mb,
+            processes=entry.processes,
+            isolation=entry.isolation,
+            image=_image(entry) or "",
+            cached=entry.cache,
+            grades=True,
+        ),
+        program_place=surroundings.place_of("grader"),
+    )
+
+
 def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
     program = RemoteProgram(
         source=entry.source,
@@ -142,14 +184,7 @@ def _program(
     entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
 ) -> CodeEvaluator:
     return CodeEvaluator(
-        identity=Identity(
-            name=entry.name,
-            type=entry.type,
-            bar=bar_of(entry.threshold),
-            threshold=entry.threshold,
-            required=entry.required,
-            place=surroundings.place,
-        ),
+        identity=_identity(entry, surroundings),
         program=program,
         program_place=surroundings.place_of(field),
         timeout_seconds=entry.timeout,
@@ -164,12 +199,23 @@ def _program(
     )
 
 
-def _installs(entry: ProgramEntry) -> bool:
+def _identity(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
+    return Identity(
+        name=entry.name,
+        type=entry.type,
+        bar=bar_of(entry.threshold),
+        threshold=entry.threshold,
+        required=entry.required,
+        place=surroundings.place,
+    )
+
+
+def _installs(entry: ProcessEntry) -> bool:
     """Whether packages are installed for it: not where an image has them."""
     return entry.requirements == "auto" and _image(entry) is None
 
 
-def _image(entry: ProgramEntry) -> str | None:
+def _image(entry: ProcessEntry) -> str | None:
     return entry.image if entry.executor == DOCKER else None
 
 
@@ -178,12 +224,12 @@ EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "code": EvaluatorType(entry=CodeEntry, build=_build_code),
     "remote": EvaluatorType(entry=RemoteEntry, build=_build_remote),
     "openai_eval": EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval),
+    "grader": EvaluatorType(entry=GraderEntry, build=_build_grader),
 }
 
 # Types of agentevals and its relatives that this version does not run, and what to do instead.
 NOT_YET: Final[Mapping[str, str]] = {
     "code_judge": "agentevals' `type: code` runs a program of your own",
     "llm_judge": "it asks a language model to judge",
-    "grader": "it asks a service to judge",
     "prompt": "it asks a language model to judge",
 }

@@ -1,0 +1,28 @@
+"""Reads the datasets that suites are judged by."""
+
+from typing import Final
+
+from agentci.formats.dataset import read_dataset
+from agentci.model.dataset import Dataset
+from agentci.suites import LoadedSuite
+from agentci.workspace import Workspace, read_file
+
+MAX_DATASET_BYTES: Final = 64 * 1024**2
+
+
+def read_rows(loaded: LoadedSuite, workspace: Workspace, *, carries_runs: bool) -> Dataset | None:
+    """The dataset of a suite, if it names one.
+
+    Args:
+        carries_runs: there are no recordings beside it.
+
+    Raises:
+        InputError: it is not there, or with every row that is wrong.
+    """
+    named, place = loaded.suite.dataset, loaded.suite.place_of("dataset")
+    if named is None:
+        return None
+    path = loaded.locator.locate(named, place)
+    name = workspace.name_of(path)
+    data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES, place=place)
+    return read_dataset(data, file=name, carries_runs=carries_runs)
