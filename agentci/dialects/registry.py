@@ -176,6 +176,8 @@ def _build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> Ev
     return build_openai_eval(
         entry,
         place=surroundings.place,
+        place_of=surroundings.place_of,
+        judges=surroundings.judges,
         turn_mismatch_fails=surroundings.turn_mismatch_fails,
     )
 

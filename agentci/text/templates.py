@@ -64,7 +64,12 @@ def _member(value: Json, step: str, path: str) -> Json:
     is_text = isinstance(value, str)
     if isinstance(key, int) and isinstance(value, Sequence) and not is_text and key < len(value):
         return value[key]
-    raise MissingError(f"the template names {quoted(path + step)}, and {path} has no such part")
+    names = tuple(value) if isinstance(value, Mapping) else ()
+    meant = did_you_mean(f"{key}", names)
+    raise MissingError(
+        f"the template names {quoted(path + step)}, and {path} has no such part"
+        f"{f'; {meant}' if meant else ''}"
+    )
 
 
 def _key(step: str) -> str | int:

@@ -36,6 +36,7 @@ def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> Non
     [
         ("{{ row2 }}", "names 'row2', which is not there; did you mean 'row'?"),
         ("{{ zzzz }}", "names 'zzzz', which is not there; there are a, n, row, braces"),
+        ("{{ row.b_c }}", "names 'row.b_c', and row has no such part; did you mean 'b c'?"),
         ("{{ row.x }}", "names 'row.x', and row has no such part"),
         ("{{ row[0] }}", "names 'row[0]', and row has no such part"),
         ('{{ row["b c"][2] }}', 'and row["b c"] has no such part'),

@@ -1,45 +1,71 @@
 """Evaluators out of entries of ``type: openai_eval``."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, assert_never
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
-from agentci.dialects.openai_eval.entries import (
-    GraderEntry,
-    Multi,
-    OpenAIEvalEntry,
-    StringCheck,
-    TextSimilarity,
-    Threshold,
-)
+from agentci.dialects.openai_eval.entries import AnyGrader, Multi, OpenAIEvalEntry
 from agentci.dialects.openai_eval.evaluator import OpenAIEvaluator
 from agentci.dialects.openai_eval.formula import parse_formula
+from agentci.dialects.openai_eval.functions import CALLER, FunctionGrader
 from agentci.dialects.openai_eval.graders import Comparison, Grader, SimilarityGrader, StringGrader
+from agentci.dialects.openai_eval.model_specs import LabelModel, ModelSpec, ScoreModel
+from agentci.dialects.openai_eval.models import LabelGrader, Prompt, ScoreGrader
 from agentci.dialects.openai_eval.multi import MultiGrader
 from agentci.dialects.openai_eval.rows import EXPECTED
+from agentci.dialects.openai_eval.specs import (
+    GradedSpec,
+    PythonFunction,
+    StringCheck,
+    TextSimilarity,
+)
+from agentci.dialects.panels import Judges, JudgeSpec
 from agentci.model.identity import Identity
+from agentci.model.judging import Panel, WantedPanel
 from agentci.model.place import Place
+from agentci.model.program import Wanted
 from agentci.text.templates import named
 
 IN_EVERY_TURN: Final = "in every turn"
+# Whose graders these are, and so whose models they name.
+PROVIDER: Final = "openai"
 
 
 def build_openai_eval(
-    entry: OpenAIEvalEntry, *, place: Place, turn_mismatch_fails: bool
+    entry: OpenAIEvalEntry,
+    *,
+    place: Place,
+    place_of: Callable[[str], Place],
+    judges: Judges,
+    turn_mismatch_fails: bool,
 ) -> OpenAIEvaluator:
-    """Make the evaluator that grades as ``entry`` says."""
+    """Make the evaluator that grades as ``entry`` says.
+
+    Args:
+        place, place_of, judges, turn_mismatch_fails: as in ``Surroundings``.
+
+    Raises:
+        InputError: it asks a model, and nobody said which one.
+    """
     threshold = _threshold(entry)
+    specs = [*_specs(entry.grader)]
+    panels = _Panels(entry, judges, place_of("grader" if entry.judge is None else "judge"))
+    caller = Wanted(program=CALLER, name=entry.name, place=place_of("grader"))
     return OpenAIEvaluator(
         identity=Identity(
             name=entry.name,
             type=entry.type,
-            bar=f"{1 if threshold is None else bar_of(threshold)} {IN_EVERY_TURN}",
+            bar=f"{_bar(entry.grader, threshold)} {IN_EVERY_TURN}",
             threshold=threshold,
             required=entry.required,
             place=place,
-            needs_golden=any(map(_names_golden, _templates(entry.grader))),
+            needs_golden=any(_names_golden(text) for spec in specs for text in _templates(spec)),
         ),
-        grader=_grader(entry.grader),
+        grader=_grader(entry.grader, entry, panels),
+        needs=(
+            *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelSpec)),
+            *(caller for spec in specs if isinstance(spec, PythonFunction)),
+        ),
         least=1.0 if threshold is None else threshold,
         turn_mismatch_fails=turn_mismatch_fails,
     )
@@ -47,13 +73,57 @@ def build_openai_eval(
 
 def _threshold(entry: OpenAIEvalEntry) -> float | None:
     """What a turn has to reach; None where it is not about more or less."""
-    if not isinstance(entry.grader, Threshold):
+    if not isinstance(entry.grader, GradedSpec):
         return None
-    given = entry.threshold if entry.grader.pass_threshold is None else entry.grader.pass_threshold
+    own = entry.grader.own_threshold
+    given = entry.threshold if own is None else own
     return DEFAULT_THRESHOLD if given is None else given
 
 
-def _grader(spec: GraderEntry) -> Grader:
+def _bar(spec: AnyGrader, threshold: float | None) -> str:
+    if isinstance(spec, LabelModel):
+        return f"label in {', '.join(spec.passing_labels)}"
+    return "1" if threshold is None else bar_of(threshold)
+
+
+class _Panels:
+    """Who grades for an entry."""
+
+    def __init__(self, entry: OpenAIEvalEntry, judges: Judges, place: Place) -> None:
+        self._entry = entry
+        self._judges = judges
+        self._place = place
+
+    def panel(self, spec: ModelSpec) -> Panel:
+        fields = _asked_for(spec)
+        if "model" in fields and self._names_no_service():
+            fields["provider"] = PROVIDER
+        own = {} if self._entry.judge is None else self._entry.judge.model_dump(exclude_none=True)
+        return self._judges.panel(JudgeSpec.model_validate({**fields, **own}), self._place)
+
+    def wanted(self, spec: ModelSpec) -> WantedPanel:
+        return WantedPanel(panel=self.panel(spec), name=self._entry.name, place=self._place)
+
+    def _names_no_service(self) -> bool:
+        said = (self._judges.shared, self._entry.judge)
+        return not self._judges.model and not any(
+            each is not None and (each.provider or each.command) for each in said
+        )
+
+
+def _asked_for(spec: ModelSpec) -> dict[str, object]:
+    """What a grader says of its model, in the words of ``judge``."""
+    sampling = spec.sampling_params if isinstance(spec, ScoreModel) else None
+    fields = {
+        "model": spec.model,
+        "temperature": sampling and sampling.temperature,
+        "effort": sampling and sampling.reasoning_effort,
+        "max_output_tokens": sampling and sampling.max_completions_tokens,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: _Panels) -> Grader:
     match spec:
         case TextSimilarity():
             comparison = Comparison(input=spec.input, reference=spec.reference)
@@ -61,24 +131,45 @@ def _grader(spec: GraderEntry) -> Grader:
         case StringCheck():
             comparison = Comparison(input=spec.input, reference=spec.reference)
             return StringGrader(operation=spec.operation, comparison=comparison)
+        case PythonFunction():
+            return FunctionGrader(source=spec.source, timeout_seconds=entry.timeout)
         case Multi():
             return MultiGrader(
-                members={name: _grader(each) for name, each in spec.members.items()},
+                members={name: _grader(each, entry, panels) for name, each in spec.members.items()},
                 formula=parse_formula(spec.calculate_output),
             )
+        case LabelModel() | ScoreModel():
+            return _model_grader(spec, panels)
         case _:
             assert_never(spec)
 
 
-def _templates(spec: GraderEntry) -> Iterator[str]:
-    match spec:
-        case TextSimilarity() | StringCheck():
-            yield from (spec.input, spec.reference)
-        case Multi():
-            for each in spec.members.values():
-                yield from _templates(each)
-        case _:
-            assert_never(spec)
+def _model_grader(spec: LabelModel | ScoreModel, panels: _Panels) -> Grader:
+    prompt = Prompt(messages=tuple((each.role, each.text) for each in spec.input))
+    panel = panels.panel(spec)
+    if isinstance(spec, ScoreModel):
+        low, high = spec.range
+        return ScoreGrader(prompt=prompt, low=low, high=high, panel=panel)
+    return LabelGrader(
+        prompt=prompt,
+        labels=tuple(spec.labels),
+        passing=tuple(spec.passing_labels),
+        panel=panel,
+    )
+
+
+def _specs(spec: AnyGrader) -> Iterator[AnyGrader]:
+    """A grader and all in it."""
+    yield spec
+    if isinstance(spec, Multi):
+        yield from spec.members.values()
+
+
+def _templates(spec: AnyGrader) -> Iterator[str]:
+    if isinstance(spec, TextSimilarity | StringCheck):
+        yield from (spec.input, spec.reference)
+    elif isinstance(spec, ModelSpec):
+        yield from (each.text for each in spec.input)
 
 
 def _names_golden(template: str) -> bool:

@@ -27,6 +27,7 @@ class OpenAIEvaluator:
     """The evaluator.
 
     Attributes:
+        needs: who grades, and what calls functions that do.
         least: the score that every turn has to reach.
         turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
             where it compares with golden turns.
@@ -35,12 +36,8 @@ class OpenAIEvaluator:
     identity: Identity
     grader: Grader
     least: float
+    needs: tuple[Need, ...] = ()
     turn_mismatch_fails: bool = True
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """No program."""
-        return ()
 
     def ask(self, case: Case) -> Compose | Skip:
         """Have done what the grader needs for each turn, then grade them."""
@@ -49,7 +46,7 @@ class OpenAIEvaluator:
             return Skip(reason=case.no_golden_because or "the golden case has no turns")
         counts = turn_counts(actual, golden) if self.identity.needs_golden else {}
         graded = actual[: len(golden)] if self.identity.needs_golden else actual
-        rows = [row_of(mine, its) for mine, its in zip_longest(graded, golden[: len(graded)])]
+        rows = [row_of(case, mine, its) for mine, its in zip_longest(graded, golden[: len(graded)])]
         asked = [(row, self.grader.asks(row)) for row in rows]
         return Compose(
             parts=tuple((self.identity.name, task) for _, tasks in asked for task in tasks),
@@ -90,6 +87,7 @@ class OpenAIEvaluator:
             reason=reason,
             turn_scores=scores,
             misses=(mismatch, *misses) if misses and mismatch else misses,
+            reasoning=_reasoning(grades),
             details={
                 "results": [
                     {"score": each.score, "passed": each.score >= self.least, **each.details}
@@ -98,3 +96,14 @@ class OpenAIEvaluator:
                 **counts,
             },
         )
+
+
+def _reasoning(grades: Sequence[Grade]) -> str | None:
+    """What models said, turn by turn where there are several."""
+    several = len(grades) > 1
+    lines = (
+        f"turn {number}: {each.reasoning}" if several else each.reasoning
+        for number, each in enumerate(grades, start=1)
+        if each.reasoning
+    )
+    return "\n".join(lines) or None

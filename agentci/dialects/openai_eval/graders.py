@@ -26,11 +26,13 @@ class Grade:
         score: 0 to 1.
         told: what was found, in words.
         details: what the reports show beside the score.
+        reasoning: in the words of a model.
     """
 
     score: float
     told: str
     details: JsonObject = field(default_factory=dict)
+    reasoning: str = ""
 
 
 class Grader(Protocol):

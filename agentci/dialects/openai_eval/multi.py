@@ -43,6 +43,9 @@ class MultiGrader:
                 "scores": scores,
                 "graders": {name: each.details for name, each in grades.items()},
             },
+            reasoning="; ".join(
+                f"{name}: {each.reasoning}" for name, each in grades.items() if each.reasoning
+            ),
         )
 
     def _grades(self, row: JsonObject, replies: Iterator[Reply]) -> Iterator[tuple[str, Grade]]:

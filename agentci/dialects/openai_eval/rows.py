@@ -1,42 +1,43 @@
 """What graders read: a recorded turn beside its golden one, under the names of the Evals API."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
+from agentci.dialects.samples import SAMPLE, item_of, sample_of
+from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.trace import Turn
-from agentci.text.strict_json import readable
 
+ITEM: Final = "item"
+# What agentevals calls the two texts.
+ACTUAL: Final = "actual_response"
 EXPECTED: Final = "expected_response"
 
-# The namespaces of templates, and what is in them.
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "item": ("query", "actual_response", EXPECTED, "sample"),
-    "sample": ("output_text", "output_tools"),
-}
+SAMPLE_NAMES: Final = (
+    "output_text",
+    "output_json",
+    "output_tools",
+    "output_items",
+    "choices",
+    "tool_calls",
+    "tool_definitions",
+)
 
 
-def row_of(turn: Turn, golden: Turn | None) -> JsonObject:
-    """The namespaces of one turn; what was not answered is an empty text.
+def row_of(case: Case, turn: Turn, golden: Turn | None) -> JsonObject:
+    """The namespaces of templates for one turn of a case; what was not answered is an empty text.
 
-    ``item.sample`` is there for graders that were written for Microsoft Foundry.
+    Columns of a dataset count more than what agentevals gives, save for what was recorded.
     """
-    answer = turn.final_text or ""
-    sample: JsonObject = {
-        "output_text": answer,
-        "output_tools": [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": readable(call.named_args)},
-            }
-            for call in turn.tool_calls
-        ],
-    }
+    partner = None
+    if case.golden is not None and golden is not None:
+        partner = replace(case.golden, turns=(golden,))
+    one = replace(case, trace=replace(case.trace, turns=(turn,)), golden=partner)
+    sample = sample_of(one)
     item: JsonObject = {
-        "query": turn.user_text,
-        "actual_response": answer,
         EXPECTED: (golden and golden.final_text) or "",
-        "sample": sample,
+        **item_of(one),
+        ACTUAL: turn.final_text or "",
+        SAMPLE: sample,
     }
-    return {"item": item, "sample": sample}
+    return {ITEM: item, SAMPLE: sample}

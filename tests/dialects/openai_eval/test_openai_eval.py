@@ -1,61 +1,20 @@
 """Graders grade every turn, as configs say it."""
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
-from agentci.config.overrides import Overrides
-from agentci.config.suite import read_suite
-from agentci.config.yaml_document import read_yaml
-from agentci.dialects.base import Evaluator
 from agentci.errors import EvaluatorError
-from agentci.model.case import Case, Golden
-from agentci.model.exchange import Compose, Settled, Skip
+from agentci.model.case import Case
+from agentci.model.dataset import Row
+from agentci.model.exchange import Skip
 from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.trace import ToolCall, Trace, Turn
-from tests.programs import AnyPrograms
+from agentci.model.trace import ToolCall
+from tests.dialects.openai_eval.configs import PLACE, a_case, evaluator, judged
 
-PLACE = Place(file="recording.json", line=1)
 FUZZY = {"type": "text_similarity", "evaluation_metric": "fuzzy_match"}
 EQUAL = {"type": "string_check", "operation": "eq"}
-
-
-def turn(answer: str | None, *calls: ToolCall) -> Turn:
-    parts = () if answer is None else (answer,)
-    return Turn(id="t", user_text="Which city?", answer_parts=parts, tool_calls=calls)
-
-
-def a_case(*answers: str | None, golden: tuple[str, ...] = ("Paris",), calls: Any = ()) -> Case:
-    turns = tuple(turn(answer, *calls) for answer in answers)
-    return Case(
-        id="c",
-        trace=Trace(id="x", key="x", turns=turns, place=PLACE),
-        golden=Golden(id="c", turns=tuple(map(turn, golden)), place=PLACE) if golden else None,
-        no_golden_because=None if golden else "no matching eval case",
-    )
-
-
-def evaluator(grader: object, gate: object = None, **fields: object) -> Evaluator:
-    """What comes of an entry in a config."""
-    entry = {"name": "e", "type": "openai_eval", "grader": grader, **fields}
-    text = yaml.safe_dump({"evaluators": [entry], "gate": gate or {}}, sort_keys=False)
-    suite = read_suite(
-        read_yaml(text.encode(), file="c.yaml"), Overrides(), AnyPrograms(Path("/nowhere"))
-    )
-    return suite.evaluators[0]
-
-
-def judged(case: Case, grader: object, **fields: Any) -> Judgement:
-    one = evaluator(grader, **fields)
-    request = one.ask(case)
-    assert isinstance(request, Compose)
-    assert request.parts == ()
-    settled = request.then(())
-    assert isinstance(settled, Settled)
-    return one.read(settled)
 
 
 class TestThresholds:
@@ -161,7 +120,7 @@ class TestStringCheck:
             **EQUAL,
             "input": "{{ sample.output_tools[0].function.name }}:"
             ' {{ item.sample["output_tools"][0].function.arguments }}',
-            "reference": 'find: {"city": "Paris"}',
+            "reference": 'find: {"city":"Paris"}',
         }
         call = ToolCall(name="find", args={"city": "Paris"})
         assert judged(a_case("x", calls=[call]), grader).passed is True
@@ -283,3 +242,21 @@ class TestTurns:
         judgement = judged(a_case("Paris", "x"), EQUAL, gate={"on_turn_mismatch": "allow"})
         assert (judgement.passed, judgement.reason) == (True, None)
         assert judgement.details["unexpected_turns"] == 1
+
+
+class TestDatasets:
+    def test_columns_are_there_for_templates(self) -> None:
+        row = Row(id="r", query="Capital?", columns={"truth": "Rome"}, place=PLACE)
+        case = replace(a_case("Rome", golden=()), row=row)
+        grader = {**EQUAL, "reference": "{{ item.truth }}"}
+        assert judged(case, grader).passed is True
+
+    def test_may_bring_what_is_expected_but_not_what_was_recorded(self) -> None:
+        columns = {"expected_response": "Rome", "actual_response": "Rome"}
+        case = replace(a_case("Oslo"), row=Row(id="r", query="", columns=columns, place=PLACE))
+        assert judged(case, EQUAL).misses == ("turn 1: eq: expected 'Rome', got 'Oslo'",)
+
+    def test_a_column_that_is_not_there_is_an_error(self) -> None:
+        grader = {**EQUAL, "reference": "{{ item.expected_respons }}"}
+        with pytest.raises(EvaluatorError, match="did you mean 'expected_response'"):
+            judged(a_case("x"), grader)
