@@ -9,6 +9,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
+from agentci.metrics.registry import ASKING
 from agentci.model.choices import GroupBy
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import GatePolicy
@@ -77,17 +78,34 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
     return Suite(
         file=COMMAND_LINE.file,
         evaluators=tuple(
-            assemble_builtin(
-                metric,
-                place=COMMAND_LINE,
-                threshold=overrides.threshold,
-                match_type=overrides.trajectory_match_type,
-            )
+            _of_metric(metric, overrides)
             for metric in metrics
             if metric in (overrides.only or metrics)
         ),
         gate=GatePolicy(),
         names=metrics,
+    )
+
+
+def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
+    if metric not in ASKING:
+        return assemble_builtin(
+            metric,
+            place=COMMAND_LINE,
+            threshold=overrides.threshold,
+            match_type=overrides.trajectory_match_type,
+        )
+    # They load pydantic, as below.
+    from agentci.dialects.agentevals.entries import BuiltinEntry  # noqa: PLC0415
+    from agentci.dialects.agentevals.judged_entry import assemble_judged  # noqa: PLC0415
+    from agentci.dialects.panels import Judges  # noqa: PLC0415
+
+    return assemble_judged(
+        BuiltinEntry(name=metric, type="builtin", threshold=overrides.threshold),
+        Judges(payer=COMMAND_LINE.file, model=overrides.judge_model),
+        place=COMMAND_LINE,
+        place_of=lambda _: COMMAND_LINE,
+        turn_mismatch_fails=True,
     )
 
 

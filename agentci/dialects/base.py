@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from agentci.model.case import Case
-from agentci.model.exchange import Need, Reply, Request, Settled
+from agentci.model.exchange import Need, Reply, Request
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 
@@ -32,10 +32,3 @@ class Evaluator(Protocol):
             EvaluatorError: the reply is off protocol.
         """
         ...
-
-
-def settled(reply: Reply) -> Judgement:
-    """The judgement that was made without an engine."""
-    if not isinstance(reply, Settled):
-        raise TypeError(f"nothing was asked for, and {type(reply).__name__} came")
-    return reply.judgement

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of, threshold_of
-from agentci.dialects.turns import turn_mismatch
+from agentci.dialects.agentevals.measured import judgement_of
+from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.exchange import Measure, Measurement, Reply, Skip
@@ -21,8 +21,7 @@ class BuiltinEvaluator:
     Attributes:
         metric: its name in the table of metrics.
         options: the metric's own.
-        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
-            which is that of the turns that have a partner. (agentevals passes such cases.)
+        turn_mismatch_fails: see ``judgement_of``.
     """
 
     identity: Identity
@@ -48,18 +47,7 @@ class BuiltinEvaluator:
         """Judge by the score, and by the number of turns."""
         if not isinstance(reply, Measurement):
             raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
-        mismatch = turn_mismatch(len(reply.turn_scores), reply.details)
-        if not self.turn_mismatch_fails:
-            mismatch = None
-        by_score = reply.score >= threshold_of(self.identity)
-        return Judgement(
-            score=reply.score,
-            passed=by_score and mismatch is None,
-            reason=mismatch if by_score else None,
-            turn_scores=reply.turn_scores,
-            misses=reply.misses if by_score or mismatch is None else (mismatch, *reply.misses),
-            details=reply.details,
-        )
+        return judgement_of(reply, self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
 
 
 def assemble_builtin(

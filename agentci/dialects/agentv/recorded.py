@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
-from agentci.dialects.base import settled
+from agentci.dialects.settled import settled
 from agentci.model.case import Case
 from agentci.model.exchange import Reply, Settled
 from agentci.model.identity import Identity

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import TypeAlias
 
-from agentci.dialects.base import settled
 from agentci.dialects.openai_eval.graders import Grade, Grader
 from agentci.dialects.openai_eval.rows import row_of
+from agentci.dialects.settled import settled
 from agentci.dialects.turns import turn_mismatch
 from agentci.errors import EvaluatorError
 from agentci.metrics.base import mean, turn_counts

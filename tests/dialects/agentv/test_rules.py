@@ -6,7 +6,7 @@ import pytest
 
 from agentci.dialects.agentv.dates import day_of
 from agentci.dialects.agentv.recorded import recorded
-from agentci.dialects.base import settled
+from agentci.dialects.settled import settled
 from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply
 from agentci.model.judgement import Judgement

@@ -1,0 +1,29 @@
+"""What a measurement means: against a threshold, and by the number of turns."""
+
+from agentci.dialects.agentevals.threshold import threshold_of
+from agentci.dialects.turns import turn_mismatch
+from agentci.model.exchange import Measurement
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+
+
+def judgement_of(
+    measured: Measurement, identity: Identity, *, turn_mismatch_fails: bool
+) -> Judgement:
+    """Judge by the score, and by the number of turns.
+
+    Args:
+        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
+            which is that of the turns that have a partner. (agentevals passes such cases.)
+    """
+    pairs = len(measured.turn_scores)
+    mismatch = turn_mismatch(pairs, measured.details) if turn_mismatch_fails else None
+    by_score = measured.score >= threshold_of(identity)
+    return Judgement(
+        score=measured.score,
+        passed=by_score and mismatch is None,
+        reason=mismatch if by_score else None,
+        turn_scores=measured.turn_scores,
+        misses=measured.misses if by_score or mismatch is None else (mismatch, *measured.misses),
+        details=measured.details,
+    )
