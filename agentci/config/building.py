@@ -16,7 +16,7 @@ from agentci.dialects.agentevals.entries import ProcessEntry
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.panels import Judges
-from agentci.dialects.registry import Surroundings
+from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.exchange import DOCKER
 from agentci.model.policy import Bar, GatePolicy
@@ -114,6 +114,7 @@ def _evaluator(
         place=entry.place,
         place_of=entry.place_of,
         locate=lambda named, field="path": programs.find(named, entry.place_of(field)),
+        read=lambda named, field: programs.read(named, entry.place_of(field)),
         complete=lambda program: programs.complete(program, entry.place_of),
         judges=judges,
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",

@@ -6,7 +6,7 @@ type, the object an :class:`EvaluatorType`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
+from typing import Any, Final, Generic, TypeGuard, TypeVar
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
@@ -22,53 +22,18 @@ from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
-from agentci.dialects.panels import Judges
-from agentci.dialects.pytest_agent_evals.entries import GraderEntry
+from agentci.dialects.pytest_agent_evals.entries import GraderEntry, PromptEntry
 from agentci.dialects.pytest_agent_evals.grader import Grader
+from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.metrics.registry import ASKING
 from agentci.model.exchange import DOCKER, RunProgram
 from agentci.model.identity import Identity
-from agentci.model.place import Place
-from agentci.model.program import LocalProgram, Program, RemoteProgram
+from agentci.model.program import Program, RemoteProgram
 
 E = TypeVar("E", bound=Entry)
 
 GROUP: Final = "agentci.dialects"
-
-
-class Locate(Protocol):
-    """Finds programs."""
-
-    def __call__(self, named: str, field: str = "path") -> LocalProgram:
-        """The program at the path ``named``, which stands in ``field`` of the entry.
-
-        Raises:
-            InputError: it is missing, out of bounds, or nothing that can be run.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What an entry cannot say of itself.
-
-    Attributes:
-        place: the entry in its config.
-        place_of: the value of one of its fields; the entry where it has none of that name.
-        locate: finds the program at a path that the entry gives.
-        complete: fills in what the entry leaves to the source of a remote program; raises
-            InputError where there is no such source, or no such place in it.
-        judges: who judges, for those that ask models.
-        turn_mismatch_fails: what the gate makes of missing or unexpected turns.
-    """
-
-    place: Place
-    place_of: Callable[[str], Place]
-    locate: Locate
-    complete: Callable[[RemoteProgram], RemoteProgram]
-    judges: Judges
-    turn_mismatch_fails: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +134,13 @@ def _build_grader(entry: GraderEntry, surroundings: Surroundings) -> Evaluator:
     )
 
 
+def _build_prompt(entry: PromptEntry, surroundings: Surroundings) -> Evaluator:
+    # Most configs have none.
+    from agentci.dialects.pytest_agent_evals.building import build_prompt  # noqa: PLC0415
+
+    return build_prompt(entry, surroundings)
+
+
 def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
     program = RemoteProgram(
         source=entry.source,
@@ -187,13 +159,7 @@ def _build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> Ev
     # Most configs have none, and it is a score of modules.
     from agentci.dialects.openai_eval.building import build_openai_eval  # noqa: PLC0415
 
-    return build_openai_eval(
-        entry,
-        place=surroundings.place,
-        place_of=surroundings.place_of,
-        judges=surroundings.judges,
-        turn_mismatch_fails=surroundings.turn_mismatch_fails,
-    )
+    return build_openai_eval(entry, surroundings)
 
 
 def _program(
@@ -241,11 +207,11 @@ EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "remote": EvaluatorType(entry=RemoteEntry, build=_build_remote),
     "openai_eval": EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval),
     "grader": EvaluatorType(entry=GraderEntry, build=_build_grader),
+    "prompt": EvaluatorType(entry=PromptEntry, build=_build_prompt),
 }
 
 # Types of agentevals and its relatives that this version does not run, and what to do instead.
 NOT_YET: Final[Mapping[str, str]] = {
     "code_judge": "agentevals' `type: code` runs a program of your own",
     "llm_judge": "it asks a language model to judge",
-    "prompt": "it asks a language model to judge",
 }

@@ -1,6 +1,6 @@
 """Evaluators out of entries of ``type: openai_eval``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, assert_never
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
@@ -19,10 +19,10 @@ from agentci.dialects.openai_eval.specs import (
     StringCheck,
     TextSimilarity,
 )
-from agentci.dialects.panels import Judges, JudgeSpec
+from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.surroundings import Surroundings
 from agentci.model.identity import Identity
 from agentci.model.judging import Panel, WantedPanel
-from agentci.model.place import Place
 from agentci.model.program import Wanted
 from agentci.text.templates import named
 
@@ -31,26 +31,16 @@ IN_EVERY_TURN: Final = "in every turn"
 PROVIDER: Final = "openai"
 
 
-def build_openai_eval(
-    entry: OpenAIEvalEntry,
-    *,
-    place: Place,
-    place_of: Callable[[str], Place],
-    judges: Judges,
-    turn_mismatch_fails: bool,
-) -> OpenAIEvaluator:
+def build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> OpenAIEvaluator:
     """Make the evaluator that grades as ``entry`` says.
-
-    Args:
-        place, place_of, judges, turn_mismatch_fails: as in ``Surroundings``.
 
     Raises:
         InputError: it asks a model, and nobody said which one.
     """
     threshold = _threshold(entry)
     specs = [*_specs(entry.grader)]
-    panels = _Panels(entry, judges, place_of("grader" if entry.judge is None else "judge"))
-    caller = Wanted(program=CALLER, name=entry.name, place=place_of("grader"))
+    panels = _Panels(entry, surroundings)
+    caller = Wanted(program=CALLER, name=entry.name, place=surroundings.place_of("grader"))
     return OpenAIEvaluator(
         identity=Identity(
             name=entry.name,
@@ -58,7 +48,7 @@ def build_openai_eval(
             bar=f"{_bar(entry.grader, threshold)} {IN_EVERY_TURN}",
             threshold=threshold,
             required=entry.required,
-            place=place,
+            place=surroundings.place,
             needs_golden=any(_names_golden(text) for spec in specs for text in _templates(spec)),
         ),
         grader=_grader(entry.grader, entry, panels),
@@ -67,7 +57,7 @@ def build_openai_eval(
             *(caller for spec in specs if isinstance(spec, PythonFunction)),
         ),
         least=1.0 if threshold is None else threshold,
-        turn_mismatch_fails=turn_mismatch_fails,
+        turn_mismatch_fails=surroundings.turn_mismatch_fails,
     )
 
 
@@ -89,10 +79,10 @@ def _bar(spec: AnyGrader, threshold: float | None) -> str:
 class _Panels:
     """Who grades for an entry."""
 
-    def __init__(self, entry: OpenAIEvalEntry, judges: Judges, place: Place) -> None:
+    def __init__(self, entry: OpenAIEvalEntry, surroundings: Surroundings) -> None:
         self._entry = entry
-        self._judges = judges
-        self._place = place
+        self._judges = surroundings.judges
+        self._place = surroundings.place_of("grader" if entry.judge is None else "judge")
 
     def panel(self, spec: ModelSpec) -> Panel:
         fields = _asked_for(spec)

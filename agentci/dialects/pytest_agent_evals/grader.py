@@ -10,7 +10,7 @@ from agentci.dialects.grading import Grade, grade_in
 from agentci.dialects.samples import dumps, graded
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.exchange import ProgramReply, Reply, RunProgram
+from agentci.model.exchange import Need, ProgramReply, Reply, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -36,7 +36,7 @@ class Grader:
     program_place: Place
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[Need, ...]:
         """The file with the function."""
         name = self.identity.name
         return (Wanted(program=self.run.program, name=name, place=self.program_place),)
