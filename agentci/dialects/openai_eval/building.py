@@ -8,7 +8,7 @@ from agentci.dialects.openai_eval.entries import AnyGrader, Multi, OpenAIEvalEnt
 from agentci.dialects.openai_eval.evaluator import OpenAIEvaluator
 from agentci.dialects.openai_eval.formula import parse_formula
 from agentci.dialects.openai_eval.functions import CALLER, FunctionGrader
-from agentci.dialects.openai_eval.graders import Comparison, Grader, SimilarityGrader, StringGrader
+from agentci.dialects.openai_eval.graders import Grader, SimilarityGrader, StringGrader
 from agentci.dialects.openai_eval.model_specs import LabelModel, ModelSpec, ScoreModel
 from agentci.dialects.openai_eval.models import LabelGrader, Prompt, ScoreGrader
 from agentci.dialects.openai_eval.multi import MultiGrader
@@ -116,11 +116,11 @@ def _asked_for(spec: ModelSpec) -> dict[str, object]:
 def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: _Panels) -> Grader:
     match spec:
         case TextSimilarity():
-            comparison = Comparison(input=spec.input, reference=spec.reference)
-            return SimilarityGrader(metric=spec.evaluation_metric, comparison=comparison)
+            metric = spec.evaluation_metric
+            return SimilarityGrader(input=spec.input, reference=spec.reference, metric=metric)
         case StringCheck():
-            comparison = Comparison(input=spec.input, reference=spec.reference)
-            return StringGrader(operation=spec.operation, comparison=comparison)
+            operation = spec.operation
+            return StringGrader(input=spec.input, reference=spec.reference, operation=operation)
         case PythonFunction():
             return FunctionGrader(source=spec.source, timeout_seconds=entry.timeout)
         case Multi():

@@ -11,8 +11,8 @@ from agentci.similarity.registry import SIMILARITIES
 from agentci.text import clip
 from agentci.text.templates import MissingError, fill
 
-# Of a text that is compared: what takes longer than anybody waits is no answer.
-MAX_CHARACTERS: Final = 1_000_000
+# Of a text that is compared: two of them take seconds, and ten times as long ones minutes.
+MAX_CHARACTERS: Final = 200_000
 SHOWN_CHARACTERS: Final = 100
 
 METEOR: Final = "meteor"
@@ -56,11 +56,16 @@ class Grader(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """The two templates of a grader that compares texts."""
+class Comparing:
+    """What graders share that compare two texts, each made by a template."""
 
     input: str
     reference: str
+
+    def asks(self, row: JsonObject) -> tuple[Task, ...]:
+        """Nothing."""
+        del row
+        return ()
 
     def texts(self, row: JsonObject) -> tuple[str, str]:
         """Both texts.
@@ -72,21 +77,15 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarityGrader:
+class SimilarityGrader(Comparing):
     """``text_similarity``; ``metric`` is a name in the table of similarities."""
 
     metric: str
-    comparison: Comparison
-
-    def asks(self, row: JsonObject) -> tuple[Task, ...]:
-        """Nothing."""
-        del row
-        return ()
 
     def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
         """Compare."""
         del replies
-        mine, its = self.comparison.texts(row)
+        mine, its = self.texts(row)
         score = SIMILARITIES[self.metric](mine, its)
         return Grade(
             score=score,
@@ -99,21 +98,15 @@ class SimilarityGrader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StringGrader:
+class StringGrader(Comparing):
     """``string_check``; ``operation`` is one of ``OPERATIONS``."""
 
     operation: str
-    comparison: Comparison
-
-    def asks(self, row: JsonObject) -> tuple[Task, ...]:
-        """Nothing."""
-        del row
-        return ()
 
     def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
         """Look whether it holds: 1, or else 0."""
         del replies
-        mine, its = self.comparison.texts(row)
+        mine, its = self.texts(row)
         holds, wanted = OPERATIONS[self.operation]
         return Grade(
             score=float(holds(mine, its)),
