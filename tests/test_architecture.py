@@ -29,6 +29,7 @@ LAYERS = (
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
     {"judges"},
+    {"evals_api"},
     {"environments"},
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},

@@ -7,6 +7,7 @@ from typing import Final
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
+from agentci.model.grading import GradeRemotely
 from agentci.model.judging import AskModel, Panel
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
@@ -69,10 +70,12 @@ def _deed(task: Task) -> str:
             return _deed_of_ours(task)
 
 
-def _deed_of_ours(task: AskModel | Measure | Settled) -> str:
+def _deed_of_ours(task: AskModel | GradeRemotely | Measure | Settled) -> str:
     match task:
         case AskModel(panel=panel):
             return f"ask {_model(panel)} {count(panel.samples, 'time')}"
+        case GradeRemotely(items=items, service=service):
+            return f"have {count(len(items), 'turn')} graded at {service.base_url}"
         case Measure(metric=metric):
             return f"measure {metric}"
         case Settled():

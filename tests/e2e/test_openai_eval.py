@@ -1,16 +1,18 @@
 """Graders of the Evals API, from a config to the report, with a golden case and without."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.replies import Judged, run
-from tests.http.servers import script, serve
+from tests.evals_api.service import FakeEvals
+from tests.http.servers import Answer, script, serve
 from tests.judges.bench import said
 from tests.recordings import otlp
-from tests.support import run_agentci
+from tests.support import Ran, run_agentci
 
 GOLDEN = {
     "eval_set_id": "s",
@@ -28,12 +30,18 @@ GOLDEN = {
 }
 
 
-def grade(folder: Path, grader: dict[str, Any], **config: Any) -> Judged:
+def configure(
+    folder: Path, grader: dict[str, Any], fields: Mapping[str, str] | None = None, **config: Any
+) -> None:
     entry = {"name": "g", "type": "openai_eval", "threshold": 0.9, "grader": grader}
-    whole = {"traces": "trace.json", "evaluators": [entry], **config}
+    whole = {"traces": "trace.json", "evaluators": [{**entry, **(fields or {})}], **config}
     (folder / "trace.json").write_text(otlp())
     (folder / "set.json").write_text(json.dumps(GOLDEN))
     (folder / "agentci.yaml").write_text(json.dumps(whole))
+
+
+def grade(folder: Path, grader: dict[str, Any], **config: Any) -> Judged:
+    configure(folder, grader, **config)
     return run(folder)
 
 
@@ -129,6 +137,55 @@ def test_a_model_gives_a_number_to_a_formula(tmp_path: Path) -> None:
         judged = grade(tmp_path, grader, judge=judge, eval_set="set.json")
     [result] = judged.results
     assert (result["score"], result["reasoning"]) == (0.875, "rated: so")
+
+
+COSINE = {"type": "text_similarity", "evaluation_metric": "cosine"}
+
+
+def elsewhere(folder: Path, url: str, *options: str, key: str = "sk-0123456789") -> Ran:
+    fields = {"backend": "remote", "base_url": f"{url}/v1", "api_key_env": "GRADER_KEY"}
+    configure(folder, COSINE, fields, eval_set="set.json")
+    return run_agentci(["run", *options], cwd=folder, environ={"GRADER_KEY": key})
+
+
+@pytest.mark.parametrize(("score", "code", "status"), [(0.95, 0, "passed"), (0.5, 1, "failed")])
+def test_a_service_grades(tmp_path: Path, score: float, code: int, status: str) -> None:
+    fake = FakeEvals(score=lambda _: score, polls=0)
+    with serve(fake) as server:
+        ran = elsewhere(tmp_path, server.url)
+    [result] = ran.results["results"]
+    assert (ran.code, result["status"], result["score"]) == (code, status, score)
+    assert fake.evals == set()
+
+
+def test_a_service_that_refuses_is_an_error(tmp_path: Path) -> None:
+    fake = FakeEvals(refusals=[Answer(status=403)])
+    with serve(fake) as server:
+        ran = elsewhere(tmp_path, server.url)
+    [result] = ran.results["results"]
+    assert (ran.code, result["status"]) == (3, "errored")
+    assert result["reason"].startswith("the service answered 403")
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "why"),
+    [
+        ("https://x.example", "", "the environment variable GRADER_KEY, for the key of the"),
+        ("http://x.example", "k", "g cannot be graded: base_url cannot be used"),
+        ("https://api.openai.com", "k", "OpenAI takes no evals since 2026-10-31"),
+    ],
+)
+def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
+    tmp_path: Path, url: str, key: str, why: str
+) -> None:
+    ran = elsewhere(tmp_path, url, key=key)
+    assert ran.code == 2
+    assert why in ran.out
+
+
+def test_a_plan_says_who_would_grade(tmp_path: Path) -> None:
+    ran = elsewhere(tmp_path, "https://x.example", "--plan")
+    assert "g: g: have 1 turn graded at https://x.example/v1" in ran.out
 
 
 def test_a_plan_says_what_would_be_done(tmp_path: Path) -> None:

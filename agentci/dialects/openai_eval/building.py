@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
+from agentci.dialects.openai_eval.criteria import bounds_of, criterion_of, names, templates_of
 from agentci.dialects.openai_eval.entries import AnyGrader, Multi, OpenAIEvalEntry
 from agentci.dialects.openai_eval.evaluator import OpenAIEvaluator
 from agentci.dialects.openai_eval.formula import parse_formula
@@ -12,6 +13,7 @@ from agentci.dialects.openai_eval.graders import Grader, SimilarityGrader, Strin
 from agentci.dialects.openai_eval.model_specs import LabelModel, ModelSpec, ScoreModel
 from agentci.dialects.openai_eval.models import LabelGrader, Prompt, ScoreGrader
 from agentci.dialects.openai_eval.multi import MultiGrader
+from agentci.dialects.openai_eval.remote import RemoteEvaluator
 from agentci.dialects.openai_eval.rows import EXPECTED
 from agentci.dialects.openai_eval.specs import (
     GradedSpec,
@@ -21,44 +23,74 @@ from agentci.dialects.openai_eval.specs import (
 )
 from agentci.dialects.panels import JudgeSpec
 from agentci.dialects.surroundings import Surroundings
+from agentci.errors import InputError
+from agentci.model.grading import EvalsService, WantedService
 from agentci.model.identity import Identity
 from agentci.model.judging import Panel, WantedPanel
+from agentci.model.place import Place
 from agentci.model.program import Wanted
-from agentci.text.templates import named
 
 IN_EVERY_TURN: Final = "in every turn"
 # Whose graders these are, and so whose models they name.
 PROVIDER: Final = "openai"
 
 
-def build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> OpenAIEvaluator:
+def build_openai_eval(
+    entry: OpenAIEvalEntry, surroundings: Surroundings
+) -> OpenAIEvaluator | RemoteEvaluator:
     """Make the evaluator that grades as ``entry`` says.
 
     Raises:
-        InputError: it asks a model, and nobody said which one.
+        InputError: it asks a model, and nobody said which one; or its backend has no such grader.
     """
-    threshold = _threshold(entry)
     specs = [*_specs(entry.grader)]
+    threshold = _threshold(entry)
+    least = 1.0 if threshold is None else threshold
+    identity = Identity(
+        name=entry.name,
+        type=entry.type,
+        bar=f"{_bar(entry.grader, threshold)} {IN_EVERY_TURN}",
+        threshold=threshold,
+        required=entry.required,
+        place=surroundings.place,
+        needs_golden=any(names(EXPECTED, text) for spec in specs for text in templates_of(spec)),
+    )
+    place = surroundings.place_of("grader")
+    if entry.base_url is not None:
+        service = EvalsService(base_url=entry.base_url, key_variable=entry.api_key_env or "")
+        at = surroundings.place_of("base_url")
+        return RemoteEvaluator(
+            identity=identity,
+            wanted=WantedService(service=service, name=entry.name, place=at),
+            criterion=criterion_of(entry.grader, name=entry.name, least=least, place=place),
+            timeout_seconds=entry.timeout,
+            least=least,
+            turn_mismatch_fails=surroundings.turn_mismatch_fails,
+            **bounds_of(entry.grader),
+        )
+    for spec in specs:
+        _refuse_elsewhere(spec, place)
     panels = _Panels(entry, surroundings)
-    caller = Wanted(program=CALLER, name=entry.name, place=surroundings.place_of("grader"))
+    caller = Wanted(program=CALLER, name=entry.name, place=place)
     return OpenAIEvaluator(
-        identity=Identity(
-            name=entry.name,
-            type=entry.type,
-            bar=f"{_bar(entry.grader, threshold)} {IN_EVERY_TURN}",
-            threshold=threshold,
-            required=entry.required,
-            place=surroundings.place,
-            needs_golden=any(_names_golden(text) for spec in specs for text in _templates(spec)),
-        ),
+        identity=identity,
         grader=_grader(entry.grader, entry, panels),
         needs=(
             *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelSpec)),
             *(caller for spec in specs if isinstance(spec, PythonFunction)),
         ),
-        least=1.0 if threshold is None else threshold,
+        least=least,
         turn_mismatch_fails=surroundings.turn_mismatch_fails,
     )
+
+
+def _refuse_elsewhere(spec: AnyGrader, place: Place) -> None:
+    if isinstance(spec, TextSimilarity) and spec.evaluation_metric == "cosine":
+        raise InputError.of(
+            "cosine compares embeddings, which agentci does not ask for",
+            place=place,
+            hint="`cosine_tf` compares counts of words; `backend: remote` has cosine",
+        )
 
 
 def _threshold(entry: OpenAIEvalEntry) -> float | None:
@@ -153,14 +185,3 @@ def _specs(spec: AnyGrader) -> Iterator[AnyGrader]:
     yield spec
     if isinstance(spec, Multi):
         yield from spec.members.values()
-
-
-def _templates(spec: AnyGrader) -> Iterator[str]:
-    if isinstance(spec, TextSimilarity | StringCheck):
-        yield from (spec.input, spec.reference)
-    elif isinstance(spec, ModelSpec):
-        yield from (each.text for each in spec.input)
-
-
-def _names_golden(template: str) -> bool:
-    return any(steps[:1] == (EXPECTED,) for _, steps in named(template))

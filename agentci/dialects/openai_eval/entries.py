@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from agentci.dialects.fields import Entry, Seconds, Share
+from agentci.dialects.fields import Entry, Seconds, Share, Text, VariableName
 from agentci.dialects.openai_eval.fields import FormulaText
 from agentci.dialects.openai_eval.formula import parse_formula
 from agentci.dialects.openai_eval.model_specs import LabelModel, ScoreModel
@@ -19,14 +19,6 @@ from agentci.dialects.panels import JudgeSpec
 from agentci.text.names import did_you_mean, one_of, quoted
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
-
-
-def _here(backend: str) -> str:
-    if backend == "remote":
-        raise ValueError(
-            "this version of agentci asks no service to grade: without `backend` it does so itself"
-        )
-    return backend
 
 
 Member: TypeAlias = Annotated[
@@ -87,13 +79,25 @@ class OpenAIEvalEntry(Entry, defer_build=True):
     )
     timeout: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS,
-        description="Seconds after which a call of a `python` grader is stopped.",
+        description="Seconds after which a call of a `python` grader, or a remote run, is "
+        "given up.",
     )
     judge: JudgeSpec | None = Field(
         default=None, description="Which model grades, where that is not the one of the config."
     )
-    backend: Annotated[Literal["local", "remote"], AfterValidator(_here)] = Field(
-        default="local", description="Where it is graded: `local`, by agentci itself."
+    backend: Literal["local", "remote"] = Field(
+        default="local",
+        description="Where it is graded: `local`, by agentci itself, or `remote`, by a service of "
+        "the Evals API.",
+    )
+    base_url: Text | None = Field(
+        default=None,
+        description="Address of the service for `backend: remote`, `/openai/v1` included.",
+        examples=["https://RESOURCE.openai.azure.com/openai/v1"],
+    )
+    api_key_env: VariableName | None = Field(
+        default=None,
+        description="Name of the environment variable that holds the key of the service.",
     )
 
     @model_validator(mode="after")
@@ -101,4 +105,12 @@ class OpenAIEvalEntry(Entry, defer_build=True):
         own = self.grader.own_threshold if isinstance(self.grader, GradedSpec) else None
         if own is not None and self.threshold not in (None, own):
             raise ValueError("threshold and pass_threshold say the same: keep one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self.backend == "local" and (self.base_url or self.api_key_env):
+            raise ValueError("base_url and api_key_env are for `backend: remote`")
+        if self.backend == "remote" and not self.base_url:
+            raise ValueError("`backend: remote` needs a base_url")
         return self

@@ -1,8 +1,8 @@
 """Graders that compute, and those that call a function, as the Evals API writes them."""
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.openai_eval.fields import Source, Template
@@ -24,15 +24,6 @@ MetricName: TypeAlias = Literal[
     "rouge_5",
     "rouge_l",
 ]
-
-
-def _computed(metric: MetricName) -> MetricName:
-    if metric == "cosine":
-        raise ValueError(
-            "cosine compares embeddings, which this version of agentci does not ask for; "
-            "`cosine_tf` compares counts of words"
-        )
-    return metric
 
 
 class GraderSpec(Strict, defer_build=True):
@@ -62,9 +53,7 @@ class TextSimilarity(GradedSpec):
     """How alike two texts are."""
 
     type: Literal["text_similarity"] = Field(description="How alike two texts are.")
-    evaluation_metric: Annotated[MetricName, AfterValidator(_computed)] = Field(
-        description="What they are compared by."
-    )
+    evaluation_metric: MetricName = Field(description="What they are compared by.")
     input: Template = Field(default=ACTUAL, description="Template of the text that is judged.")
     reference: Template = Field(
         default=EXPECTED, description="Template of the text that it is compared with."
