@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +18,7 @@ from agentci.judges.complaints import complaint_of
 from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.words import answer_words
-from agentci.model.grading import GradeRemotely, RemoteGrades
+from agentci.model.grading import EvalsService, GradeRemotely, RemoteGrades
 from agentci.model.json import Json, JsonObject
 from agentci.text.words import number
 
@@ -48,7 +49,7 @@ class RemoteGrading:
         self._transport = transport
         self._variables = variables
         self._sleep = sleep
-        self._account = Account()
+        self._accounts: defaultdict[EvalsService, Account] = defaultdict(Account)
 
     def grade(self, request: GradeRemotely) -> RemoteGrades:
         """Grade all items of a request.
@@ -62,7 +63,7 @@ class RemoteGrading:
             base_url=request.service.base_url.rstrip("/"),
             key=self._variables.get(variable, "").strip() if variable else "",
             transport=self._transport,
-            account=self._account,
+            account=self._accounts[request.service],
             until=until,
         )
         try:

@@ -24,12 +24,11 @@ class Bench:
         self.fake = fake
         self.server = server
         self.patience = Patience()
-        self.stopped = False
 
     def grade(self, *texts: str, **others: Any) -> RemoteGrades:
         transport = Transport(
             tell=self.patience.told.append,
-            stopped=lambda: self.stopped,
+            stopped=others.pop("stopped", lambda: False),
             sleep=self.patience.sleep,
             clock=self.patience.clock,
         )
@@ -183,6 +182,14 @@ def test_an_eval_that_cannot_be_deleted_is_told_and_changes_nothing(bench: Bench
     assert bench.grade("1").grades[0].passed
     [told] = bench.patience.told
     assert told.startswith("/evals/eval%201 stays at 127.0.0.1: the service answered 404")
+
+
+def test_a_run_that_is_to_end_leaves_at_once_and_says_what_stays(bench: Bench) -> None:
+    with pytest.raises(EvaluatorError, match="interrupted"):
+        bench.grade("1", stopped=lambda: bool(bench.fake.evals))
+    [told] = bench.patience.told
+    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: ")
+    assert "interrupted" in told
 
 
 def test_an_address_that_cannot_be_used_is_an_error(bench: Bench) -> None:

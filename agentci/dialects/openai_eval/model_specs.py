@@ -14,7 +14,7 @@ from agentci.text.templates import named
 class TextPart(Strict, defer_build=True):
     """A part of a message; only text is read."""
 
-    type: Literal["input_text", "output_text", "text"] = Field(description="Text.")
+    type: Literal["input_text", "output_text"] = Field(description="Text.")
     text: Template = Field(description="Template of the text.")
 
 

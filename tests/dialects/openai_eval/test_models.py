@@ -32,7 +32,7 @@ SCORES: dict[str, Any] = {
     "input": [
         {
             "role": "user",
-            "content": {"type": "text", "text": "Rate {{ sample.output_text }}"},
+            "content": {"type": "output_text", "text": "Rate {{ sample.output_text }}"},
         }
     ],
     "range": [1, 5],
