@@ -120,7 +120,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="offline",
-        help="Take remote evaluators from the cache alone, and ask nothing of the network.",
+        help="Take remote evaluators from the cache alone, run no agents, and ask nothing of the "
+        "network.",
     ),
     Option(
         name="no-cache",

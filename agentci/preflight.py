@@ -213,9 +213,15 @@ def _planned_samples(
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(
-        Check(config=suite.file, evaluator=evaluator, case=held.synopsis, load=held.load)
-        for case, judged in zip(paired.cases, samples, strict=True)
-        for held in (hold(case),)
+        Check(
+            config=suite.file,
+            evaluator=evaluator,
+            case=held.synopsis,
+            load=held.load,
+            attempts=attempts if suite.agent or suite.trials else None,
+        )
+        for attempts, judged in zip(paired.attempts, samples, strict=True)
+        for held in (hold(attempts.first()),)
         for evaluator in judged.evaluators
     )
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))

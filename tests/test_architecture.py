@@ -19,6 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
+    {"trial_scores"},
     {"case_scores", "similarity", "questions"},
     {"github", "telemetry", "metrics", "reasons"},
     {"gate"},
@@ -34,10 +35,10 @@ LAYERS = (
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
-    {"suites", "scheduling", "pipeline", "progress", "publishing"},
+    {"attempts", "suites", "scheduling", "pipeline", "progress", "publishing"},
     {"datasets", "eval_sets", "outputs", "cases"},
-    {"preflight"},
-    {"earlier_runs", "equipment", "seating", "sharding"},
+    {"preflight", "recorder", "courses"},
+    {"agents", "earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -46,8 +47,8 @@ LAYERS = (
     {"__main__"},
 )
 PURE = {
-    *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
-    *("gate", "questions", "similarity"),
+    *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
+    *("trial_scores", "case_scores", "gate", "questions", "similarity"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

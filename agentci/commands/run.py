@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agentci.agents import Agents
 from agentci.commands.plan import show_plan
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
@@ -12,10 +13,11 @@ from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, decide_shard, judged_by, totals
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
-from agentci.pipeline import Outcome, judge_all
+from agentci.pipeline import Outcome
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
+from agentci.recorder import keep
 from agentci.seating import seat
 from agentci.settings import Settings
 from agentci.sharding import take
@@ -55,11 +57,19 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     replies, problems = open_replies(plan, settings, world)
     try:
         world = replace(world, replies=replies)
-        outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
+        agents = Agents(
+            world=world,
+            jobs=jobs,
+            offline=settings.access.offline,
+            tell=progress.count,
+            note=progress.note,
+            keep=lambda runs: keep(runs, plan.gates, settings, world),
+        )
+        outcome = agents.judge(plan)
     finally:
         problems = (*problems, *close_replies(replies))
     progress.finish()
-    return replace(plan, problems=(*plan.problems, *problems)), outcome
+    return replace(plan, problems=(*plan.problems, *agents.problems, *problems)), outcome
 
 
 def _planned(settings: Settings, world: World) -> tuple[Plan, World]:

@@ -10,11 +10,13 @@ from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
 from agentci.metrics.registry import ASKING
+from agentci.model.agent import Agent
 from agentci.model.choices import GroupBy
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.sample import Sample
+from agentci.model.trials import Trials
 
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 
@@ -36,6 +38,8 @@ class Suite:
         evaluators: those of all cases.
         names: of all its evaluators, also of those that are left out (``--only``).
         samples: the cases that it brings; None where recordings are the cases.
+        agent: what is run for those that have no recorded output.
+        trials: how often, where that is more than once.
         traces: paths and globs as they are written; empty leaves them to the command line.
         eval_set, dataset: paths as they are written.
         trace_format: None where it is to be seen from the content.
@@ -48,6 +52,8 @@ class Suite:
     gate: GatePolicy
     names: tuple[str, ...]
     samples: tuple[JudgedSample, ...] | None = None
+    agent: Agent | None = None
+    trials: Trials | None = None
     traces: tuple[str, ...] = ()
     group_by: GroupBy = "auto"
     eval_set: str | None = None

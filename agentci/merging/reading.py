@@ -15,6 +15,7 @@ from agentci.merging.spec import (
     ReportSpec,
     ResultSpec,
     ShardSpec,
+    TrialRecordSpec,
 )
 from agentci.model.case import Synopsis
 from agentci.model.identity import Identity
@@ -24,6 +25,7 @@ from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
+from agentci.model.trials import Trial, TrialRecord
 from agentci.reporters.synopsis import exchange
 from agentci.text import clip, strict_json
 from agentci.text.json_document import JsonDocument, read_json
@@ -138,6 +140,15 @@ def _result(spec: ResultSpec, case: Synopsis) -> Result:
         reason=spec.reason,
         seconds=spec.seconds or 0.0,
         cached=spec.cached,
+        trials=None if spec.trials is None else _trials(spec.trials),
+    )
+
+
+def _trials(spec: TrialRecordSpec) -> TrialRecord:
+    return TrialRecord(
+        strategy=spec.strategy,
+        trials=tuple(Trial(**each.model_dump()) for each in spec.trials),
+        cost_limited=spec.cost_limited,
     )
 
 
@@ -180,7 +191,7 @@ def _gate(spec: GateSpec) -> Gate:
 
 def _portion(spec: ShardSpec) -> Portion:
     shard = Shard(index=spec.index, total=spec.total)
-    return Portion(shard=shard, of=spec.of, checks=tuple(spec.checks))
+    return Portion(shard=shard, of=spec.of, checks=tuple(spec.checks), dealt_by=dict(spec.dealt_by))
 
 
 def _place(spec: PlaceSpec) -> Place:

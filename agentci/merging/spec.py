@@ -9,6 +9,7 @@ from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.problem import Severity
 from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
+from agentci.model.trials import Strategy
 
 # No score is beyond; the sum of those that are might be none.
 MOST: Final = 10**9
@@ -28,6 +29,22 @@ class PlaceSpec(Strict):
     file: str
     line: Ordinal
     column: Ordinal | None
+
+
+class TrialSpec(Strict):
+    """One run of a case."""
+
+    attempt: Count
+    score: Score | None
+    reason: str | None
+
+
+class TrialRecordSpec(Strict):
+    """Several runs of a case."""
+
+    strategy: Strategy
+    trials: Annotated[list[TrialSpec], Field(min_length=1)]
+    cost_limited: bool
 
 
 class ResultSpec(Strict):
@@ -56,6 +73,7 @@ class ResultSpec(Strict):
     warnings: list[str]
     seconds: float | None
     cached: bool
+    trials: TrialRecordSpec | None
     place: PlaceSpec
 
 
@@ -149,6 +167,7 @@ class ShardSpec(Strict):
     total: Annotated[int, Field(ge=1, le=MAX_SHARDS)]
     of: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     checks: list[CheckId]
+    dealt_by: dict[CheckId, CheckId]
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

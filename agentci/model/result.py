@@ -9,6 +9,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.shard import Portion
+from agentci.model.trials import TrialRecord
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
 
@@ -26,6 +27,7 @@ class Result:
         id: digest of config path, case id and evaluator name; the same on every run.
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
+        trials: what it was made of, where the case was run several times.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Result:
     reason: str | None = None
     seconds: float = 0.0
     cached: bool = False
+    trials: TrialRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

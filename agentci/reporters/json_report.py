@@ -85,6 +85,7 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
+        "trials": None if result.trials is None else asdict(result.trials),
         "place": place_fields(result.evaluator.place),
     }
 
@@ -121,4 +122,5 @@ def _gate(gate: Gate) -> JsonObject:
 def _shard(portion: Portion | None) -> JsonObject | None:
     if portion is None:
         return None
-    return {**asdict(portion.shard), "of": portion.of, "checks": portion.checks}
+    told = {"of": portion.of, "checks": portion.checks, "dealt_by": portion.dealt_by}
+    return {**asdict(portion.shard), **told}

@@ -4,6 +4,7 @@ from typing import get_args
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.json import Json, JsonObject
+from agentci.model.trials import Strategy
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -79,7 +80,24 @@ def _result() -> JsonObject:
         warnings=_said(_TEXTS, "What had to be guessed or dropped while the case was read."),
         seconds={"type": ["number", "null"]},
         cached=_BOOLEAN,
+        trials=_said(
+            {"anyOf": [_trials(), {"type": "null"}]},
+            "What the result was made of, where the case was run several times.",
+        ),
         place=_said(_place(), "The evaluator in the config."),
+    )
+
+
+def _trials() -> JsonObject:
+    trial = _object(
+        attempt=_said(_COUNT, "Counted from 0."),
+        score=_NUMBER_OR_NULL,
+        reason=_said(_TEXT_OR_NULL, "Why it could not be judged."),
+    )
+    return _object(
+        strategy={"enum": list(get_args(Strategy))},
+        trials={"type": "array", "items": trial},
+        cost_limited=_said(_BOOLEAN, "Whether a limit of costs kept further runs from being made."),
     )
 
 
@@ -162,6 +180,10 @@ def _shard() -> JsonObject:
         total=_COUNT,
         of=_said(_TEXT, "Of the whole: shards of one run share it."),
         checks=_said(_TEXTS, "The ids of all checks of the whole, in its order."),
+        dealt_by=_said(
+            {"type": "object", "additionalProperties": _TEXT},
+            "Digests that say in the place of a check's id to which shard it belongs.",
+        ),
     )
 
 

@@ -35,7 +35,7 @@ def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
         "id config case evaluator type status score bar threshold required turn_scores hits misses "
         "reasoning details reason seconds cached place"
     )
-    more = {"trace", "golden", "recording", "warnings", "weight"}
+    more = {"trace", "golden", "recording", "warnings", "weight", "trials"}
     assert [key for key in result if key not in more] == contract.split()
 
 
@@ -156,6 +156,7 @@ def test_a_shard_says_of_what_it_is_one() -> None:
         "total": 3,
         "of": "0" * 64,
         "checks": ["0" * 16],
+        "dealt_by": {},
     }
 
 
