@@ -1,5 +1,6 @@
 """Reads the datasets that suites are judged by."""
 
+from pathlib import Path
 from typing import Final
 
 from agentci.formats.dataset import read_dataset
@@ -23,6 +24,11 @@ def read_rows(loaded: LoadedSuite, workspace: Workspace, *, carries_runs: bool) 
     if named is None:
         return None
     path = loaded.locator.locate(named, place)
+    return dataset_in(path, workspace, carries_runs=carries_runs)
+
+
+def dataset_in(path: Path, workspace: Workspace, *, carries_runs: bool) -> Dataset:
+    """The rows of a file; as ``read_rows``."""
     name = workspace.name_of(path)
-    data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES, place=place)
+    data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES)
     return read_dataset(data, file=name, carries_runs=carries_runs)

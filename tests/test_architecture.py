@@ -42,8 +42,8 @@ LAYERS = (
     {"locking", "lockables"},
     {"commands"},
     {"process"},
-    {"arguments"},
-    {"cli", "action"},
+    {"arguments", "testing"},
+    {"cli", "action", "pytest"},
     {"__main__"},
 )
 PURE = {

@@ -72,14 +72,13 @@ def _row(value: Json, place: Place, *, number: int, carries_runs: bool) -> Row:
     columns = _columns(value)
     told = {**columns, **sample}
     query = columns.get("query")
-    definitions = told.get(DEFINITIONS) or []
     return Row(
         id=_id(value.get(ID), number),
         query=query if isinstance(query, str) else "",
         columns=columns,
         place=place,
-        tool_definitions=tuple(_list(definitions, DEFINITIONS)),
-        turn=_turn(told, query) if carries_runs else None,
+        tool_definitions=definitions_of(told),
+        turn=turn_of(told, query) if carries_runs else None,
     )
 
 
@@ -98,8 +97,16 @@ def _id(given: Json, number: int) -> str:
     return str(given)
 
 
-def _turn(told: JsonObject, query: Json) -> Turn | None:
-    """What the agent did, None where the row has no answer."""
+def turn_of(told: JsonObject, query: Json) -> Turn | None:
+    """What an agent did; None where there is no answer.
+
+    Args:
+        told: a sample, or the columns of a row.
+        query: what it was asked, where that is text.
+
+    Raises:
+        ShapeError: the answer is no text, or a call no call.
+    """
     name = next((name for name in ANSWERS if told.get(name) is not None), None)
     if name is None:
         return None
@@ -113,6 +120,11 @@ def _turn(told: JsonObject, query: Json) -> Turn | None:
         answer_parts=(answer,) if answer else (),
         tool_calls=tuple(map(_call, _list(calls, "tool_calls"))),
     )
+
+
+def definitions_of(told: JsonObject) -> tuple[Json, ...]:
+    """The tools that an agent had; as ``turn_of``."""
+    return tuple(_list(told.get(DEFINITIONS) or [], DEFINITIONS))
 
 
 def _call(given: Json) -> ToolCall:

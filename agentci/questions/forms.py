@@ -90,7 +90,7 @@ def _value_in_words(form: AnyForm) -> str:
             return "true or false"
         case "label":
             return "one of " + ", ".join(f'"{label}"' for label in form.labels)
-        case "number" if isinstance(form, Form) and not form.is_bounded:
+        case _ if isinstance(form, Form) and not form.is_bounded:
             return "a number"
         case _:
             noun = "whole number" if isinstance(form, Checklist) else "number"

@@ -1,6 +1,7 @@
 """Makes evaluators of entries of ``type: prompt``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jinja2 import Environment, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
@@ -30,22 +31,35 @@ def build_prompt(entry: PromptEntry, surroundings: Surroundings) -> PromptEvalua
     else:
         check_template(template, place)
     judge_place = surroundings.place_of("judge" if entry.judge is not None else "type")
-    return PromptEvaluator(
-        identity=Identity(
-            name=entry.name,
-            type=entry.type,
-            bar=bar.in_words,
-            threshold=None if isinstance(bar.threshold, bool) else bar.score(bar.threshold),
-            required=entry.required,
-            place=surroundings.place,
-        ),
-        template=template,
-        bar=bar,
+    evaluator = assemble_prompt(
+        template,
+        bar,
+        place=surroundings.place,
         wanted=WantedPanel(
             panel=surroundings.judges.panel(entry.judge, judge_place),
             name=entry.name,
             place=judge_place,
         ),
+    )
+    return replace(evaluator, identity=replace(evaluator.identity, required=entry.required))
+
+
+def assemble_prompt(
+    template: str, bar: Bar, *, place: Place, wanted: WantedPanel
+) -> PromptEvaluator:
+    """The evaluator that judges by ``template``, and has the name of the panel that it wants."""
+    return PromptEvaluator(
+        identity=Identity(
+            name=wanted.name,
+            type="prompt",
+            bar=bar.in_words,
+            threshold=None if isinstance(bar.threshold, bool) else bar.score(bar.threshold),
+            required=True,
+            place=place,
+        ),
+        template=template,
+        bar=bar,
+        wanted=wanted,
     )
 
 

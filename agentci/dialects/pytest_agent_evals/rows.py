@@ -50,7 +50,7 @@ class Rows:
                 self.problems += [_stray(trace)] if self._has_dataset else []
                 yield matching.case_of(trace)
         for row in left.values():
-            case = matching.case_of(_run(row), row)
+            case = matching.case_of(run_of(row), row)
             yield case if row.turn else replace(case, no_run_because=self._lack)
 
 
@@ -59,7 +59,8 @@ def _asked(row: Row) -> Golden:
     return Golden(id=row.id, turns=(Turn(id="", user_text=row.query),), place=row.place)
 
 
-def _run(row: Row) -> Trace:
+def run_of(row: Row) -> Trace:
+    """What the agent did, as a recording of one turn, or of none."""
     turns = (row.turn,) if row.turn else ()
     return Trace(id=row.id, key=row.id, turns=turns, place=row.place)
 

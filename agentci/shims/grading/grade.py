@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
@@ -47,6 +48,15 @@ def _graded(asked: dict[str, Any], file: str = "") -> dict[str, Any]:
     if not callable(function):
         what = os.path.basename(file) if file else "the source"
         raise RefusedError(f"{what} defines no function {name!r}")
+    return called(function, asked, name)
+
+
+def called(function: Callable[..., Any], asked: dict[str, Any], name: str) -> dict[str, Any]:
+    """What ``function`` returns for the sample and the item that are asked about.
+
+    Raises:
+        RefusedError: it is no score.
+    """
     returned = function(asked["sample"], asked["item"])
     if not isinstance(returned, dict):
         return {"score": _number(returned, name)}
