@@ -16,7 +16,7 @@ from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
-from agentci.seating import seat
+from agentci.seating import seat, spending_of
 from agentci.settings import Settings
 from agentci.sharding import take
 from agentci.sinks import open_folder
@@ -59,7 +59,8 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     finally:
         problems = (*problems, *close_replies(replies))
     progress.finish()
-    return replace(plan, problems=(*plan.problems, *problems)), outcome
+    told = replace(plan, problems=(*plan.problems, *problems))
+    return told, replace(outcome, spending=spending_of(plan, world))
 
 
 def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
@@ -71,7 +72,7 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
         try:
             world.interruption.at_once = True
             plan, world = equip(prepare(settings, world), settings, world)
-            return plan, seat(plan, world)
+            return seat(plan, settings, world)
         finally:
             world.interruption.at_once = False
     except InputError as error:
@@ -92,6 +93,7 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         provenance=plan.provenance,
         gates=plan.gates,
         portion=plan.portion,
+        spending=outcome.spending,
     )
 
 

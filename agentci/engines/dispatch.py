@@ -13,7 +13,6 @@ from agentci.library.shelf import Ready
 from agentci.metrics.registry import METRICS
 from agentci.model.exchange import (
     LOCAL,
-    Compose,
     Measure,
     Measurement,
     ProgramReply,
@@ -21,9 +20,7 @@ from agentci.model.exchange import (
     RunCommand,
     RunProgram,
     Settled,
-    Task,
 )
-from agentci.model.judging import AskModel
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
 from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
@@ -31,7 +28,9 @@ from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
 
-def carry_out(request: Task, *, name: str, world: World) -> Reply:
+def carry_out(
+    request: RunProgram | RunCommand | Measure | Settled, *, name: str, world: World
+) -> Reply:
     """Do what ``request`` says.
 
     Args:
@@ -43,15 +42,10 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
     match request:
         case RunProgram() | RunCommand():
             return run(request, name=name, world=world)
-        case AskModel():
-            return world.judges[request.panel.payer].rule(request)
         case Measure():
             return _measure(request)
         case Settled():
             return request
-        case Compose():
-            replies = (carry_out(part, name=each, world=world) for each, part in request.parts)
-            return carry_out(request.then(tuple(replies)), name=name, world=world)
         case _:
             assert_never(request)
 

@@ -9,6 +9,7 @@ from agentci.merging.part import Part, pieces_of
 from agentci.merging.wholeness import disunity, flaws
 from agentci.model.choices import FailOn
 from agentci.model.result import Report
+from agentci.model.spending import Spending
 
 T = TypeVar("T")
 
@@ -48,7 +49,18 @@ def merged(parts: Sequence[Part], *, fail_on: FailOn) -> Report:
         problems=problems,
         provenance=_union(reports, lambda report: report.provenance),
         gates=gates,
+        spending=_spending(reports),
     )
+
+
+def _spending(reports: Sequence[Report]) -> tuple[Spending, ...]:
+    """What all shards spent on the judges of each config."""
+    whole: dict[str, Spending] = {}
+    for report in reports:
+        for each in report.spending:
+            known = whole.get(each.config)
+            whole[each.config] = each if known is None else known + each
+    return tuple(whole.values())
 
 
 def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:

@@ -9,6 +9,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.shard import Portion
+from agentci.model.spending import Spending
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
 
@@ -100,6 +101,7 @@ class Report:
         provenance: of the evaluators that are kept elsewhere.
         gates: of all configs, in their order.
         portion: what of a whole it is about; None for a whole run.
+        spending: of the judges of all configs that have some, in their order.
     """
 
     complete: bool
@@ -110,3 +112,4 @@ class Report:
     provenance: tuple[Provenance, ...] = ()
     gates: tuple[Gate, ...] = ()
     portion: Portion | None = None
+    spending: tuple[Spending, ...] = ()

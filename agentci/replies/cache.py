@@ -1,8 +1,11 @@
-"""Replies of earlier runs: found again where nothing has changed that they were made from."""
+"""Replies of earlier runs: found again where nothing has changed that they were made from.
+
+Those of models hang on the question alone, and so lie under their keys without any inputs.
+"""
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -11,6 +14,7 @@ from typing import Final
 
 from agentci.model.exchange import ProgramReply, RunCommand, RunProgram
 from agentci.model.json import Json
+from agentci.model.judging import AskModel, ModelReply
 from agentci.replies.circumstances import Circumstances, words_of
 from agentci.replies.inputs import Inputs
 from agentci.replies.interpreters import Interpreters
@@ -103,6 +107,33 @@ class ReplyCache:
         """The reply under ``key``, where all is as it was when it was made."""
         row = None if self._anew else self._store.find(key)
         return row.reply if row is not None and self._holds(row.inputs) else None
+
+    def said(self, key: bytes) -> ModelReply | None:
+        """The model's reply under ``key``."""
+        from agentci.replies.models import as_said  # noqa: PLC0415 (of no use to most runs)
+
+        printed = self.find(key)
+        return None if printed is None else as_said(printed)
+
+    def keep_said(self, key: bytes, reply: ModelReply) -> None:
+        """Keep what a model replied."""
+        from agentci.replies.models import as_printed  # noqa: PLC0415 (likewise)
+
+        self._store.put(key, as_printed(reply), NOTHING)
+
+    def digest_of(self, request: AskModel, files: Iterable[Path]) -> bytes | None:
+        """What replies to a question are found by; None where that cannot be known.
+
+        Args:
+            files: that a judge's command names.
+        """
+        from agentci.replies.models import question_digest  # noqa: PLC0415 (likewise)
+
+        try:
+            facts = [self._file(each) for each in files]
+        except OSError:
+            return None
+        return question_digest(request, facts)
 
     def drop(self, key: bytes) -> None:
         """Keep the reply under ``key`` no longer."""

@@ -36,6 +36,10 @@ def results_schema() -> JsonObject:
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
             gates={"type": "array", "items": {"$ref": "#/$defs/gate"}},
+            judges=_said(
+                {"type": "array", "items": {"$ref": "#/$defs/spending"}},
+                "What the models cost that judged, by config.",
+            ),
             shard=_said(
                 {"anyOf": [_shard(), {"type": "null"}]}, "What it is a part of; null for a whole."
             ),
@@ -47,6 +51,7 @@ def results_schema() -> JsonObject:
             "provenance": _provenance(),
             "gate": _gate(),
             "bar": _bar(),
+            "spending": _spending(),
         },
     }
 
@@ -153,6 +158,19 @@ def _case_bar() -> JsonObject:
     bar = _object(threshold={"type": "number"}, min_pass_rate={"type": "number"})
     return _said(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
+    )
+
+
+def _spending() -> JsonObject:
+    charge = _object(
+        calls=_COUNT,
+        tokens=_said(_COUNT, "Read and written; estimated where a service does not count them."),
+        usd=_said(_NUMBER_OR_NULL, "By the prices of the config; null where it lacks one."),
+    )
+    return _object(
+        config=_TEXT,
+        spent=_said(charge, "In this run, on whatever came of it."),
+        saved=_said(charge, "What replies of earlier runs would have cost."),
     )
 
 
