@@ -19,7 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"case_scores", "questions"},
+    {"case_scores", "questions", "agreement"},
     {"github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
@@ -34,7 +34,7 @@ LAYERS = (
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
     {"suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"eval_sets", "outputs", "cases"},
+    {"eval_sets", "outputs", "cases", "labels"},
     {"preflight"},
     {"earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
@@ -46,7 +46,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
-    *("gate", "questions"),
+    *("gate", "questions", "agreement"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -65,34 +65,28 @@ def judge(
     **others: Any,
 ) -> Judged:
     """Judge ``cases`` answers that are called ``Paris 0`` and so on."""
-    (folder / "e.yaml").write_text(json.dumps(_file(judge, cases, evaluators, others)))
-    lines = [
-        {"id": f"c{i}", "output_messages": [{"role": "assistant", "content": f"Paris {i}."}]}
-        for i in range(cases)
-    ]
-    (folder / "out.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    write(folder, judge, cases, evaluators, **others)
     given = {"KEY": KEY} if environ is None else environ
     ran = run_agentci(["run", "e.yaml", *options], cwd=folder, environ=given)
     return Judged(ran=ran, report=ran.results)
 
 
-def _file(
+def write(
+    folder: Path,
     judge: Mapping[str, Any],
     cases: int,
-    evaluators: Sequence[Mapping[str, Any]],
-    others: Mapping[str, Any],
-) -> dict[str, Any]:
-    return {
-        "outputs": "out.jsonl",
-        "judge": judge,
-        "cases": [
-            {
-                "id": f"c{i}",
-                "criteria": "says Paris",
-                "input": "Capital?",
-                "evaluators": evaluators,
-            }
-            for i in range(cases)
-        ],
-        **others,
-    }
+    evaluators: Sequence[Mapping[str, Any]] = (JUDGE,),
+    **others: Any,
+) -> None:
+    """Write an eval file, and the outputs that it judges."""
+    listed = [
+        {"id": f"c{i}", "criteria": "says Paris", "input": "Capital?", "evaluators": evaluators}
+        for i in range(cases)
+    ]
+    file = {"outputs": "out.jsonl", "judge": judge, "cases": listed, **others}
+    (folder / "e.yaml").write_text(json.dumps(file))
+    outputs = [
+        {"id": f"c{i}", "output_messages": [{"role": "assistant", "content": f"Paris {i}."}]}
+        for i in range(cases)
+    ]
+    (folder / "out.jsonl").write_text("\n".join(map(json.dumps, outputs)))

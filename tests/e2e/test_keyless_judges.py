@@ -221,6 +221,7 @@ def test_a_service_that_is_busy_is_asked_again(world: World, run: Callable[..., 
             "it answered 401 (no trust in ***); see whether the ids in `auth` are right",
         ),
         (refused(403, message="not you"), "it answered 403 (not you); see whether the ids"),
+        (Answer(status=400, body=b"<html>"), "it answered 400; see whether the ids"),
         (Answer(body=b"<html>"), "its answer holds none; see whether the ids"),
         (Answer(body=b'{"token": 1}'), "its answer holds none; see whether the ids"),
     ],
@@ -244,6 +245,16 @@ def test_github_may_refuse_as_well(world: World, run: Callable[..., Judged]) -> 
         " `permissions: {id-token: write}`"
     )
     assert world.exchanged == []
+
+
+def test_no_identity_is_asked_for_unencrypted(world: World, run: Callable[..., Judged]) -> None:
+    environ = {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": "http://github.example/token",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+    [reason] = run(keyless("openai", OPENAI), environ=environ).reasons
+    assert "http://github.example/token is not encrypted" in reason
+    assert world.identified == []
 
 
 IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
