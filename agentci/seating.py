@@ -112,12 +112,14 @@ def _withheld(world: World) -> str:
 
 
 def _key_problems(asked: Iterable[WantedPanel], keys: "Keys") -> Iterator[Problem]:
-    """Keys that are missing; where they cannot be there, that is a warning."""
+    """Keys that are missing, each once; where they cannot be there, that is a warning."""
+    missing: dict[str, WantedPanel] = {}
     for each in asked:
-        if not (said := keys.missing(each.panel.settings)):
-            continue
+        if said := keys.missing(each.panel.settings):
+            missing.setdefault(said, each)
+    for said, each in missing.items():
         if keys.withheld:
-            why = f"{each.name} is judged by recorded replies alone: {said}, since {keys.withheld}"
+            why = f"what no recorded reply judges is skipped: {said}, since {keys.withheld}"
             yield Problem(message=why, place=each.place, hint=HINT, severity="warning")
         else:
             yield _cannot(each, said)

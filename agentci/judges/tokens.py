@@ -23,8 +23,8 @@ from agentci.model.judging import Federation, ModelSettings
 from agentci.text import clip, escape
 
 IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
-# Before its end, so that no question is under way with one that is at it.
-SPARE_SECONDS: Final = 60.0
+# Before its end; as long as a verdict may take, so that no question is under way with one at it.
+SPARE_SECONDS: Final = 180.0
 OK: Final = range(200, 300)
 MAX_SAID: Final = 300
 OUTAGE_HINT: Final = "try again later"

@@ -38,15 +38,18 @@ WHY = (
 )
 
 
+SINCE = WHY.replace("set: pull", "set, since pull")
+
+
 def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
     with serve(script()) as server:
-        found = on_fork(tmp_path, at(server.url), evaluators=[CONTAINS, JUDGE])
-    assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"])
-    assert found.reasons == [None, WHY]
+        found = on_fork(tmp_path, at(server.url), evaluators=[CONTAINS, JUDGE], cases=2)
+    assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"] * 2)
+    assert found.reasons == [None, WHY] * 2
     why = " ".join(found.report["decision"]["why"])
-    assert f"1 check had nothing to judge (j): {WHY}" in why
+    assert f"2 checks had nothing to judge (j): {WHY}" in why
     [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
-    assert warning["message"].startswith("j is judged by recorded replies alone: the environment")
+    assert warning["message"] == f"what no recorded reply judges is skipped: {SINCE}"
     assert WHY in (tmp_path / "agentci-results" / "summary.md").read_text().replace("\\", "")
     assert server.asked == []
 
