@@ -1,7 +1,7 @@
 """Has the judges of a plan ready before anything is judged by them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -12,7 +12,7 @@ from agentci.errors import EvaluatorError, InputError
 from agentci.executors.confinement import Confinement
 from agentci.github.secrets import withheld
 from agentci.model.exchange import LOCAL
-from agentci.model.judging import ModelSettings, Panel, WantedPanel
+from agentci.model.judging import Panel, WantedPanel
 from agentci.model.problem import Problem
 from agentci.model.spending import Spending
 from agentci.preflight import Plan
@@ -131,11 +131,14 @@ def _endings(
     """Models that have ended or are about to; each is looked up once."""
     from agentci.judges.expiry import tells_ends, warning_of  # noqa: PLC0415 (likewise)
 
-    known: dict[ModelSettings, WantedPanel] = {}
+    known: dict[Hashable, WantedPanel] = {}
     for each in asked:
-        if tells_ends(each.panel.settings):
-            known.setdefault(each.panel.settings, each)
-    for settings, each in known.items():
+        settings = each.panel.settings
+        if tells_ends(settings):
+            way = (settings.base_url, settings.key_variable, settings.federation)
+            known.setdefault((settings.model, way), each)
+    for each in known.values():
+        settings = each.panel.settings
         try:
             said = warning_of(settings, transport, keys=keys, today=datetime.now(UTC).date())
         except EvaluatorError as error:

@@ -374,7 +374,7 @@ class TestAModelThatEnds:
     ) -> None:
         two: list[Any] = [
             {"name": "j", "type": "llm_judge"},
-            {"name": "k", "type": "llm_judge", "judge": {"samples": 2}},
+            {"name": "k", "type": "llm_judge", "judge": {"samples": 2, "effort": "low"}},
         ]
         with openai_with_models(monkeypatch, None) as server:
             judge(tmp_path, self.GIVEN, evaluators=two)
