@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_calibrate(commands)
     _add_merge(commands)
+    _add_compare(commands)
     _add_validate(commands)
     _add_schema(commands)
     _add_lock(commands)
@@ -90,6 +91,12 @@ def _add_merge(commands: _Commands) -> None:
         help="results.json of a shard, a folder of them or a glob",
     )
     _add_some(merge, REPORTING)
+
+
+def _add_compare(commands: _Commands) -> None:
+    compare = _command(commands, "compare", "show what became of each evaluator's checks")
+    for name in ("base", "head"):
+        compare.add_argument(name, metavar=name.upper(), help="results.json, or its folder")
 
 
 def _add_validate(commands: _Commands) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from agentci.preflight import Plan
 from agentci.replies.inspection import NO_SQLITE, has_sqlite
 from agentci.reporters.registry import REPORTERS
 from agentci.settings import Settings
+from agentci.text.output_names import file_names
 
 if TYPE_CHECKING:
     from agentci.replies.cache import ReplyCache
@@ -41,7 +42,8 @@ def open_replies(
     from agentci.replies.observer import Observer  # noqa: PLC0415
     from agentci.replies.store import ReplyStore  # noqa: PLC0415
 
-    own = set(_own(folder, world.workspace.cwd / settings.output_dir))
+    outputs = file_names(gate.config for gate in plan.gates).values()
+    own = set(_own(folder, world.workspace.cwd / settings.output_dir, outputs))
     keyed = (str(folder), *packages_of(sys.executable))
     watched = Observer(own, left_out={os.path.realpath(each) for each in keyed})
     replies = ReplyCache(
@@ -63,12 +65,13 @@ def _has_commands(plan: Plan) -> bool:
     return any(check.evaluator.identity.type in OF_COMMANDS for check in plan.checks)
 
 
-def _own(cache: Path, output: Path) -> Iterator[str]:
+def _own(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
     """All that a run itself makes, by real paths."""
     folders = [Path(os.path.realpath(each)) for each in (cache, output)]
     for folder in folders:
         yield from map(str, (folder, *folder.parents))
-    yield from (f"{folders[-1]}/{each.file_name}" for each in REPORTERS.values())
+    names = (*(each.file_name for each in REPORTERS.values()), *outputs)
+    yield from (f"{folders[-1]}/{name}" for name in names)
 
 
 def _notice(why: str) -> Problem:

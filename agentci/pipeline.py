@@ -3,10 +3,10 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Final
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
@@ -19,9 +19,13 @@ from agentci.model.result import Result, Status
 from agentci.model.spending import Spending
 from agentci.scheduling import Schedule
 
+if TYPE_CHECKING:
+    from agentci.attempts import Attempts
+
 # What is computed here seldom takes as long.
 PATIENCE_SECONDS: Final = 0.03
-PAUSE_SECONDS: Final = 0.002
+# Woken for each end that comes, the thread that takes them would hold up those that work, too.
+PAUSE_SECONDS: Final = 0.01
 NO_TURNS = "No invocations extracted from trace."
 
 
@@ -32,18 +36,30 @@ class Check:
     Attributes:
         case: what is known of it all the time.
         load: brings all that was recorded of it.
+        attempts: the runs of the case, where an agent makes them or there are several.
+        fingerprint: as in ``Result``.
     """
 
     config: str
     evaluator: Evaluator
     case: Synopsis
     load: Callable[[], Case]
+    attempts: "Attempts | None" = None
+    fingerprint: str = ""
 
     @property
     def id(self) -> str:
         """A digest that is the same on every run."""
-        parts = (self.config, self.case.id, self.evaluator.identity.name)
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
+        return _digest(self.config, self.case.id, self.evaluator.identity.name)
+
+    @property
+    def dealt_by(self) -> str:
+        """What says to which shard it belongs: checks that share a run of an agent go together."""
+        return self.id if self.attempts is None else _digest(self.config, self.case.id)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,19 +152,28 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
         finally:
             ends.put(None)
 
-    with ThreadPoolExecutor(max_workers=most) as pool:
-        try:
-            yield from _arriving(ends, begin=lambda: pool.submit(work), most=most)
-        finally:
-            schedule.close()
+    threads: list[Thread] = []
+
+    def begin() -> None:
+        thread = Thread(target=work)
+        thread.start()
+        threads.append(thread)
+
+    try:
+        yield from _arriving(ends, len(checks), begin=begin, most=most)
+    finally:
+        schedule.close()
+        for thread in threads:
+            thread.join()
 
 
 def _arriving(
-    ends: SimpleQueue[_End | None], *, begin: Callable[[], object], most: int
+    ends: SimpleQueue[_End | None], count: int, *, begin: Callable[[], object], most: int
 ) -> Iterator[_End]:
     """All that comes from threads, which tell by None when they are done.
 
     Args:
+        count: how many ends there are, if none is given up.
         begin: begins a thread; is called up to ``most`` times.
     """
     begin()
@@ -165,7 +190,8 @@ def _arriving(
             done += 1
             continue
         yield end
-        if ends.empty():  # woken for each that comes, this thread would be in the way, too
+        count -= 1
+        if count and ends.empty():
             time.sleep(PAUSE_SECONDS)
 
 
@@ -207,4 +233,5 @@ def _result(
         reason=reason,
         seconds=seconds,
         cached=cached,
+        fingerprint=check.fingerprint,
     )

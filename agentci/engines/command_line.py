@@ -21,12 +21,26 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
     Raises:
         EvaluatorError: the command is not there.
     """
-    folder = Path(request.folder)
-    homes = () if request.home is None else (Path(request.home),)
     try:
-        command = _found(request.command, folder, world.search_path)
+        return job_of_line(request, world)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def job_of_line(request: RunCommand, world: World) -> Job:
+    """What the executor has to do to run a command, whosever it is.
+
+    In an image it is what is written.
+
+    Raises:
+        EvaluatorError: the command is not there; as the end of a sentence about it.
+    """
+    folder = Path(request.folder)
+    homes = () if request.home is None else (Path(request.home),)
+    command = request.command
+    if not request.image:
+        command = _found(command, folder, world.search_path)
+    forks = request.isolation == "fork" and not request.image
     return Job(
         command=command,
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
@@ -42,7 +56,8 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
             shares_memory=True,
             memory_mb=request.memory_mb,
             processes=request.processes,
-            imports=_imports(command, folder) if request.isolation == "fork" else None,
+            image=request.image,
+            imports=_imports(command, folder) if forks else None,
         ),
     )
 

@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,11 @@ from agentci.version import __version__
 FORMAT: Final = 1
 # The list of inputs of programs that have no others than what is in the key.
 NOTHING: Final = b"{}"
+# All of a request but what the program reads.
+_ALIKE: Final = {
+    kind: attrgetter(*(field.name for field in fields(kind) if field.name != "stdin"))
+    for kind in (RunProgram, RunCommand)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,7 @@ class ReplyCache:
         Args:
             find: is called once for all of them.
         """
-        alike = replace(request, stdin="")
+        alike = (type(request), *_ALIKE[type(request)](request))
         if alike not in self._places:
             given = find()
             self._places[alike] = Place(given=given, prefix=self._prefix(given))
@@ -186,14 +192,15 @@ class ReplyCache:
             OSError: one of them is not there.
         """
         command = given.job.command
+        if given.sealed is not None:
+            files = [str(path) for path in given.programs]
+            started = [part for part in command if part not in files]
+            return [given.sealed, *(path.name for path in given.programs)], started
         if given.line:
             words = (*command, *words_of(given.line))
             runs = [*self._interpreters.of(words, given.programs), self._interpreters.ours()]
             return [fact for each in given.programs for fact in self._file(each)], runs
         [path] = given.programs
-        if given.sealed is not None:
-            started = [part for part in command if part != str(path)]
-            return [given.sealed, path.name], started
         runs = [*self._interpreters.of(command, given.programs), self._interpreters.ours()]
         if given.tree is not None:
             return [given.tree.name, path.relative_to(given.tree).as_posix()], runs

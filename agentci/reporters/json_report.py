@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from agentci.model.case import Exchange, Synopsis
+from agentci.model.comparison import Comparison
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -43,6 +44,7 @@ class JsonReport:
             "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
             "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
             "judges": _lines(strict_json.dumps(_spending(each)) for each in report.spending),
+            "comparison": [strict_json.dumps(_comparison(report.comparison))],
             "shard": [strict_json.dumps(_shard(report.portion))],
         }
         before = "{"
@@ -91,6 +93,8 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
+        "trials": None if result.trials is None else asdict(result.trials),
+        "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
     }
 
@@ -140,7 +144,12 @@ def _charge(charge: Charge, *, priced: bool) -> JsonObject:
     }
 
 
+def _comparison(comparison: Comparison | None) -> JsonObject | None:
+    return None if comparison is None else asdict(comparison)
+
+
 def _shard(portion: Portion | None) -> JsonObject | None:
     if portion is None:
         return None
-    return {**asdict(portion.shard), "of": portion.of, "checks": portion.checks}
+    told = {"of": portion.of, "checks": portion.checks, "dealt_by": portion.dealt_by}
+    return {**asdict(portion.shard), **told}

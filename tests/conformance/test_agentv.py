@@ -10,7 +10,10 @@ from typing import Any, TypeAlias
 import pytest
 import yaml
 
-from tests.support import Ran, run_agentci
+from agentci.dialects.agentv.derived import question_of, reference_answer_of
+from agentci.settings import settings_of
+from agentci.suites import load_suites
+from tests.support import Ran, run_agentci, world_at
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
 # By AgentV's own word; a borderline score does not pass.
@@ -100,17 +103,23 @@ REFUSED = {
     ),
 }
 # What is read differently by the version that wrote the answers: as it is said in the test's name.
-LEFT_TO_OTHER_TESTS = {"22a-code-stdin-payload-A1", "71-shorthands"}
+LEFT_TO_OTHER_TESTS = {
+    *("22a-code-stdin-payload-A1", "71-shorthands"),
+    *("90-conversation-4x", "91-written-out-4x"),
+}
 
 
 def _versions(folder: Path) -> Iterator[str]:
     yield from json.loads((folder / "expected.json").read_text())["results"]
 
 
+# Whose agent is run, several times.
+TRIED = [folder for folder in FOLDERS if (folder / "agent.py").exists()]
+
 JUDGED = [
     pytest.param(folder, version, id=f"{folder.name}-{version}")
     for folder in FOLDERS
-    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS}
+    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS} and folder not in TRIED
     for version in _versions(folder)
     if (folder.name, version)
     not in {
@@ -130,6 +139,23 @@ def test_a_recorded_run_is_judged_as_agentv_judges_it(
     known = [each for each in DIFFERENCES.get(folder.name, ()) if version in each.versions]
     assert sorted(differing) == sorted(row for each in known for row in each.rows)
     assert [one[:2] for one in ours] == [one[:2] for one in theirs]
+
+
+@pytest.mark.parametrize("folder", TRIED, ids=lambda folder: folder.name)
+def test_trials_of_an_agent_come_to_what_they_do_in_agentv(folder: Path, tmp_path: Path) -> None:
+    targets = yaml.safe_load((folder / "targets.B2.yaml").read_text())["targets"]
+    target = next(each for each in targets if each["provider"] == "cli")
+    ran = _run(folder, "B2", tmp_path, target=target)
+    [theirs] = json.loads((folder / "expected.json").read_text())["results"]["B2"]["cases"]
+    [ours] = ran.results["results"]
+    assert ours["score"] == theirs["score"]
+    assert [(each["attempt"], each["score"]) for each in ours["trials"]["trials"]] == [
+        (each["attempt"], each["score"]) for each in theirs["trials"]
+    ]
+    assert ours["trials"]["strategy"] == theirs["aggregation"]["strategy"]
+    assert ours["trials"]["cost_limited"] == theirs.get("cost_limited", False)
+    answered = ran.results["cases"][0]["dialogue"][0]["answered"]
+    assert answered == theirs["candidate_answer"]
 
 
 @pytest.mark.parametrize("name", INVALID)
@@ -179,14 +205,72 @@ def test_shorthands_mean_the_same_messages(tmp_path: Path) -> None:
         assert json.loads(told.replace('"riskLevel"', '"risk_level"')) == captured
 
 
+def test_turns_are_judged_as_agentv_judges_them(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "90-conversation-4x"
+    ran = _run(folder, V4, tmp_path)
+    ours = {row["evaluator"]: (row["score"], *_told(row)) for row in ran.results["results"]}
+    [case] = json.loads((folder / "expected.json").read_text())["results"][V4]["cases"]
+    theirs = {
+        ("" if part["name"] == "conversation" else f"{part['name']}/") + found["name"]: (
+            found["score"],
+            *(
+                [each["text"] for each in found["assertions"] if each["passed"] is passed]
+                for passed in (True, False)
+            ),
+        )
+        for part in case["scores"]
+        for found in part["scores"]
+    }
+    assert ours == theirs
+    weighted = [(row["score"], row["weight"]) for row in ran.results["results"]]
+    total = sum(weight for _, weight in weighted)
+    assert sum(score * weight for score, weight in weighted) / total == pytest.approx(case["score"])
+
+
+def test_cases_are_put_together_as_agentv_does_it(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "91-written-out-4x"
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    shutil.copy(folder / "eval.N.yaml", tmp_path / "a.eval.yaml")
+    [loaded] = load_suites(settings_of([], {}), world_at(tmp_path, {}))
+    theirs = json.loads((folder / "expected.json").read_text())["results"][V4]["tests"]
+    for judged, case in zip(loaded.suite.samples or (), theirs, strict=True):
+        sample = judged.sample
+        assert (sample.id, sample.criteria, sample.metadata) == (
+            case["id"], case["criteria"], case["metadata"],
+        )  # fmt: skip
+        assert list(sample.input_messages) == _as_written(case["input"])
+        assert list(sample.expected_messages) == case["expected_output"]
+        assert question_of(sample) == case["question"]
+        assert reference_answer_of(sample) == case["reference_answer"]
+        files = [path.replace(str(tmp_path), "<CASE_DIR>") for path in sample.input_files]
+        assert files == case["file_paths"]
+        assert [each.identity.name for each in judged.evaluators] == case["assertions"]
+        lines = {each.identity.threshold for each in judged.evaluators}
+        assert lines == {case.get("threshold", 0.8)}
+
+
+def _as_written(messages: Any) -> Any:
+    """Messages without what AgentV adds to parts that name files."""
+    added = ("path", "text", "resolvedPath")
+    return [
+        {**each, "content": [{k: v for k, v in p.items() if k not in added} for p in parts]}
+        if isinstance(parts := each["content"], list)
+        else each
+        for each in messages
+    ]
+
+
+def _told(row: Any) -> tuple[list[str], list[str]]:
+    return row["hits"], row["misses"]
+
+
 def _run(
-    folder: Path, version: str, into: Path, *, without: Sequence[str] = (), wire: str = ""
+    folder: Path, version: str, into: Path, *, without: Sequence[str] = (), **fields: Any
 ) -> Ran:
     shutil.copytree(folder, into, dirs_exist_ok=True)
     file = yaml.safe_load((folder / f"eval.{version}.yaml").read_text())
     _drop(file, without)
-    if wire:
-        file["wire"] = wire
+    file |= fields
     if folder.name.startswith("27"):  # its command line gives two seconds to everything
         _each_evaluator(file)["slow"]["timeout"] = 2
     (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))

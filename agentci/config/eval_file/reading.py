@@ -6,11 +6,14 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from agentci.config.complaints import in_order
-from agentci.config.eval_file.cases import CaseReader, key_problems
+from agentci.config.eval_file.assembly import assembled
+from agentci.config.eval_file.cases import CaseReader
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
-from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
+from agentci.config.eval_file.keys import KeyReader
+from agentci.config.eval_file.models import EvalFile
+from agentci.config.eval_file.target import TargetReader
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
@@ -26,15 +29,19 @@ from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
-def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -> Suite:
+def read_eval_file(
+    document: YamlDocument, overrides: Overrides, files: Files, *, variables: Mapping[str, str]
+) -> Suite:
     """Make an eval file ready to be run.
 
     Args:
         files: finds those that the file refers to.
+        variables: of the environment, which files of AgentV 4 may name.
 
     Raises:
         InputError: with all problems of the file.
     """
+    document = assembled(document, files, variables=variables)
     try:
         spec = EvalFile.model_validate(document.data)
     except ValidationError as error:
@@ -50,21 +57,32 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         wire=spec.wire,
         judges=Judges(payer=document.file, shared=spec.judge, model=overrides.judge_model),
     )
-    reader = CaseReader(document=document, files=files, judges=judges)
-    samples = reader.listed(keys[0])
-    problems = [*document.problems, *reader.problems, *judges.problems]
-    problems += key_problems(
-        document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
+    look = KeyReader(document=document)
+    reader = CaseReader(
+        document=document,
+        keys=look,
+        files=files,
+        judges=judges,
+        looks_at_cases=spec.gate.cases is not None,
+        line=overrides.threshold,
     )
+    samples = reader.listed(keys[0])
+    look.of_file()
+    target = TargetReader(document=document, files=files)
+    agent, trials = target.agent(), target.trials()
+    target.of_cases(keys[0])
+    problems = [*document.problems, *reader.problems, *judges.problems, *look.problems]
+    problems += target.problems
     problems += _listed_twice(keys, document)
-    problems += _without_effect(spec, overrides, document)
+    problems += _without_effect(overrides, document)
     names = _names(samples)
     problems += _unknown_bars(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
         raise InputError(in_order(problems))
     samples = _selected(samples, overrides)
     policy = policy_of(spec.gate, _names(samples), vital=judges.vital, line=judges.line)
-    return _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
+    suite = _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
+    return replace(suite, agent=agent, trials=trials)
 
 
 def _suite(
@@ -97,8 +115,7 @@ def _era(key: str) -> Era:
 
 def _line(spec: EvalFile, overrides: Overrides) -> float:
     """The score that passes: of the command line, else of the file, else AgentV's."""
-    own = None if spec.execution is None else spec.execution.threshold
-    given = own if overrides.threshold is None else overrides.threshold
+    given = spec.own_line if overrides.threshold is None else overrides.threshold
     return PASS if given is None else given
 
 
@@ -134,9 +151,8 @@ def _listed_twice(keys: list[str], document: YamlDocument) -> list[Problem]:
     ]
 
 
-def _without_effect(
-    spec: EvalFile, overrides: Overrides, document: YamlDocument
-) -> Iterator[Problem]:
+def _without_effect(overrides: Overrides, document: YamlDocument) -> Iterator[Problem]:
+    """Options that are for other evaluators than those of eval files."""
     if overrides.metrics:
         yield Problem(
             message="--metric does not judge the cases of an eval file",
@@ -144,10 +160,11 @@ def _without_effect(
             hint="list evaluators in the file",
             severity="warning",
         )
-    if spec.execution is not None and spec.execution.trials is not None:
+    if overrides.trajectory_match_type is not None:
         yield Problem(
-            message="`trials` have no effect: one recorded output a case is judged",
-            place=document.place_of(("execution", "trials"), key=True),
+            message="--trajectory-match-type does not change the evaluators of an eval file",
+            place=Place(file=document.file),
+            hint="give its `tool_trajectory` evaluators a `mode`",
             severity="warning",
         )
 
