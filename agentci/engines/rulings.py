@@ -1,6 +1,7 @@
 """What models ruled: found among earlier replies, and told beside the judgement."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -47,8 +48,14 @@ class RecordedReplies:
         if self._replies is not None:
             self._digest = self._replies.digest_of(request, _files(request, world))
 
+    def alone(self, number: int) -> AbstractContextManager[object]:
+        """Have nobody else look for the same one until it is kept."""
+        if self._replies is None or self._digest is None:
+            return nullcontext()
+        return self._replies.alone(self._key(self._digest, number))
+
     def find(self, number: int) -> ModelReply | None:
-        """That of an earlier run; None where there is none."""
+        """One of an earlier run or this one; None where there is none."""
         if self._replies is None or self._digest is None or self._anew:
             return None
         key = self._key(self._digest, number)
@@ -62,6 +69,7 @@ class RecordedReplies:
         replies = self._replies
         if replies is not None and self._digest is not None:
             key = self._key(self._digest, number)
+            replies.share(key, reply)
             self.kept.append(lambda: replies.keep_said(key, reply))
 
     def _key(self, digest: bytes, number: int) -> bytes:

@@ -105,14 +105,15 @@ class Judge:
         return reply.text
 
     def _told(self, request: AskModel, form: AnyForm, records: Records, number: int) -> Told:
-        if (known := records.find(number)) is not None:
-            with suppress(NoVerdictError):
-                return Told(verdict=read_verdict(known, form), reply=known, is_recorded=True)
-        if request.panel.replay == "only":
-            raise unrecorded(REPLAY_ONLY)
-        told = self._verdict(request.question, form, request.panel.settings)
-        records.keep(number, told.reply)
-        return told
+        with records.alone(number):
+            if (known := records.find(number)) is not None:
+                with suppress(NoVerdictError):
+                    return Told(verdict=read_verdict(known, form), reply=known, is_recorded=True)
+            if request.panel.replay == "only":
+                raise unrecorded(REPLAY_ONLY)
+            told = self._verdict(request.question, form, request.panel.settings)
+            records.keep(number, told.reply)
+            return told
 
     def _verdict(self, question: Question, form: AnyForm, settings: ModelSettings) -> Told:
         until = self._clock() + self._verdict_seconds

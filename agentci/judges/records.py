@@ -1,5 +1,6 @@
 """Verdicts with the replies that gave them, and where those of earlier runs are found."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
@@ -23,8 +24,12 @@ class Told:
 class Records(Protocol):
     """The replies to one question that gave verdicts, counted from 0."""
 
+    def alone(self, number: int) -> AbstractContextManager[object]:
+        """Have nobody else look for the same one until it is kept."""
+        ...
+
     def find(self, number: int) -> ModelReply | None:
-        """That of an earlier run; None where there is none."""
+        """One that is known already; None where there is none."""
         ...
 
     def keep(self, number: int, reply: ModelReply) -> None:
@@ -34,6 +39,11 @@ class Records(Protocol):
 
 class NoRecords:
     """Nothing is known, and nothing is kept."""
+
+    def alone(self, number: int) -> AbstractContextManager[object]:
+        """Wait for nobody."""
+        del number
+        return nullcontext()
 
     def find(self, number: int) -> None:
         """Nothing."""

@@ -6,7 +6,7 @@ Those of models hang on the question alone, and so lie under their keys without 
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from operator import attrgetter
@@ -20,6 +20,7 @@ from agentci.replies.circumstances import Circumstances, words_of
 from agentci.replies.inputs import Inputs
 from agentci.replies.interpreters import Interpreters
 from agentci.replies.observer import Observation
+from agentci.replies.said_now import SaidNow
 from agentci.replies.store import ReplyStore
 from agentci.version import __version__
 
@@ -69,6 +70,7 @@ class ReplyCache:
         self._places: dict[Hashable, Place] = {}
         self._holding: dict[bytes, bool] = {}
         self._refused = ""
+        self._said = SaidNow()
 
     def place_of(
         self, request: RunProgram | RunCommand, find: Callable[[], Circumstances]
@@ -114,12 +116,22 @@ class ReplyCache:
         row = None if self._anew else self._store.find(key)
         return row.reply if row is not None and self._holds(row.inputs) else None
 
+    def alone(self, key: bytes) -> AbstractContextManager[object]:
+        """Have others who want the model's reply under ``key`` wait until it is there."""
+        return self._said.lock(key)
+
     def said(self, key: bytes) -> ModelReply | None:
-        """The model's reply under ``key``."""
+        """The model's reply under ``key``, of an earlier run or this one."""
+        if (reply := self._said.replies.get(key)) is not None:
+            return reply
         from agentci.replies.models import as_said  # noqa: PLC0415 (of no use to most runs)
 
         printed = self.find(key)
         return None if printed is None else as_said(printed)
+
+    def share(self, key: bytes, reply: ModelReply) -> None:
+        """Have a model's reply at hand for whoever asks the same in this run."""
+        self._said.replies[key] = reply
 
     def keep_said(self, key: bytes, reply: ModelReply) -> None:
         """Keep what a model replied."""

@@ -163,6 +163,21 @@ def test_a_verdict_after_one_that_was_none_is_found_again(tmp_path: Path) -> Non
     assert second.cached == [True]
 
 
+@pytest.mark.parametrize("options", [(), ("--no-cache",)])
+def test_who_asks_the_same_in_one_run_is_told_the_same(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Else a later run, which finds one reply, would say something else than this one."""
+    names = [{**JUDGE, "name": f"j{i}"} for i in range(6)]
+    scores = [scored(each / 10) for each in range(10)]
+    with serve(script(*scores)) as server:
+        first = judge(tmp_path, at(server.url), *options, "--jobs", "6", evaluators=names)
+        second = judge(tmp_path, at(server.url), evaluators=names)
+    found = [[each["score"] for each in run.report["results"]] for run in (first, second)]
+    assert found == [[0.0] * 6] * 2
+    assert len(server.asked) == 1
+
+
 class TestThatIsNotWanted:
     def test_is_said_on_the_command_line(self, tmp_path: Path) -> None:
         with serve(script(GOOD)) as server:
