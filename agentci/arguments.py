@@ -9,7 +9,13 @@ from agentci.options import OPTIONS, REPORTING, Option
 from agentci.version import __version__
 
 # Options of a run that other commands have, too.
+JUDGING: Final = (
+    *("traces", "group-by", "eval-set", "trace-format", "threshold", "trajectory-match-type"),
+    *("judge-model", "only", "jobs", "locked", "offline", "no-cache", "cache-dir", "quiet"),
+)
 ACCESS: Final = ("offline", "no-cache", "cache-dir")
+
+MAX_REPEATS: Final = 99
 
 SCHEMAS: Final = ("config", "evalfile", "results", "lock")
 EXIT_CODES: Final = (
@@ -28,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"agentci {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_calibrate(commands)
     _add_merge(commands)
     _add_compare(commands)
     _add_validate(commands)
@@ -52,6 +59,27 @@ def _add_run(commands: _Commands) -> None:
         for option in OPTIONS:
             if not option.input_only:
                 _add(command, option)
+
+
+def _add_calibrate(commands: _Commands) -> None:
+    calibrate = _command(commands, "calibrate", "hold evaluators against what people said")
+    _add_configs(calibrate)
+    calibrate.add_argument(
+        "--labels",
+        required=True,
+        metavar="FILE",
+        help='what people said, a line a case: {"case": "c1", "human": "pass"}',
+    )
+    calibrate.add_argument(
+        "--repeats",
+        type=int,
+        choices=range(1, MAX_REPEATS + 1),
+        default=1,
+        metavar="N",
+        help="how often each case is judged, to see how often verdicts change. Default: 1.",
+    )
+    calibrate.add_argument("--json", action="store_true", help="for programs")
+    _add_some(calibrate, JUDGING)
 
 
 def _add_merge(commands: _Commands) -> None:

@@ -42,6 +42,18 @@ def _plan(options: Options, world: World) -> int:
     return show_plan(_settings(options), world)
 
 
+def _calibrate(options: Options, world: World) -> int:
+    from agentci.commands.calibrate import calibrate
+
+    return calibrate(
+        _settings(options),
+        _text(options, "labels"),
+        world,
+        repeats=int(_text(options, "repeats")),
+        as_json=bool(options["json"]),
+    )
+
+
 def _merge(options: Options, world: World) -> int:
     from agentci.commands.merge import merge
 
@@ -144,6 +156,7 @@ def _evaluator_fetch(options: Options, world: World) -> int:
 COMMANDS: Final[Mapping[str, Callable[[Options, World], int]]] = {
     "run": _run,
     "plan": _plan,
+    "calibrate": _calibrate,
     "merge": _merge,
     "compare": _compare,
     "validate": _validate,

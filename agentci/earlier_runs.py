@@ -1,4 +1,4 @@
-"""Has what programs replied in earlier runs at hand, and keeps what they reply in this one."""
+"""Has what was replied in earlier runs at hand, and keeps what is replied in this one."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def open_replies(
     plan: Plan, settings: Settings, world: World
 ) -> tuple["ReplyCache | None", tuple[Problem, ...]]:
     """The replies that are of use to a plan; none, with the reason, where there can be none."""
-    if not (wanted_by(plan) or _has_commands(plan)):
+    if not (wanted_by(plan) or _has_commands(plan) or world.judges):
         return None, ()
     try:
         folder = cache_folder(settings.access, world)
@@ -75,4 +75,4 @@ def _own(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
 
 
 def _notice(why: str) -> Problem:
-    return Problem(message=f"replies of programs are not kept: {why}", severity="notice")
+    return Problem(message=f"replies are not kept: {why}", severity="notice")

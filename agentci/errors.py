@@ -7,7 +7,9 @@ AgentciError
 │   ├── RefusedError      it is not there, or not what was asked for: its config is to blame, exit 2
 │   │   └── OfflineError      it would take a network, and none is to be used
 │   └── UnreachableError  the network, a server or the disk is: its checks are errored
-└── EvaluatorError    one check could not be judged: it is errored, the others go on
+├── EvaluatorError    one check could not be judged: it is errored, the others go on
+│   └── UnrecordedError   it would take a model, and none is to be asked
+└── SkippedError      nobody is there who could judge one check, and that is nobody's fault
 """
 
 from collections.abc import Sequence
@@ -69,6 +71,14 @@ class UnreachableError(FetchError):
 
 class EvaluatorError(AgentciError):
     """An evaluator could not judge: it crashed, hung or spoke off protocol; it did not score 0."""
+
+
+class UnrecordedError(EvaluatorError):
+    """A model's reply is not among those of earlier runs, and none is to be asked."""
+
+
+class SkippedError(AgentciError):
+    """One check cannot be judged here, as everybody knew: it is skipped, and this says why."""
 
 
 class InterruptionError(BaseException):

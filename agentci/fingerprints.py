@@ -19,6 +19,7 @@ OF_NO_WEIGHT: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
         *("required", "weight", "needs_golden", "home", "payer", "caps"),
+        *("replay", "key_variable", "federation", "prices"),
     }
 )
 MAX_PROGRAM_BYTES: Final = 16 * 1024**2

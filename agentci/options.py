@@ -126,12 +126,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="offline",
-        help="Take remote evaluators from the cache alone, run no agents, and ask nothing of the "
-        "network.",
+        help="Take remote evaluators and replies of models from the cache alone, run no agents, "
+        "and ask nothing of the network.",
     ),
     Option(
         name="no-cache",
-        help="Fetch remote evaluators and run all programs anew, whatever the cache has.",
+        help="Fetch remote evaluators, run all programs and ask all models anew, whatever the "
+        "cache has.",
     ),
     Option(
         name="cache-dir",

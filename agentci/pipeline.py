@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
 from agentci.engines.world import World
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, SkippedError
 from agentci.model.case import Case, Synopsis
 from agentci.model.exchange import Skip
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
+from agentci.model.spending import Spending
 from agentci.scheduling import Schedule
 
 if TYPE_CHECKING:
@@ -69,11 +70,13 @@ class Outcome:
         results: of the checks that were judged, in the plan's order.
         complete: False where some were not.
         bug: an exception of ours that broke the run off, to be raised once all is written.
+        spending: of the judges.
     """
 
     results: tuple[Result, ...]
     complete: bool
     bug: Exception | None = None
+    spending: tuple[Spending, ...] = ()
 
 
 def judge_all(
@@ -109,6 +112,8 @@ def judge(check: Check, world: World) -> Result:
             return _result(check, status="skipped", reason=request.reason)
         name, read = check.evaluator.identity.name, check.evaluator.read
         judgement, cached = answer(request, name=name, read=read, world=world)
+    except SkippedError as error:
+        return _result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
         seconds = world.clock() - started
         return _result(check, status="errored", reason=str(error), seconds=seconds)

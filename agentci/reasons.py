@@ -9,7 +9,7 @@ from agentci.case_scores import case_scores
 from agentci.model.policy import Bar, CaseBar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Result, Status
-from agentci.text import clip
+from agentci.text import clip, escape
 from agentci.text.words import apart, count, percents_apart
 
 Judged: TypeAlias = Sequence[tuple[GatePolicy, Sequence[Result]]]
@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored"
 TOLERANCE = 1e-9
 
 MAX_NAMES = 5
+MAX_REASON = 200
 
 JUDGED: tuple[Status, ...] = ("passed", "failed")
 
@@ -205,6 +206,7 @@ def _whole_cases(gate: _Gate) -> Iterator[Reason]:
 def _minded(group: _Group) -> Iterator[Reason]:
     if skipped := group.of("skipped"):
         text = f"{group.where}{count(len(skipped), 'check')} had nothing to judge{_names(skipped)}"
+        text += _shared_reason(skipped)
         yield Reason("failed" if group.bar.on_skip == "fail" else "remark", text)
     if errored := group.of("errored"):
         text = f"{group.where}{count(len(errored), 'check')} could not be judged{_names(errored)}"
@@ -234,6 +236,12 @@ def _advice(gates: Sequence[_Gate]) -> Iterator[Reason]:
 def _names(results: Sequence[Result]) -> str:
     names = list(dict.fromkeys(map(_by, results)))
     return f" ({', '.join(clip.listed(names, MAX_NAMES))})"
+
+
+def _shared_reason(results: Sequence[Result]) -> str:
+    """Why all of them, where that is one reason."""
+    told = {escape.plain_line(result.reason or "") for result in results}
+    return f": {clip.short(told.pop(), MAX_REASON)}" if len(told) == 1 and "" not in told else ""
 
 
 def _by(result: Result) -> str:

@@ -1,56 +1,69 @@
 """Has the judges of a plan ready before anything is judged by them."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from agentci.dialects.base import Evaluator
 from agentci.engines.world import World
-from agentci.errors import FetchError, InputError
+from agentci.errors import EvaluatorError, InputError
 from agentci.executors.confinement import Confinement
+from agentci.github.secrets import withheld
 from agentci.model.exchange import LOCAL
-from agentci.model.grading import EvalsService, WantedService
 from agentci.model.judging import Panel, WantedPanel
 from agentci.model.problem import Problem
+from agentci.model.spending import Spending
 from agentci.preflight import Plan
+from agentci.settings import Settings
 from agentci.sinks import say
 from agentci.text.escape import one_line
+from agentci.workspace import read_file
 
 if TYPE_CHECKING:
-    from agentci.evals_api.grading import RemoteGrading
-    from agentci.judges.account import Accounts
-    from agentci.judges.judge import Judge
+    from agentci.judges.budget import Budget
+    from agentci.judges.judge import Asker
+    from agentci.judges.keys import Keys
     from agentci.judges.transport import Transport
 
-OPENAI_HOST: Final = "api.openai.com"
-OPENAI_ENDED: Final = (
-    "OpenAI takes no evals since 2026-10-31; leave `backend` out, and agentci grades by itself"
-)
-HINT: Final = "see docs/judges.md"
+# More than GitHub sends.
+MAX_EVENT_BYTES: Final = 32 * 1024**2
+HINT: Final = "see docs/judges.md#without-secrets"
 
 
-def seat(plan: Plan, world: World) -> World:
-    """Have the judges there that the plan's evaluators need.
+def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
+    """Have the judges there that the plan's evaluators need; the plan tells of them.
 
     Raises:
         InputError: one of them cannot be asked.
     """
-    evaluators = [check.evaluator for check in plan.checks]
-    wanted, services = panels_of(evaluators), services_of(evaluators)
-    if not (wanted or services):
-        return world
-    if problems := (*panel_problems(wanted, world), *service_problems(services, world)):
-        raise InputError([*plan.problems, *problems])
-    from agentci.judges.account import Accounts  # noqa: PLC0415 (of no use to most runs)
-    from agentci.judges.transport import Transport  # noqa: PLC0415 (likewise)
+    wanted = panels_of(check.evaluator for check in plan.checks)
+    if not wanted:
+        return plan, world
+    from agentci.judges.judge import Judge  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.keys import Keys  # noqa: PLC0415 (likewise)
+    from agentci.judges.transport import Transport  # noqa: PLC0415
 
-    accounts = Accounts()
     transport = Transport(
         tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
     )
-    payers = {each.panel.payer: each.panel for each in wanted}
-    judges = {payer: _judge(panel, world, accounts, transport) for payer, panel in payers.items()}
-    return replace(world, judges=judges, remote_grading=_remote_grading(transport, world))
+    keys = Keys(world.variables, transport, withheld=_withheld(world))
+    asked = () if settings.access.offline else tuple(e for e in wanted if _asks(e.panel))
+    problems = (
+        *panel_problems(wanted),
+        *_key_problems(asked, keys),
+        *_endings(asked, keys, transport),
+    )
+    if any(each.severity == "error" for each in problems):
+        raise InputError([*plan.problems, *problems])
+    budgets = _budgets(wanted, world)
+    asker = _askers(keys, transport, world, offline=settings.access.offline)
+    judges = {
+        payer: Judge(asker(budget), clock=transport.clock) for payer, budget in budgets.items()
+    }
+    plan = replace(plan, problems=(*plan.problems, *problems))
+    return plan, replace(world, judges=judges, budgets=budgets)
 
 
 def panels_of(evaluators: Iterable[Evaluator]) -> tuple[WantedPanel, ...]:
@@ -59,64 +72,115 @@ def panels_of(evaluators: Iterable[Evaluator]) -> tuple[WantedPanel, ...]:
     return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedPanel)))
 
 
-def services_of(evaluators: Iterable[Evaluator]) -> tuple[WantedService, ...]:
-    """All services that evaluators need, each once."""
-    needs = (each for one in {id(e): e for e in evaluators}.values() for each in one.needs)
-    return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedService)))
-
-
-def service_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
-    """What keeps services from grading, as far as one can tell before anything is asked."""
-    for each in wanted:
-        if said := _objection(each.service, world):
-            yield Problem(message=f"{each.name} cannot be graded: {said}", place=each.place)
-
-
-def panel_problems(wanted: Iterable[WantedPanel], world: World) -> Iterator[Problem]:
-    """What keeps panels from judging, as far as one can tell before anything is asked."""
+def panel_problems(wanted: Iterable[WantedPanel]) -> Iterator[Problem]:
+    """What is wrong with panels, as far as one can tell before anything is asked."""
     from agentci.judges.standing import objections  # noqa: PLC0415 (of no use to most runs)
 
     for each in wanted:
-        for said in objections(each.panel.settings, world.variables):
-            yield Problem(message=f"{each.name} cannot be judged: {said}", place=each.place)
+        for said in objections(each.panel.settings):
+            yield _cannot(each, said)
 
 
-def _objection(service: EvalsService, world: World) -> str | None:
-    # requests is slow to import, and most runs ask no service.
-    from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
+def spending_of(plan: Plan, world: World) -> tuple[Spending, ...]:
+    """What the judges of a plan have cost so far."""
+    wanted = panels_of(check.evaluator for check in plan.checks) if world.budgets else ()
+    unpriced = {each.panel.payer for each in wanted if each.panel.settings.prices is None}
+    return tuple(
+        Spending(config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced)
+        for payer, budget in world.budgets.items()
+    )
 
-    variable = service.key_variable
-    if variable and not world.variables.get(variable, "").strip():
-        return f"the environment variable {variable}, for the key of the service, is not set"
+
+def _asks(panel: Panel) -> bool:
+    return panel.replay != "only"
+
+
+def _cannot(wanted: WantedPanel, said: str) -> Problem:
+    return Problem(message=f"{wanted.name} cannot be judged: {said}", place=wanted.place)
+
+
+def _withheld(world: World) -> str:
+    """Why this step of a workflow has no secrets; empty where it should have some."""
+    github = world.github
+    if github.event_file is None:
+        return ""
     try:
-        address = address_of(service.base_url, unencrypted=not variable)
-    except FetchError as error:
-        return f"base_url cannot be used: {error}; {error.hint}"
-    return OPENAI_ENDED if address.origin[1] == OPENAI_HOST else None
+        event = read_file(github.event_file, name="the event", limit_bytes=MAX_EVENT_BYTES)
+        return withheld(github.event, github.actor, json.loads(event))
+    except (InputError, ValueError, RecursionError):
+        return ""
 
 
-def _remote_grading(transport: "Transport", world: World) -> "RemoteGrading":
-    from agentci.evals_api.grading import RemoteGrading  # noqa: PLC0415 (likewise)
+def _key_problems(asked: Iterable[WantedPanel], keys: "Keys") -> Iterator[Problem]:
+    """Keys that are missing, each once; where they cannot be there, that is a warning."""
+    missing: dict[str, WantedPanel] = {}
+    for each in asked:
+        if said := keys.missing(each.panel.settings):
+            missing.setdefault(said, each)
+    for said, each in missing.items():
+        if keys.withheld:
+            why = f"what no recorded reply judges is skipped: {said}, since {keys.withheld}"
+            yield Problem(message=why, place=each.place, hint=HINT, severity="warning")
+        else:
+            yield _cannot(each, said)
 
-    return RemoteGrading(transport, variables=world.variables)
+
+def _endings(
+    asked: Iterable[WantedPanel], keys: "Keys", transport: "Transport"
+) -> Iterator[Problem]:
+    """Models that have ended or are about to; each is looked up once."""
+    from agentci.judges.expiry import tells_ends, warning_of  # noqa: PLC0415 (likewise)
+
+    known: dict[Hashable, WantedPanel] = {}
+    for each in asked:
+        settings = each.panel.settings
+        if tells_ends(settings):
+            way = (settings.base_url, settings.key_variable, settings.federation)
+            known.setdefault((settings.model, way), each)
+    for each in known.values():
+        settings = each.panel.settings
+        try:
+            said = warning_of(settings, transport, keys=keys, today=datetime.now(UTC).date())
+        except EvaluatorError as error:
+            yield _cannot(each, str(error))
+        else:
+            if said:
+                yield Problem(message=said, place=each.place, severity="warning")
 
 
-def _judge(panel: Panel, world: World, accounts: "Accounts", transport: "Transport") -> "Judge":
+def _budgets(wanted: Iterable[WantedPanel], world: World) -> dict[str, "Budget"]:
     from agentci.judges.budget import Budget  # noqa: PLC0415 (likewise)
+
+    payers = {each.panel.payer: each.panel for each in wanted}
+    return {
+        payer: Budget(panel.caps, stopped=world.interruption.asked)
+        for payer, panel in payers.items()
+    }
+
+
+def _askers(
+    keys: "Keys", transport: "Transport", world: World, *, offline: bool
+) -> Callable[["Budget"], dict[str, "Asker"]]:
+    """What makes those who ask models, for whoever pays."""
+    from agentci.judges.account import Accounts  # noqa: PLC0415 (likewise)
     from agentci.judges.command import CommandAsker, Seat  # noqa: PLC0415
-    from agentci.judges.judge import Asker, Judge  # noqa: PLC0415
+    from agentci.judges.records import OfflineAsker  # noqa: PLC0415
     from agentci.judges.registry import COMMAND, PROVIDERS  # noqa: PLC0415
     from agentci.judges.service import ServiceAsker  # noqa: PLC0415
 
-    budget = Budget(panel.caps, stopped=world.interruption.asked)
-    variables = world.variables
-    service = ServiceAsker(transport, budget, variables=variables, accounts=accounts)
+    accounts = Accounts()
     seat = Seat(
         executor=world.executors[LOCAL],
         cwd=world.workspace.cwd,
         environment=world.child_environment,
         confinement=Confinement(readable=(world.workspace.root,)),
     )
-    command = CommandAsker(seat, budget, variables=variables, clock=transport.clock)
-    askers: dict[str, Asker] = {**dict.fromkeys(PROVIDERS, service), COMMAND: command}
-    return Judge(askers, clock=transport.clock)
+
+    def askers(budget: "Budget") -> dict[str, "Asker"]:
+        if offline:
+            return dict.fromkeys((*PROVIDERS, COMMAND), OfflineAsker())
+        service = ServiceAsker(transport, budget, keys=keys, accounts=accounts)
+        command = CommandAsker(seat, budget, keys=keys, clock=transport.clock)
+        return {**dict.fromkeys(PROVIDERS, service), COMMAND: command}
+
+    return askers

@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import evaluators, jail, many_traces, one_trace, remote, replies
+from benchmarks import evaluators, jail, judge, many_traces, one_trace, remote, replies
 
 
 def main() -> int:
@@ -27,6 +27,7 @@ def main() -> int:
         jail.measure(100),
         evaluators.measure(agentevals, options.times),
         replies.measure(options.times),
+        judge.measure(),
     ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1

@@ -15,6 +15,8 @@ KINDS = {
     "object": "mapping",
     "string": "text",
 }
+# Of judges, whose mappings are None where they are left out, and so stand among other kinds.
+JUDGES = {"judge": "SharedJudgeSpec", "judge.auth": "AuthSpec", "judge.price": "PriceSpec"}
 HEAD = "| key | value | default | what it does |\n| --- | --- | --- | --- |"
 
 
@@ -33,6 +35,7 @@ def config_reference(schema: Schema) -> str:
             for each, reference in grader.get("discriminator", {}).get("mapping", {}).items()
         ]
     sections.append(("`gate`", definitions[gate]))
+    sections += [(f"`{path}`", definitions[name]) for path, name in JUDGES.items()]
     return "\n\n".join(_section(title, part, definitions) for title, part in sections)
 
 
@@ -59,19 +62,21 @@ def _rows(part: Schema, definitions: Schema) -> Iterator[str]:
 def _kind(part: Schema) -> str:
     """What a value may be, in words."""
     if "anyOf" in part:
-        return " or ".join(dict.fromkeys(map(_kind, filter(_is_shown, part["anyOf"]))))
+        given = [each for each in part["anyOf"] if each.get("type") != "null"]
+        shown = [*filter(_is_shown, given)] or given
+        return " or ".join(dict.fromkeys(map(_kind, shown)))
     if "discriminator" in part:
         return KINDS["object"]
     if "enum" in part or "const" in part:
         return " · ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if "maximum" in part:
-        return f"{KINDS[part['type']]}, {part['minimum']} to {part['maximum']:,}"
+        return f"{KINDS[part['type']]}, {part['minimum']} to {part['maximum']:,.0f}"
     return KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
 
 
 def _is_shown(kind: Schema) -> bool:
-    """Neither "leave it out" nor a spelling in lower case is worth a word."""
-    return kind.get("type") != "null" and "pattern" not in kind
+    """A spelling in lower case is not worth a word beside the names."""
+    return "pattern" not in kind
 
 
 def _default(part: Schema) -> str:

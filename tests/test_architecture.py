@@ -20,7 +20,7 @@ LAYERS = (
     {"errors"},
     {"text"},
     {"trial_scores"},
-    {"case_scores", "similarity", "questions"},
+    {"case_scores", "similarity", "questions", "agreement"},
     {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
@@ -36,9 +36,9 @@ LAYERS = (
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
     {"attempts", "suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints"},
+    {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints", "labels"},
     {"preflight", "recorder", "courses"},
-    {"agents", "baselines", "earlier_runs", "equipment", "seating", "sharding"},
+    {"agents", "baselines", "earlier_runs", "equipment", "grading_services", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -48,7 +48,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
-    *("trial_scores", "case_scores", "gate", "questions", "comparison", "similarity"),
+    *("trial_scores", "case_scores", "gate", "questions", "comparison", "similarity", "agreement"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -11,6 +11,7 @@ from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, decide_shard, judged_by, totals
+from agentci.grading_services import engage
 from agentci.model.comparison import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
@@ -18,7 +19,7 @@ from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
-from agentci.seating import seat
+from agentci.seating import seat, spending_of
 from agentci.settings import Settings
 from agentci.sharding import take
 from agentci.sinks import open_folder
@@ -61,7 +62,8 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     finally:
         problems = (*problems, *close_replies(replies))
     progress.finish()
-    return replace(plan, problems=(*plan.problems, *found, *problems)), outcome
+    told = replace(plan, problems=(*plan.problems, *found, *problems))
+    return told, replace(outcome, spending=spending_of(plan, world))
 
 
 def _outcome(
@@ -93,7 +95,8 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
         try:
             world.interruption.at_once = True
             plan, world = equip(prepare(settings, world), settings, world)
-            return plan, seat(plan, world)
+            plan, world = seat(plan, settings, world)
+            return plan, engage(plan, world)
         finally:
             world.interruption.at_once = False
     except InputError as error:
@@ -115,6 +118,7 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         provenance=plan.provenance,
         gates=plan.gates,
         portion=plan.portion,
+        spending=outcome.spending,
         comparison=comparison,
     )
 

@@ -5,9 +5,18 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
+from agentci.dialects.auth import AuthSpec, federation_of
 from agentci.dialects.fields import Count, Strict, Text, VariableName
 from agentci.errors import InputError
-from agentci.model.judging import OUTPUT_TOKENS, Caps, Combining, ModelSettings, Panel, Prices
+from agentci.model.judging import (
+    OUTPUT_TOKENS,
+    Caps,
+    Combining,
+    ModelSettings,
+    Panel,
+    Prices,
+    Replay,
+)
 from agentci.model.place import Place
 from agentci.text.names import one_of
 
@@ -31,7 +40,7 @@ GEMINI_PREFIX: Final = "gemini-"
 OF_SERVICE: Final = frozenset(
     {
         *("provider", "model", "base_url", "api_version", "api_key_env", "effort", "command"),
-        *("price", "temperature", "max_output_tokens"),
+        *("price", "temperature", "max_output_tokens", "auth"),
     }
 )
 
@@ -70,6 +79,9 @@ class JudgeSpec(Strict, defer_build=True):
         description="Name of the environment variable that holds the key: by default the "
         "provider's usual one (`OPENAI_API_KEY`, ...), and none with a `base_url`.",
     )
+    auth: AuthSpec | None = Field(
+        default=None, description="In the place of a key, in GitHub Actions: no secret is needed."
+    )
     command: Annotated[list[Text], Field(min_length=1)] | None = Field(
         default=None,
         description="For `command`: the program and its arguments. It reads the prompt from stdin, "
@@ -95,6 +107,16 @@ class JudgeSpec(Strict, defer_build=True):
         "as many where one was cut off.",
     )
     price: PriceSpec | None = Field(default=None, description="Of tokens; `max_usd` needs it.")
+    cache: bool | None = Field(
+        default=None,
+        description="Whether a reply of an earlier run will do where the question is the same: yes "
+        "by default.",
+    )
+    replay: Literal["only"] | None = Field(
+        default=None,
+        description="`only`: no model is asked, and what no reply of an earlier run answers is an "
+        "error.",
+    )
 
 
 class SharedJudgeSpec(JudgeSpec, defer_build=True):
@@ -155,6 +177,7 @@ class Judges:
             settings=_settings(fields),
             samples=fields.get("samples", 1),
             combining=fields.get("combine", "median"),
+            replay=_replay(fields, place),
             payer=self.payer,
             caps=Caps(
                 max_calls=shared.get("max_calls"),
@@ -182,15 +205,30 @@ def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _replay(fields: dict[str, Any], place: Place) -> Replay:
+    if fields.get("cache", True):
+        return "only" if "replay" in fields else "first"
+    if "replay" in fields:
+        raise InputError.of(
+            "`cache: false` and `replay: only` leave nothing to judge by",
+            place=place,
+            hint="leave one of them out",
+        )
+    return "never"
+
+
 def _settings(fields: dict[str, Any]) -> ModelSettings:
     provider, price = fields["provider"], fields.get("price")
+    federation = federation_of(fields.get("auth"))
     is_own = "base_url" not in fields or provider == ALWAYS_ELSEWHERE
+    usual = KEY_VARIABLES.get(provider, "") if is_own and federation is None else ""
     return ModelSettings(
         provider=provider,
         model=fields.get("model", ""),
         base_url=fields.get("base_url", ""),
         api_version=fields.get("api_version", ""),
-        key_variable=fields.get("api_key_env", KEY_VARIABLES.get(provider, "") if is_own else ""),
+        key_variable=fields.get("api_key_env", usual),
+        federation=federation,
         temperature=fields.get("temperature"),
         effort=fields.get("effort", ""),
         output_tokens=fields.get("max_output_tokens", OUTPUT_TOKENS),

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentci.engines.dispatch import carry_out, executor_of, job_of, ready_for, run
+from agentci.engines.rulings import RecordedReplies, Ruled, with_rulings
 from agentci.engines.world import World
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
 from agentci.executors.base import Sealing
 from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.job import Job
@@ -20,13 +21,11 @@ from agentci.model.exchange import (
     RunProgram,
     Task,
 )
+from agentci.model.grading import GradeRemotely
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel
 from agentci.replies.circumstances import Circumstances, words_of
 from agentci.workspace import is_file, real
-
-if TYPE_CHECKING:
-    from agentci.replies.cache import ReplyCache
 
 # Of executors of others it is not known what their programs can read.
 KNOWN: Final = frozenset({LOCAL, DOCKER})
@@ -37,30 +36,35 @@ UNCONFINED: Final = "programs that are not confined can read what is not watched
 def answer(
     request: Task, *, name: str, read: Callable[[Reply], Judgement], world: World
 ) -> tuple[Judgement, bool]:
-    """What ``read`` makes of the reply to ``request``, and whether nothing was run or asked for it.
+    """What ``read`` makes of the reply to ``request``, and whether nothing was run for it.
 
     Args:
         name: the evaluator's, for messages.
 
     Raises:
         EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
+        SkippedError: nobody is there who could.
     """
-    if world.replies is None:
-        return read(carry_out(request, name=name, world=world)), False
-    answering = _Answering(world, world.replies)
+    answering = _Answering(world)
     try:
         judgement = read(answering.reply(request, name))
-    except EvaluatorError:
-        if not answering.found:
+    except EvaluatorError as refusal:
+        if world.replies is None or not (found := answering.found):
             raise
-        for key in answering.found:
-            world.replies.drop(key)
-        answering = _Answering(world, world.replies, anew=True)
-        judgement = read(answering.reply(request, name))
+        answering = _Answering(world, anew=True)
+        try:
+            judgement = read(answering.reply(request, name))
+        except (UnrecordedError, SkippedError):
+            found = []  # what nobody can replace stays
+            raise refusal from None
+        finally:
+            for key in found:
+                world.replies.drop(key)
     if not world.interruption.asked():
         for keep in answering.kept:
             keep()
-    return judgement, bool(answering.found) and not answering.has_run
+    is_cached = bool(answering.found) and not answering.has_run
+    return with_rulings(judgement, answering.rulings, world), is_cached
 
 
 class _Answering:
@@ -70,17 +74,18 @@ class _Answering:
         found: the keys of those of earlier runs.
         kept: what keeps those that were made, once they turn out to be of use.
         has_run: whether a program was run, or a model asked.
+        rulings: what models said, each with the name of who asked.
 
     Args:
         anew: nothing is looked for.
     """
 
-    def __init__(self, world: World, replies: "ReplyCache", *, anew: bool = False) -> None:
+    def __init__(self, world: World, *, anew: bool = False) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
         self.has_run = False
+        self.rulings: list[Ruled] = []
         self._world = world
-        self._replies = replies
         self._anew = anew
 
     def reply(self, request: Task, name: str) -> Reply:
@@ -91,35 +96,45 @@ class _Answering:
                 return self.reply(request.then(replies), name)
             case RunProgram() | RunCommand() | AskModel():
                 try:
-                    return self._anew_or_kept(request, name)
+                    if isinstance(request, AskModel):
+                        return self._of_model(request, name)
+                    return self._of_program(request, name)
                 except EvaluatorError:
                     self.found.clear()  # it is not their fault
                     raise
             case _:
+                self.has_run |= isinstance(request, GradeRemotely)
                 return carry_out(request, name=name, world=self._world)
 
-    def _anew_or_kept(self, request: RunProgram | RunCommand | AskModel, name: str) -> Reply:
-        if isinstance(request, AskModel):
-            self.has_run = True
-            return carry_out(request, name=name, world=self._world)
-        if not request.cached or executor_of(request) not in KNOWN:
+    def _of_model(self, request: AskModel, name: str) -> Reply:
+        records = RecordedReplies(request, self._world, anew=self._anew)
+        ruling = self._world.judges[request.panel.payer].rule(request, records)
+        self.found += records.found
+        self.kept += records.kept
+        self.has_run |= not ruling.is_recorded
+        self.rulings.append(Ruled(name=name, request=request, ruling=ruling))
+        return ruling
+
+    def _of_program(self, request: RunProgram | RunCommand, name: str) -> Reply:
+        replies = self._world.replies
+        if replies is None or not request.cached or executor_of(request) not in KNOWN:
             return self._made(request, name)
-        place = self._replies.place_of(request, lambda: _circumstances(request, name, self._world))
+        place = replies.place_of(request, lambda: _circumstances(request, name, self._world))
         key = place.key(request.stdin)
         if key is None:
             return self._made(request, name)
-        if not self._anew and (kept := self._replies.find(key)):
+        if not self._anew and (kept := replies.find(key)):
             self.found.append(key)
             return kept
-        with self._replies.watching(place.given) as observation:
+        with replies.watching(place.given) as observation:
             reply = self._made(request, name)
 
         def keep() -> None:
             executor = self._world.executors[executor_of(request)]
             if OPEN.isdisjoint(executor.shortcomings()):
-                self._replies.keep(key, reply, observation, place.given)
+                replies.keep(key, reply, observation, place.given)
             else:
-                self._replies.refuse(UNCONFINED)
+                replies.refuse(UNCONFINED)
 
         self.kept.append(keep)
         return reply

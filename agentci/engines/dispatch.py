@@ -10,7 +10,6 @@ from agentci.executors.confinement import Confinement
 from agentci.executors.job import Job
 from agentci.library.shelf import Ready
 from agentci.model.exchange import (
-    Compose,
     Measure,
     Measurement,
     ProgramReply,
@@ -18,10 +17,8 @@ from agentci.model.exchange import (
     RunCommand,
     RunProgram,
     Settled,
-    Task,
 )
 from agentci.model.grading import GradeRemotely
-from agentci.model.judging import AskModel
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
 from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
@@ -30,7 +27,9 @@ from agentci.shims.grading.path import GRADE
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
 
-def carry_out(request: Task, *, name: str, world: World) -> Reply:
+def carry_out(
+    request: RunProgram | RunCommand | GradeRemotely | Measure | Settled, *, name: str, world: World
+) -> Reply:
     """Do what ``request`` says.
 
     Args:
@@ -42,15 +41,12 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
     match request:
         case RunProgram() | RunCommand():
             return run(request, name=name, world=world)
-        case AskModel() | GradeRemotely():
-            return _ask(request, world)
+        case GradeRemotely():
+            return _graded(request, world)
         case Measure():
             return _measure(request)
         case Settled():
             return request
-        case Compose():
-            replies = (carry_out(part, name=each, world=world) for each, part in request.parts)
-            return carry_out(request.then(tuple(replies)), name=name, world=world)
         case _:
             assert_never(request)
 
@@ -164,9 +160,7 @@ def ready_for(program: Program, name: str, world: World) -> Ready:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
-def _ask(request: AskModel | GradeRemotely, world: World) -> Reply:
-    if isinstance(request, AskModel):
-        return world.judges[request.panel.payer].rule(request)
+def _graded(request: GradeRemotely, world: World) -> Reply:
     if world.remote_grading is None:
         raise TypeError("a service is asked that no evaluator said it needs")
     return world.remote_grading.grade(request)

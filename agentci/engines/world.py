@@ -14,6 +14,7 @@ from agentci.workspace import Workspace
 
 if TYPE_CHECKING:
     from agentci.evals_api.grading import RemoteGrading
+    from agentci.judges.budget import Budget
     from agentci.judges.judge import Judge
     from agentci.replies.cache import ReplyCache
 
@@ -65,6 +66,7 @@ class World:
         shelf: the programs that are ready to run.
         judges: that ask models, by whose budget it is.
         remote_grading: asks services to grade; None where nobody wants that.
+        budgets: of the judges.
         replies: what they replied in earlier runs; None where that is of no interest.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
@@ -87,5 +89,6 @@ class World:
     shelf: Shelf = field(default_factory=Shelf)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
     remote_grading: "RemoteGrading | None" = None
+    budgets: "Mapping[str, Budget]" = field(default_factory=dict)
     replies: "ReplyCache | None" = None
     interruption: Interruption = field(default_factory=Interruption)

@@ -14,12 +14,18 @@ class GitHub:
         workspace: the checked-out repository.
         output_file: takes the step's outputs.
         summary_file: takes Markdown for the page of the run.
+        event: name of what started the workflow.
+        event_file: tells of it, in JSON.
+        actor: who did.
     """
 
     active: bool
     workspace: Path | None
     output_file: Path | None
     summary_file: Path | None
+    event: str = ""
+    event_file: Path | None = None
+    actor: str = ""
 
 
 def github_of(environ: Mapping[str, str]) -> GitHub:
@@ -34,4 +40,7 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         workspace=path("GITHUB_WORKSPACE"),
         output_file=path("GITHUB_OUTPUT"),
         summary_file=path("GITHUB_STEP_SUMMARY"),
+        event=environ.get("GITHUB_EVENT_NAME", ""),
+        event_file=path("GITHUB_EVENT_PATH"),
+        actor=environ.get("GITHUB_ACTOR", ""),
     )

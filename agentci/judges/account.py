@@ -56,6 +56,6 @@ class Accounts:
 
     def of(self, settings: ModelSettings) -> Account:
         """The one that is asked with ``settings``."""
-        key = (settings.provider, settings.base_url, settings.key_variable)
+        key = (settings.provider, settings.base_url, settings.key_variable, settings.federation)
         with self._lock:
             return self._accounts.setdefault(key, Account())

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Condition
 from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.http.watch import GLANCE_SECONDS, INTERRUPTED
 from agentci.model.judging import Caps, ModelReply, ModelSettings, Question
+from agentci.model.spending import Charge
 from agentci.text.words import number
 
 # Of a token, as a rule of thumb, where nobody has counted them.
@@ -16,25 +16,6 @@ CHARACTERS_A_TOKEN: Final = 4
 _MILLION: Final = 1_000_000
 # Of dollars; sums of fractions are not exact.
 _TINY: Final = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """What something costs; or, of a budget, may cost: None for any amount."""
-
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-
-    def __add__(self, other: "Charge") -> "Charge":
-        return Charge(
-            calls=self.calls + other.calls,
-            tokens=self.tokens + other.tokens,
-            usd=self.usd + other.usd,
-        )
-
-    def __sub__(self, other: "Charge") -> "Charge":
-        return self + Charge(calls=-other.calls, tokens=-other.tokens, usd=-other.usd)
 
 
 class Bill:
@@ -61,11 +42,22 @@ class Budget:
         self._settled = Condition()
         self._spent = Charge()
         self._aside = Charge()
+        self._saved = Charge()
 
     @property
     def spent(self) -> Charge:
         """So far, without what is under way."""
         return self._spent
+
+    @property
+    def saved(self) -> Charge:
+        """What replies of earlier runs would have cost."""
+        return self._saved
+
+    def save(self, charge: Charge) -> None:
+        """A reply of an earlier run did."""
+        with self._settled:
+            self._saved += charge
 
     def most_for(self, question: Question, settings: ModelSettings) -> Charge:
         """What a question can cost at most, as far as one can tell before it is asked.

@@ -9,7 +9,7 @@ from agentci.errors import EvaluatorError
 from agentci.executors.base import Executor
 from agentci.executors.confinement import Confinement
 from agentci.judges.budget import Budget, charge_of
-from agentci.judges.standing import key_of
+from agentci.judges.keys import Keys
 from agentci.model.exchange import ProgramReply
 from agentci.model.judging import ModelReply, ModelSettings, Question
 from agentci.text import clip, escape
@@ -36,7 +36,6 @@ class CommandAsker:
     """Asks a program, from any number of threads.
 
     Args:
-        variables: our environment, for keys.
         clock: that ``until`` is told by.
     """
 
@@ -45,12 +44,12 @@ class CommandAsker:
         seat: Seat,
         budget: Budget,
         *,
-        variables: Mapping[str, str],
+        keys: Keys,
         clock: Callable[[], float],
     ) -> None:
         self._seat = seat
         self._budget = budget
-        self._variables = variables
+        self._keys = keys
         self._clock = clock
 
     def ask(self, question: Question, settings: ModelSettings, *, until: float) -> ModelReply:
@@ -60,7 +59,7 @@ class CommandAsker:
             EvaluatorError: it failed, or there is no budget for it.
         """
         prompt = f"{question.system}\n\n{question.user}"
-        key = key_of(settings, self._variables)
+        key = self._keys.of(settings, until=until).secret
         with self._budget.spending(self._budget.most_for(question, settings)) as bill:
             printed = self._run(settings, prompt, key, until - self._clock())
             reply = ModelReply(text=printed.stdout.decode("utf-8", "replace"), ending="complete")

@@ -1,15 +1,15 @@
 """Models that their service is about to end, or has ended: looked up before anything is spent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from agentci.errors import EvaluatorError, FetchError
+from agentci.errors import EvaluatorError, FetchError, SkippedError
 from agentci.http.base import Response
 from agentci.judges import openai
 from agentci.judges.account import Account
-from agentci.judges.standing import key_of
+from agentci.judges.keys import Keys
 from agentci.judges.transport import Letter, Transport
 from agentci.judges.wire import JSON_HEADERS, GarbledError, Wire, parse
 from agentci.model.judging import ModelSettings
@@ -20,9 +20,15 @@ LOOK_UP_SECONDS: Final = 15.0
 OK: Final = 200
 
 
-def warning_of(
-    settings: ModelSettings, transport: Transport, *, variables: Mapping[str, str], today: date
-) -> str:
+def tells_ends(settings: ModelSettings) -> bool:
+    """Whether the service of a model tells of its end: OpenAI does, at its own address."""
+    if settings.provider != "openai":
+        return False
+    given, own = (urlsplit(url).hostname for url in (settings.base_url, openai.BASE_URL))
+    return given in (None, own)
+
+
+def warning_of(settings: ModelSettings, transport: Transport, *, keys: Keys, today: date) -> str:
     """What a user should know of the end of a model at OpenAI; empty where there is nothing.
 
     Other services do not tell. Where nothing can be found out, that is left to the first question.
@@ -30,18 +36,19 @@ def warning_of(
     Raises:
         EvaluatorError: the model has ended.
     """
-    key = key_of(settings, variables)
+    until = transport.clock() + LOOK_UP_SECONDS
     base = (settings.base_url or openai.BASE_URL).rstrip("/")
-    letter = Letter(
-        url=f"{base}/models/{quote(settings.model, safe='')}",
-        headers={**JSON_HEADERS, **dict([openai.key_header(key)] if key else [])},
-        content=None,
-        has_key=bool(key),
-        until=transport.clock() + LOOK_UP_SECONDS,
-    )
     try:
+        key = keys.of(settings, until=until)
+        letter = Letter(
+            url=f"{base}/models/{quote(settings.model, safe='')}",
+            headers={**JSON_HEADERS, **key.headers},
+            content=None,
+            has_key=bool(key.secret),
+            until=until,
+        )
         end = transport.send(letter, Account(), _end_in)
-    except (EvaluatorError, FetchError):
+    except (EvaluatorError, FetchError, SkippedError):
         return ""
     return "" if end is None else _in_words(settings.model, end, today)
 

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from statistics import fmean, median
 from typing import Final, Protocol
 
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
 from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci.judges.records import REPLAY_ONLY, NoRecords, Records, Told, unrecorded
 from agentci.judges.verdicts import read_verdict, unfinished
 from agentci.model.judging import AnyForm, AskModel, Combining, ModelReply, ModelSettings, Question
 from agentci.model.ruling import Ruling, Value, Verdict
@@ -15,6 +17,7 @@ from agentci.questions.prompts import repair
 from agentci.text.words import count
 
 VERDICT_SECONDS: Final = 180.0
+NO_RECORDS: Final = NoRecords()
 
 
 class Asker(Protocol):
@@ -52,32 +55,42 @@ class Judge:
         self._clock = clock
         self._verdict_seconds = verdict_seconds
 
-    def rule(self, request: AskModel) -> Ruling:
+    def rule(self, request: AskModel, records: Records = NO_RECORDS) -> Ruling:
         """Ask until the verdicts that are left would change nothing.
+
+        Args:
+            records: taken before anybody is asked.
 
         Raises:
             EvaluatorError: a service could not be asked, or fewer than half of the samples gave a
                 verdict.
+            SkippedError: nobody can be asked here.
         """
-        question, panel = request.question, request.panel
-        form = question.form
+        panel, form = request.panel, request.question.form
         if form is None:
             raise TypeError("a question without a form has no verdict")
-        verdicts: list[Verdict] = []
+        told: list[Told] = []
         failures: list[str] = []
+        silence: Exception | None = None
         for left in range(panel.samples - 1, -1, -1):
             try:
-                verdicts.append(self._verdict(question, form, panel.settings))
+                told.append(self._told(request, form, records, len(told)))
             except NoVerdictError as error:
                 failures.append(str(error))
-            if is_settled(verdicts, left, form, panel.samples):
+            except (UnrecordedError, SkippedError) as error:
+                silence = error
                 break
-        if len(verdicts) < enough(panel.samples):
-            raise EvaluatorError(_in_words(failures, panel.samples))
+            if is_settled([each.verdict for each in told], left, form, panel.samples):
+                break
+        if len(told) < enough(panel.samples):
+            raise silence or EvaluatorError(_in_words(failures, panel.samples))
+        verdicts = tuple(each.verdict for each in told)
         return Ruling(
             values=combined(verdicts, form, panel.combining),
-            verdicts=tuple(verdicts),
+            verdicts=verdicts,
             failures=tuple(failures),
+            replies=tuple(each.reply for each in told),
+            recorded=tuple(each.reply for each in told if each.is_recorded),
         )
 
     def text(self, question: Question, settings: ModelSettings) -> str:
@@ -91,17 +104,28 @@ class Judge:
             raise NoVerdictError(unfinished(reply))
         return reply.text
 
-    def _verdict(self, question: Question, form: AnyForm, settings: ModelSettings) -> Verdict:
+    def _told(self, request: AskModel, form: AnyForm, records: Records, number: int) -> Told:
+        with records.alone(number):
+            if (known := records.find(number)) is not None:
+                with suppress(NoVerdictError):
+                    return Told(verdict=read_verdict(known, form), reply=known, is_recorded=True)
+            if request.panel.replay == "only":
+                raise unrecorded(REPLAY_ONLY)
+            told = self._verdict(request.question, form, request.panel.settings)
+            records.keep(number, told.reply)
+            return told
+
+    def _verdict(self, question: Question, form: AnyForm, settings: ModelSettings) -> Told:
         until = self._clock() + self._verdict_seconds
         reply = self._reply(question, settings, until)
         try:
-            return read_verdict(reply, form)
+            return Told(verdict=read_verdict(reply, form), reply=reply)
         except UnreadableError as error:
             if not reply.text.strip():
                 raise
             mended = self._reply(repair(form, reply.text), settings, until)
             try:
-                return read_verdict(mended, form)
+                return Told(verdict=read_verdict(mended, form), reply=mended)
             except NoVerdictError:
                 raise NoVerdictError(f"{error}, nor does what it made of that") from None
 

@@ -1,8 +1,8 @@
 """Models behind services: one question, one reply, paid for once."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from agentci.errors import EvaluatorError, FetchError
@@ -12,9 +12,9 @@ from agentci.judges.account import Account, Accounts
 from agentci.judges.base import Call, Provider, Way
 from agentci.judges.budget import Bill, Budget, charge_of
 from agentci.judges.complaints import Complaint, complaint_of
+from agentci.judges.keys import Key, Keys
 from agentci.judges.ladder import lesser
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.standing import key_of
 from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.wire import GarbledError
@@ -43,7 +43,7 @@ class Posed:
     settings: ModelSettings
     provider: Provider
     account: Account
-    key: str = field(repr=False)
+    key: Key
     until: float
 
 
@@ -51,7 +51,6 @@ class ServiceAsker:
     """Asks the models of services, from any number of threads.
 
     Args:
-        variables: the environment, for keys.
         accounts: shared with others that ask the same services.
         now: seconds since 1970.
     """
@@ -61,13 +60,13 @@ class ServiceAsker:
         transport: Transport,
         budget: Budget,
         *,
-        variables: Mapping[str, str],
+        keys: Keys,
         accounts: Accounts | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._transport = transport
         self._budget = budget
-        self._variables = variables
+        self._keys = keys
         self._now = now
         self._accounts = accounts or Accounts()
 
@@ -79,13 +78,14 @@ class ServiceAsker:
 
         Raises:
             EvaluatorError: there is no reply, or no budget for one.
+            SkippedError: there can be no key to the service.
         """
         posed = Posed(
             question=question,
             settings=settings,
             provider=PROVIDERS[settings.provider],
             account=self._accounts.of(settings),
-            key=key_of(settings, self._variables),
+            key=self._keys.of(settings, until=until),
             until=until,
         )
         way = posed.account.way(settings.model) or posed.provider.first_way(settings)
@@ -104,14 +104,11 @@ class ServiceAsker:
                 return reply
 
     def _send(self, posed: Posed, call: Call) -> ModelReply:
-        headers = dict(call.headers)
-        if posed.key:
-            headers.update([posed.provider.key_header(posed.key)])
         letter = Letter(
             url=call.url,
-            headers=headers,
+            headers={**call.headers, **posed.key.headers},
             content=call.body,
-            has_key=bool(posed.key),
+            has_key=bool(posed.key.secret),
             until=posed.until,
         )
 
@@ -145,13 +142,13 @@ class ServiceAsker:
         """Say what an answer means that is no success; never returns."""
         complaint = complaint_of(response.status, response.content)
         if complaint.is_spent:
-            why = refusal_words(complaint, response, posed.settings, posed.key)
+            why = refusal_words(complaint, response, posed.settings, posed.key.secret)
             posed.account.close(f"{why}; no further question was sent")
             raise EvaluatorError(why)
         if is_passing(response.status, response.headers):
             kind = LimitedError if response.status == TOO_MANY_REQUESTS else PassingError
             seconds = asked_seconds(response.headers, now=self._now())
-            said = f"it {answer_words(complaint, response, posed.key)}"
+            said = f"it {answer_words(complaint, response, posed.key.secret)}"
             raise kind(said, hint=OUTAGE_HINT, asked_seconds=seconds)
         raise ComplaintError(complaint, response)
 
@@ -162,7 +159,7 @@ class ServiceAsker:
             EvaluatorError: there is none.
         """
         settings = posed.settings
-        said = refusal_words(error.complaint, error.response, settings, posed.key)
+        said = refusal_words(error.complaint, error.response, settings, posed.key.secret)
         step = lesser(way, error.complaint, posed.provider.FORMATS)
         if step is None:
             raise EvaluatorError(said)

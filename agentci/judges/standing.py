@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentci.errors import EvaluatorError, FetchError
+from agentci.errors import FetchError
+from agentci.judges import federation
 from agentci.judges.registry import COMMAND, PROVIDERS
 from agentci.model.judging import ModelSettings
 from agentci.text.names import did_you_mean, one_of, quoted
@@ -17,20 +18,7 @@ DEAD_HOSTS: Final[Mapping[str, str]] = {
 INSTEAD: Final = "name another service, or a program (provider: command) such as Copilot's CLI"
 
 
-def key_of(settings: ModelSettings, variables: Mapping[str, str]) -> str:
-    """The key to a service; empty where none is needed.
-
-    Raises:
-        EvaluatorError: it is needed, and not there.
-    """
-    name = settings.key_variable
-    key = variables.get(name, "").strip() if name else ""
-    if name and not key:
-        raise EvaluatorError(f"the environment variable {name}, for the judge's key, is not set")
-    return key
-
-
-def objections(settings: ModelSettings, variables: Mapping[str, str]) -> Iterator[str]:
+def objections(settings: ModelSettings) -> Iterator[str]:
     """What keeps a model from being asked, a sentence each; nothing is asked to find out."""
     if settings.provider == COMMAND:
         if not settings.command:
@@ -43,10 +31,8 @@ def objections(settings: ModelSettings, variables: Mapping[str, str]) -> Iterato
         return
     else:
         yield from _of_service(settings)
-    try:
-        key_of(settings, variables)
-    except EvaluatorError as error:
-        yield str(error)
+    if settings.federation is not None:
+        yield from federation.objections(settings, settings.federation)
 
 
 def _of_service(settings: ModelSettings) -> Iterator[str]:
@@ -57,7 +43,7 @@ def _of_service(settings: ModelSettings) -> Iterator[str]:
     if not url:
         yield f"the provider {settings.provider!r} needs a base_url"
     else:
-        yield from _of_address(url, has_key=bool(settings.key_variable))
+        yield from _of_address(url, has_key=bool(settings.key_variable or settings.federation))
     yield from _unknown_to(settings, takes_effort=provider.TAKES_EFFORT, takes_temperature=True)
 
 

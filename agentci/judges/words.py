@@ -44,16 +44,21 @@ def _way_out(complaint: Complaint, settings: ModelSettings) -> str:
     if complaint.is_spent:
         return f"there is no credit left for the key in {key}" if key else "there is no credit left"
     if status in UNAUTHORIZED:
-        return (
-            f"see whether the key in {key} is the right one, and may use {settings.model}"
-            if key
-            else "name the environment variable that holds its key"
-        )
+        return _unauthorized(settings)
     if status in REDIRECTS:
         return "it redirects, which is not followed with a key and texts; correct base_url"
     if status in {NOT_FOUND, GONE}:
         return f"see whether it has {settings.model}, and whether base_url is right"
     return "correct the settings of the judge"
+
+
+def _unauthorized(settings: ModelSettings) -> str:
+    key = settings.key_variable
+    if settings.federation is not None:
+        return f"see whether the account that `auth` stands for may use {settings.model}"
+    if not key:
+        return "name the environment variable that holds its key"
+    return f"see whether the key in {key} is the right one, and may use {settings.model}"
 
 
 def _request_id(response: Response, key: str) -> str:

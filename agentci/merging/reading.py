@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from agentci.errors import InputError
 from agentci.merging.spec import (
     CaseSpec,
+    ChargeSpec,
     GateSpec,
     PlaceSpec,
     ProblemSpec,
@@ -16,6 +17,7 @@ from agentci.merging.spec import (
     ReportSpec,
     ResultSpec,
     ShardSpec,
+    SpendingSpec,
     TrialRecordSpec,
 )
 from agentci.model.case import Synopsis
@@ -27,6 +29,7 @@ from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
+from agentci.model.spending import Charge, Spending
 from agentci.model.trials import Trial, TrialRecord
 from agentci.reporters.synopsis import exchange
 from agentci.text import clip, strict_json
@@ -64,6 +67,7 @@ def read_report(data: bytes, *, file: str) -> Report:
         provenance=tuple(Provenance(**each.model_dump()) for each in spec.provenance),
         gates=tuple(map(_gate, spec.gates)),
         portion=None if spec.shard is None else _portion(spec.shard),
+        spending=tuple(map(_spending, spec.judges)),
     )
 
 
@@ -191,6 +195,19 @@ def _gate(spec: GateSpec) -> Gate:
             regression=_regression(spec.policy.regression),
         ),
     )
+
+
+def _spending(spec: SpendingSpec) -> Spending:
+    return Spending(
+        config=spec.config,
+        spent=_charge(spec.spent),
+        saved=_charge(spec.saved),
+        priced=spec.spent.usd is not None and spec.saved.usd is not None,
+    )
+
+
+def _charge(spec: ChargeSpec) -> Charge:
+    return Charge(calls=spec.calls, tokens=spec.tokens, usd=spec.usd or 0.0)
 
 
 def _regression(spec: RegressionBarSpec | None) -> RegressionBar | None:

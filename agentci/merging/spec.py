@@ -213,6 +213,22 @@ class ToolSpec(Strict):
     version: str
 
 
+class ChargeSpec(Strict):
+    """What something cost."""
+
+    calls: Count
+    tokens: Count
+    usd: Annotated[float, Field(ge=0, le=MOST)] | None
+
+
+class SpendingSpec(Strict):
+    """What the judges of a config cost."""
+
+    config: str
+    spent: ChargeSpec
+    saved: ChargeSpec
+
+
 class ReportSpec(Strict):
     """A whole ``results.json``."""
 
@@ -226,5 +242,6 @@ class ReportSpec(Strict):
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]
     gates: list[GateSpec]
+    judges: list[SpendingSpec]
     comparison: AnyObject | None
     shard: ShardSpec | None

@@ -10,6 +10,8 @@ from agentci.model.place import Place
 MarkKind: TypeAlias = Literal["number", "boolean", "label"]
 # What becomes of several grades.
 Combining: TypeAlias = Literal["median", "mean"]
+# Whether replies of earlier runs will do: before a model is asked, instead of asking it, or never.
+Replay: TypeAlias = Literal["first", "only", "never"]
 # How a reply ended: at its own end, at a limit, withheld, or in a way that we do not know.
 Ending: TypeAlias = Literal["complete", "truncated", "refused", "unknown"]
 
@@ -93,6 +95,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Federation:
+    """How the identity of a workflow is to be taken for a key.
+
+    Attributes:
+        ids: by the names that the service has for them.
+        audience: whom the identity is for; empty for what the service expects.
+    """
+
+    ids: tuple[tuple[str, str], ...]
+    audience: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """Which model is asked, and how.
 
@@ -102,6 +117,7 @@ class ModelSettings:
         base_url: of the service; empty for the provider's own.
         api_version: of Azure's dated API, or of Anthropic's; empty for what we know best.
         key_variable: name of the environment variable with the key; empty where none is needed.
+        federation: where there is no key, and an identity is taken for one.
         temperature, effort: sent only where they are set; most models take no temperature.
         output_tokens: of one reply, at most; twice that where a reply was cut off.
         command: of the provider ``command``; an argument may hold ``{prompt}``, else the prompt
@@ -114,6 +130,7 @@ class ModelSettings:
     base_url: str = ""
     api_version: str = ""
     key_variable: str = ""
+    federation: Federation | None = None
     temperature: float | None = None
     effort: str = ""
     output_tokens: int = OUTPUT_TOKENS
@@ -143,6 +160,7 @@ class Panel:
     settings: ModelSettings
     samples: int = 1
     combining: Combining = "median"
+    replay: Replay = "first"
     payer: str = ""
     caps: Caps = field(default_factory=Caps)
 

@@ -10,6 +10,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.shard import Portion
+from agentci.model.spending import Spending
 from agentci.model.trials import TrialRecord
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
@@ -106,6 +107,7 @@ class Report:
         provenance: of the evaluators that are kept elsewhere.
         gates: of all configs, in their order.
         portion: what of a whole it is about; None for a whole run.
+        spending: of the judges of all configs that have some, in their order.
         comparison: with a baseline, where one was named.
     """
 
@@ -117,4 +119,5 @@ class Report:
     provenance: tuple[Provenance, ...] = ()
     gates: tuple[Gate, ...] = ()
     portion: Portion | None = None
+    spending: tuple[Spending, ...] = ()
     comparison: Comparison | None = None

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agentci.model.judging import ModelReply
+
 Value: TypeAlias = bool | float | str
 
 
@@ -51,11 +53,15 @@ class Ruling:
         values: by the names of the form, what the samples come to.
         verdicts: in the order of asking.
         failures: why samples gave none.
+        replies: what gave the verdicts, in their order.
+        recorded: those of them that are of earlier runs.
     """
 
     values: Mapping[str, Value]
     verdicts: tuple[Verdict, ...]
     failures: tuple[str, ...] = ()
+    replies: tuple[ModelReply, ...] = ()
+    recorded: tuple[ModelReply, ...] = ()
 
     @property
     def value(self) -> Value:
@@ -66,6 +72,11 @@ class Ruling:
     def is_split(self) -> bool:
         """Whether not all verdicts are the same."""
         return any(each.values != self.verdicts[0].values for each in self.verdicts)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether no model was asked for it."""
+        return len(self.recorded) == len(self.verdicts) and not self.failures
 
     @property
     def spokesman(self) -> Verdict:

@@ -1,9 +1,12 @@
-"""Replies of earlier runs: found again where nothing has changed that they were made from."""
+"""Replies of earlier runs: found again where nothing has changed that they were made from.
+
+Those of models hang on the question alone, and so lie under their keys without any inputs.
+"""
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from operator import attrgetter
@@ -12,10 +15,12 @@ from typing import Final
 
 from agentci.model.exchange import ProgramReply, RunCommand, RunProgram
 from agentci.model.json import Json
+from agentci.model.judging import AskModel, ModelReply
 from agentci.replies.circumstances import Circumstances, words_of
 from agentci.replies.inputs import Inputs
 from agentci.replies.interpreters import Interpreters
 from agentci.replies.observer import Observation
+from agentci.replies.said_now import SaidNow
 from agentci.replies.store import ReplyStore
 from agentci.version import __version__
 
@@ -65,6 +70,7 @@ class ReplyCache:
         self._places: dict[Hashable, Place] = {}
         self._holding: dict[bytes, bool] = {}
         self._refused = ""
+        self._said = SaidNow()
 
     def place_of(
         self, request: RunProgram | RunCommand, find: Callable[[], Circumstances]
@@ -109,6 +115,43 @@ class ReplyCache:
         """The reply under ``key``, where all is as it was when it was made."""
         row = None if self._anew else self._store.find(key)
         return row.reply if row is not None and self._holds(row.inputs) else None
+
+    def alone(self, key: bytes) -> AbstractContextManager[object]:
+        """Have others who want the model's reply under ``key`` wait until it is there."""
+        return self._said.lock(key)
+
+    def said(self, key: bytes) -> ModelReply | None:
+        """The model's reply under ``key``, of an earlier run or this one."""
+        if (reply := self._said.replies.get(key)) is not None:
+            return reply
+        from agentci.replies.models import as_said  # noqa: PLC0415 (of no use to most runs)
+
+        printed = self.find(key)
+        return None if printed is None else as_said(printed)
+
+    def share(self, key: bytes, reply: ModelReply) -> None:
+        """Have a model's reply at hand for whoever asks the same in this run."""
+        self._said.replies[key] = reply
+
+    def keep_said(self, key: bytes, reply: ModelReply) -> None:
+        """Keep what a model replied."""
+        from agentci.replies.models import as_printed  # noqa: PLC0415 (likewise)
+
+        self._store.put(key, as_printed(reply), NOTHING)
+
+    def digest_of(self, request: AskModel, files: Iterable[Path]) -> bytes | None:
+        """What replies to a question are found by; None where that cannot be known.
+
+        Args:
+            files: that a judge's command names.
+        """
+        from agentci.replies.models import question_digest  # noqa: PLC0415 (likewise)
+
+        try:
+            facts = [self._file(each) for each in files]
+        except OSError:
+            return None
+        return question_digest(request, facts)
 
     def drop(self, key: bytes) -> None:
         """Keep the reply under ``key`` no longer."""

@@ -19,6 +19,7 @@ from agentci.reporters.base import (
 )
 from agentci.reporters.one_check import findings, lines, outcome
 from agentci.reporters.places import file_name, problem_line
+from agentci.reporters.spending import spending_line
 from agentci.text import clip, escape
 from agentci.text.words import number
 
@@ -55,7 +56,8 @@ def _verdict(report: Report, *, colour: bool) -> str:
     paint = _RED if report.decision.shuts else _GREEN
     first, *others = report.decision.why or ("",)
     head = _painted(conclusion(report), paint, colour=colour)
-    told = (_line(line) for line in (*others, counts(report)))
+    cost = spending_line(report.spending)
+    told = (_line(line) for line in (*others, counts(report), *([cost] if cost else [])))
     return "\n  ".join((f"{head}{first and f': {_line(first)}'}", *told)) + "\n"
 
 

@@ -10,6 +10,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
+from agentci.model.spending import Charge, Spending
 from agentci.reporters.base import cases, place_fields, problem_fields
 from agentci.text import strict_json
 from agentci.version import __version__
@@ -26,7 +27,11 @@ class JsonReport:
     file_name: str = "results.json"
 
     def render(self, report: Report) -> Iterator[str]:
-        """Pure ASCII; two runs over the same input differ in ``seconds`` and ``cached`` alone."""
+        """Pure ASCII.
+
+        Two runs over the same input differ in ``seconds`` and ``cached`` alone, and in what
+        ``judges`` says that they cost.
+        """
         members: dict[str, Iterable[str]] = {
             "schema_version": [strict_json.dumps(SCHEMA_VERSION)],
             "tool": [strict_json.dumps({"name": "agentci", "version": self.tool_version})],
@@ -38,6 +43,7 @@ class JsonReport:
             "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
             "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
             "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
+            "judges": _lines(strict_json.dumps(_spending(each)) for each in report.spending),
             "comparison": [strict_json.dumps(_comparison(report.comparison))],
             "shard": [strict_json.dumps(_shard(report.portion))],
         }
@@ -119,6 +125,22 @@ def _gate(gate: Gate) -> JsonObject:
         "evaluators": gate.evaluators,
         "uncovered": gate.uncovered,
         "policy": asdict(gate.policy),
+    }
+
+
+def _spending(spending: Spending) -> JsonObject:
+    return {
+        "config": spending.config,
+        "spent": _charge(spending.spent, priced=spending.priced),
+        "saved": _charge(spending.saved, priced=spending.priced),
+    }
+
+
+def _charge(charge: Charge, *, priced: bool) -> JsonObject:
+    return {
+        "calls": charge.calls,
+        "tokens": charge.tokens,
+        "usd": round(charge.usd, 9) if priced else None,
     }
 
 

@@ -48,6 +48,10 @@ def results_schema() -> JsonObject:
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
             gates={"type": "array", "items": {"$ref": "#/$defs/gate"}},
+            judges=said(
+                {"type": "array", "items": {"$ref": "#/$defs/spending"}},
+                "What the models cost that judged, by config.",
+            ),
             comparison=said(comparison_schema(), "With a baseline, where one was named."),
             shard=said(
                 {"anyOf": [_shard(), {"type": "null"}]}, "What it is a part of; null for a whole."
@@ -60,6 +64,7 @@ def results_schema() -> JsonObject:
             "provenance": _provenance(),
             "gate": _gate(),
             "bar": _bar(),
+            "spending": _spending(),
         },
     }
 
@@ -189,6 +194,19 @@ def _case_bar() -> JsonObject:
     bar = members(threshold={"type": "number"}, min_pass_rate={"type": "number"})
     return said(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
+    )
+
+
+def _spending() -> JsonObject:
+    charge = members(
+        calls=COUNT,
+        tokens=said(COUNT, "Read and written; estimated where a service does not count them."),
+        usd=said(NUMBER_OR_NULL, "By the prices of the config; null where it lacks one."),
+    )
+    return members(
+        config=TEXT,
+        spent=said(charge, "In this run, on whatever came of it."),
+        saved=said(charge, "What replies of earlier runs would have cost."),
     )
 
 

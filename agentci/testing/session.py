@@ -180,7 +180,8 @@ class Session:
         needs = check.evaluator.needs
         key = "".join(need.panel.payer for need in needs if isinstance(need, WantedPanel))
         if key not in self._seated:
-            self._seated[key] = seat(plan, self._world)
+            plan, self._seated[key] = seat(plan, settings_of((), {}), self._world)
+            self._problems |= dict.fromkeys(plan.problems)
         return self._seated[key]
 
     def _report(self, *, complete: bool) -> Report:

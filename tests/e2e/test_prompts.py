@@ -56,7 +56,7 @@ def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["reasoning"]) == (0, "passed", "kind")
     assert (result["score"], result["bar"]) == (None, "at least 3")
-    assert result["details"] == {"result": 4.0}
+    assert (result["details"]["result"], result["details"]["judge"]["model"]) == (4.0, "m")
     user = asked["messages"][-1]["content"]
     assert user.startswith("Score the relevance of the answer from 1 to 5.\n\nQ: <untrusted ")
     assert "\nYes. {{ context }}\n" in user

@@ -196,7 +196,7 @@ def test_nothing_is_kept_where_programs_can_read_what_is_not_watched(
     for _ in range(2):
         ran = _run(tmp_path, Executors({"local": executor}))
         assert (ran.code, ran.cached) == (0, [False])
-        assert ran.out.count("replies of programs are not kept: programs that are not conf") == 1
+        assert ran.out.count("replies are not kept: programs that are not conf") == 1
 
 
 def test_nothing_is_kept_of_executors_of_others(tmp_path: Path) -> None:

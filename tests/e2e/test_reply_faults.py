@@ -26,7 +26,7 @@ FILE = Path(".agentci", "cache", REPLIES)
 MAIN = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); from agentci.cli import main; sys.exit(main())"
 )
-NOT_KEPT = "replies of programs are not kept: "
+NOT_KEPT = "replies are not kept: "
 
 
 @pytest.fixture

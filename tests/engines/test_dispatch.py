@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentci.engines.answers import answer
 from agentci.engines.dispatch import carry_out, job_of
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import (
@@ -174,21 +175,23 @@ class TestComposition:
                 judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, replies)))
             )
 
+        def read(reply: Reply) -> Judgement:
+            assert isinstance(reply, Settled)
+            return reply.judgement
+
         parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
-        reply = carry_out(
-            Compose(parts=parts, then=settle), name="both", world=world_at(tmp_path, {})
-        )
-        assert isinstance(reply, Settled)
-        assert reply.judgement.hits == ("a\n", "b\n")
+        request = Compose(parts=parts, then=settle)
+        judgement, _ = answer(request, name="both", read=read, world=world_at(tmp_path, {}))
+        assert judgement.hits == ("a\n", "b\n")
 
     def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
+        def read(_: Reply) -> Judgement:
+            raise AssertionError
+
         parts = (("part", _command(tmp_path, "no-such-program")),)
+        request = Compose(parts=parts, then=lambda _: parts[0][1])
         with pytest.raises(EvaluatorError, match="'part'"):
-            carry_out(
-                Compose(parts=parts, then=lambda _: parts[0][1]),
-                name="whole",
-                world=world_at(tmp_path, {}),
-            )
+            answer(request, name="whole", read=read, world=world_at(tmp_path, {}))
 
 
 class TestAForkOfAWarmPython:

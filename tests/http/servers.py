@@ -17,6 +17,8 @@ from typing import IO, TypeAlias
 # Of 127.0.0.1, signed by itself; trusted where REQUESTS_CA_BUNDLE names it. Good until 2120.
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
 KEY = Path(__file__).with_name("loopback.key")
+# Of the services that judges ask, by the same key.
+SERVICES = Path(__file__).with_name("services.pem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +85,11 @@ def head(status: int = 200, *lines: str) -> bytes:
 
 
 @contextlib.contextmanager
-def serve(respond: Respond, *, tls: bool = False) -> Iterator["Server"]:
+def serve(
+    respond: Respond, *, tls: bool = False, certificate: Path = CERTIFICATE
+) -> Iterator["Server"]:
     """A server, for as long as the block lasts."""
-    server = Server(respond, tls=tls)
+    server = Server(respond, tls=tls, certificate=certificate)
     try:
         yield server
     finally:
@@ -121,9 +125,9 @@ class Server:
         asked: all requests so far.
     """
 
-    def __init__(self, respond: Respond, *, tls: bool) -> None:
+    def __init__(self, respond: Respond, *, tls: bool, certificate: Path) -> None:
         self._respond = respond
-        self._context = _context() if tls else None
+        self._context = _context(certificate) if tls else None
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -206,9 +210,9 @@ class Server:
         return False
 
 
-def _context() -> ssl.SSLContext:
+def _context(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE, KEY)
+    context.load_cert_chain(certificate, KEY)
     return context
 
 

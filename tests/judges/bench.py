@@ -8,6 +8,7 @@ from typing import Any
 from agentci.http.limits import Limits
 from agentci.judges.budget import Budget
 from agentci.judges.judge import Judge
+from agentci.judges.keys import Keys
 from agentci.judges.service import ServiceAsker
 from agentci.judges.transport import LIMITS, Transport
 from agentci.model.judging import Caps, Form, ModelSettings, Question
@@ -38,7 +39,8 @@ class Bench:
             limits=self.limits,
         )
         self.budget = Budget(self.caps, stopped=self.stopped)
-        self.asker = ServiceAsker(self.transport, self.budget, variables=self.variables)
+        self.keys = Keys(self.variables, self.transport)
+        self.asker = ServiceAsker(self.transport, self.budget, keys=self.keys)
         self.judge = Judge({"openai": self.asker}, clock=self.patience.clock)
 
     @property

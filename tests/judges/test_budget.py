@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.budget import Budget, Charge, charge_of
+from agentci.judges.budget import Budget, charge_of
 from agentci.model.judging import Caps, Form, ModelReply, ModelSettings, Prices, Question
+from agentci.model.spending import Charge
 from tests.http.patience import after
 from tests.http.servers import script, serve
 from tests.judges.bench import QUESTION, Bench, refused, said, scored, settings

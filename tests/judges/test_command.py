@@ -10,11 +10,13 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import UNCONFINED
 from agentci.executors.local import LocalExecutor
-from agentci.judges.budget import Budget, Charge
+from agentci.judges.budget import Budget
 from agentci.judges.command import CommandAsker, Seat
 from agentci.judges.judge import Judge
+from agentci.judges.keys import Keys
 from agentci.model.judging import AskModel, Caps, ModelSettings, Panel
-from tests.judges.bench import KEY, QUESTION
+from agentci.model.spending import Charge
+from tests.judges.bench import KEY, QUESTION, Bench
 
 ECHO = "import sys; print(sys.stdin.read() + repr(sys.argv[1:]))"
 RATE = 'print(\'Of course: {"reasoning": "fine", "score": 0.5}\')'
@@ -34,7 +36,7 @@ def asker(tmp_path: Path, budget: Budget) -> CommandAsker:
         confinement=UNCONFINED,
     )
     variables = {"TOKEN": KEY, "OTHER": "hidden"}
-    return CommandAsker(seat, budget, variables=variables, clock=time.monotonic)
+    return CommandAsker(seat, budget, keys=Keys(variables, Bench().transport), clock=time.monotonic)
 
 
 def settings(code: str, *arguments: str, key_variable: str = "") -> ModelSettings:

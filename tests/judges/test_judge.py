@@ -40,7 +40,9 @@ def rule(
 
 def test_a_verdict_comes_with_its_reason() -> None:
     ruling, asked = rule(scored(0.7))
-    assert ruling == Ruling(values={"score": 0.7}, verdicts=(verdict(0.7, "so"),))
+    assert (ruling.values, ruling.verdicts) == ({"score": 0.7}, (verdict(0.7, "so"),))
+    assert [each.text for each in ruling.replies] == ['{"reasoning": "so", "score": 0.7}']
+    assert not ruling.is_recorded
     assert not ruling.is_split
     assert len(asked) == 1
 

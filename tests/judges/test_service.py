@@ -14,10 +14,10 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.http.limits import Limits
-from agentci.judges.budget import Charge
 from agentci.judges.registry import PROVIDERS
 from agentci.judges.transport import LIMITS, MAX_ANSWER_BYTES, Letter
 from agentci.model.judging import Caps
+from agentci.model.spending import Charge
 from agentci.version import __version__
 from tests.http.patience import after
 from tests.http.servers import Answer, Asked, Raw, Server, head, refused_port, script, serve

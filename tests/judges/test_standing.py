@@ -8,6 +8,7 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.judges.expiry import warning_of
+from agentci.judges.keys import Keys
 from agentci.judges.registry import PROVIDERS
 from agentci.judges.standing import objections
 from agentci.model.judging import ModelSettings
@@ -20,7 +21,8 @@ TODAY = date(2026, 11, 22)
 
 def objected(**given: Any) -> list[str]:
     settings = ModelSettings(**{"provider": "openai", "model": "m", "key_variable": "KEY", **given})
-    return list(objections(settings, {"KEY": KEY, "EMPTY": " "}))
+    missing = Keys({"KEY": KEY, "EMPTY": " "}, Bench().transport).missing(settings)
+    return [*objections(settings), *([missing] if missing else [])]
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
@@ -90,7 +92,7 @@ def test_without_a_key_another_machine_may_be_asked_unencrypted() -> None:
 def look_up(bench: Bench, answer: Answer | Raw) -> tuple[str, list[str]]:
     with serve(script(answer)) as server:
         given = at(server.url, model="org/m 1")
-        said = warning_of(given, bench.transport, variables=bench.variables, today=TODAY)
+        said = warning_of(given, bench.transport, keys=bench.keys, today=TODAY)
     assert {each.method for each in server.asked} == {"GET"}
     assert {each.headers["authorization"] for each in server.asked} == {f"Bearer {KEY}"}
     return said, list(server.paths)
@@ -131,4 +133,4 @@ def test_what_says_nothing_of_an_end_is_no_warning(answer: Answer | Raw) -> None
 
 def test_every_provider_says_what_it_needs() -> None:
     for name in PROVIDERS:
-        assert list(objections(ModelSettings(provider=name), {}))
+        assert list(objections(ModelSettings(provider=name)))

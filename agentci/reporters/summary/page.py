@@ -22,6 +22,7 @@ from agentci.reporters.base import (
     worst_first,
 )
 from agentci.reporters.places import file_name
+from agentci.reporters.spending import spending_line
 from agentci.reporters.summary.against import against
 from agentci.reporters.summary.failed_check import block
 from agentci.reporters.summary.section import Section
@@ -103,7 +104,8 @@ _ICONS: dict[Verdict, str] = {
 def _verdict(report: Report) -> str:
     why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
     head = f"{_ICONS[verdict(report.decision)]} {conclusion(report)}{why}"
-    return f"## {head}\n\n{counts(report)}\n\n"
+    lines = (f"## {head}", counts(report), prose(spending_line(report.spending)))
+    return "".join(f"{line}\n\n" for line in lines if line)
 
 
 def _evaluators(report: Report) -> Section:

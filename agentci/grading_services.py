@@ -1,0 +1,66 @@
+"""Has the services of a plan ready that are to grade."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from agentci.dialects.base import Evaluator
+from agentci.engines.world import World
+from agentci.errors import FetchError, InputError
+from agentci.model.grading import EvalsService, WantedService
+from agentci.model.problem import Problem
+from agentci.preflight import Plan
+from agentci.sinks import say
+from agentci.text.escape import one_line
+
+OPENAI_HOST: Final = "api.openai.com"
+OPENAI_ENDED: Final = (
+    "OpenAI takes no evals since 2026-10-31; leave `backend` out, and agentci grades by itself"
+)
+
+
+def engage(plan: Plan, world: World) -> World:
+    """Have what asks services there, where the plan's evaluators want that.
+
+    Raises:
+        InputError: one of them cannot be asked.
+    """
+    services = services_of(check.evaluator for check in plan.checks)
+    if not services:
+        return world
+    if problems := tuple(service_problems(services, world)):
+        raise InputError([*plan.problems, *problems])
+    from agentci.evals_api.grading import RemoteGrading  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.transport import Transport  # noqa: PLC0415 (likewise)
+
+    transport = Transport(
+        tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
+    )
+    return replace(world, remote_grading=RemoteGrading(transport, variables=world.variables))
+
+
+def services_of(evaluators: Iterable[Evaluator]) -> tuple[WantedService, ...]:
+    """All services that evaluators need, each once."""
+    needs = (each for one in {id(e): e for e in evaluators}.values() for each in one.needs)
+    return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedService)))
+
+
+def service_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
+    """What keeps services from grading, as far as one can tell before anything is asked."""
+    for each in wanted:
+        if said := _objection(each.service, world):
+            yield Problem(message=f"{each.name} cannot be graded: {said}", place=each.place)
+
+
+def _objection(service: EvalsService, world: World) -> str | None:
+    # requests is slow to import, and most runs ask no service.
+    from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
+
+    variable = service.key_variable
+    if variable and not world.variables.get(variable, "").strip():
+        return f"the environment variable {variable}, for the key of the service, is not set"
+    try:
+        address = address_of(service.base_url, unencrypted=not variable)
+    except FetchError as error:
+        return f"base_url cannot be used: {error}; {error.hint}"
+    return OPENAI_ENDED if address.origin[1] == OPENAI_HOST else None

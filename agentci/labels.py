@@ -1,0 +1,92 @@
+"""What people said of cases: one a line, to hold judges against."""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from agentci.dialects.fields import Strict, Text
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.text.json_document import read_json
+from agentci.text.names import quoted
+from agentci.text.utf8 import decode
+from agentci.workspace import read_file
+
+MAX_LABEL_BYTES: Final = 64 * 1024**2
+HINT: Final = 'a line is like {"case": "c1", "human": "pass"}'
+
+
+class Label(Strict):
+    """What people said of one case.
+
+    Attributes:
+        evaluator: whose business it is; empty for all of them.
+        note: for people.
+        place: where it stands.
+    """
+
+    case: Text
+    human: Literal["pass", "fail"]
+    evaluator: str = ""
+    note: str = ""
+    place: Place = Field(default=Place(file=""), exclude=True)
+
+    @property
+    def passed(self) -> bool:
+        """Whether they passed it."""
+        return self.human == "pass"
+
+
+def read_labels(name: str, world: World) -> tuple[Label, ...]:
+    """Read a file of labels, from the working directory.
+
+    Raises:
+        InputError: it is not there, or some lines are no labels or contradict each other.
+    """
+    path = world.workspace.cwd / name
+    shown = world.workspace.name_of(path)
+    data = read_file(path, name=shown, limit_bytes=MAX_LABEL_BYTES)
+    labels: dict[tuple[str, str], Label] = {}
+    problems: list[Problem] = []
+    for place, line in _lines(decode(data, file=shown), shown):
+        try:
+            label = _label(line, place)
+        except InputError as error:
+            problems += error.problems
+            continue
+        first = labels.setdefault((label.case, label.evaluator), label)
+        if first is not label:
+            message = (
+                f"the case {quoted(label.case)} has a label already, in line {first.place.line}"
+            )
+            problems.append(Problem(message=message, place=place, hint="leave one of them out"))
+    if problems:
+        raise InputError(problems)
+    if not labels:
+        raise InputError.of("there are no labels", place=Place(file=shown), hint=HINT)
+    return tuple(labels.values())
+
+
+def _lines(text: str, file: str) -> Iterator[tuple[Place, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield Place(file=file, line=number), line
+
+
+def _label(line: str, place: Place) -> Label:
+    try:
+        value = read_json(line.encode(), file=place.file).value
+    except InputError as error:
+        raise InputError(
+            [Problem(message=each.message, place=place, hint=each.hint) for each in error.problems]
+        ) from None
+    try:
+        return Label.model_validate(value).model_copy(update={"place": place})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        message = f"this is no label: {where and f'{where}: '}{first['msg']}"
+        raise InputError.of(message, place=place, hint=HINT) from None

@@ -1,0 +1,48 @@
+"""What models cost: in calls, tokens and dollars."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What something costs; or, of a budget, may cost: None for any amount."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: "Charge") -> "Charge":
+        return Charge(
+            calls=self.calls + other.calls,
+            tokens=self.tokens + other.tokens,
+            usd=self.usd + other.usd,
+        )
+
+    def __sub__(self, other: "Charge") -> "Charge":
+        return self + Charge(calls=-other.calls, tokens=-other.tokens, usd=-other.usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What the judges of one config cost.
+
+    Attributes:
+        config: as shown to the user.
+        spent: in this run, on whatever came of it.
+        saved: by replies of earlier runs.
+        priced: whether the dollars are known, since all of its models have prices.
+    """
+
+    config: str
+    spent: Charge
+    saved: Charge
+    priced: bool
+
+    def __add__(self, other: "Spending") -> "Spending":
+        """Of the same config, in two parts of a run."""
+        return Spending(
+            config=self.config,
+            spent=self.spent + other.spent,
+            saved=self.saved + other.saved,
+            priced=self.priced and other.priced,
+        )

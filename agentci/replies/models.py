@@ -1,0 +1,63 @@
+"""Replies of models as they are kept, and by what they are found again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentci.model.exchange import ProgramReply
+from agentci.model.json import Json
+from agentci.model.judging import AskModel, ModelReply
+from agentci.version import __version__
+
+# Of what a key is made from; a higher one makes all keys anew.
+FORMAT: Final = 1
+_REPLY: Final = TypeAdapter(ModelReply)
+
+
+def question_digest(request: AskModel, files: Sequence[Json]) -> bytes:
+    """Of all that a reply hangs on; not of the key, nor of what becomes of several replies.
+
+    Args:
+        files: what is known of the files that a judge's command names.
+    """
+    question, settings = request.question, request.panel.settings
+    form = question.form
+    facts: Json = {
+        "format": FORMAT,
+        "agentci": __version__,
+        "provider": settings.provider,
+        "address": settings.base_url,
+        "api_version": settings.api_version,
+        "model": settings.model,
+        "temperature": settings.temperature,
+        "effort": settings.effort,
+        "output_tokens": settings.output_tokens,
+        "command": settings.command,
+        "files": files,
+        "system": question.system,
+        "user": question.user,
+        "form": None if form is None else [type(form).__name__, asdict(form)],
+    }
+    return sha256(json.dumps(facts, sort_keys=True).encode()).digest()
+
+
+def sample_key(digest: bytes, number: int) -> bytes:
+    """What the reply that gave the verdict ``number`` to a question is kept under."""
+    return sha256(b"model %d " % number + digest).digest()
+
+
+def as_printed(reply: ModelReply) -> ProgramReply:
+    """A reply as if a program had printed it, which is how all are kept."""
+    return ProgramReply(stdout=json.dumps(asdict(reply)).encode(), stderr="", exit_code=0)
+
+
+def as_said(printed: ProgramReply) -> ModelReply | None:
+    """The other way round; None where no model's reply was kept so."""
+    try:
+        return _REPLY.validate_json(printed.stdout)
+    except ValidationError:
+        return None

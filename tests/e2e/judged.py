@@ -1,0 +1,92 @@
+"""Runs of an eval file whose cases a model judges."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.http.servers import Asked, Respond
+from tests.judges.bench import said
+from tests.support import Ran, run_agentci
+
+KEY = "sk-secret-0123456789"
+JUDGE = {"name": "j", "type": "llm_judge"}
+
+
+def scored(score: float, **usage: int) -> Any:
+    """What a service answers whose model gives a score."""
+    verdict = {"reasoning": "so", "hits": ["h"], "misses": [], "score": score}
+    return said(json.dumps(verdict), usage=usage or None)
+
+
+def by_case(scores: Mapping[str, Any]) -> Respond:
+    """Answers by what is asked: the answer whose text is in a question."""
+
+    def respond(asked: Asked) -> Any:
+        text = asked.body.decode()
+        return next(answer for word, answer in scores.items() if word in text)
+
+    return respond
+
+
+def at(url: str, **others: Any) -> dict[str, Any]:
+    """A judge at a server of ours."""
+    return {"provider": "openai", "model": "m", "base_url": url, "api_key_env": "KEY", **others}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What became of a run, before another one in the same folder."""
+
+    ran: Ran
+    report: Any
+
+    @property
+    def cached(self) -> list[bool]:
+        return [each["cached"] for each in self.report["results"]]
+
+    @property
+    def statuses(self) -> list[str]:
+        return [each["status"] for each in self.report["results"]]
+
+    @property
+    def reasons(self) -> list[str]:
+        return [each["reason"] for each in self.report["results"]]
+
+
+def judge(
+    folder: Path,
+    judge: Mapping[str, Any],
+    *options: str,
+    cases: int = 1,
+    evaluators: Sequence[Mapping[str, Any]] = (JUDGE,),
+    environ: Mapping[str, str] | None = None,
+    **others: Any,
+) -> Judged:
+    """Judge ``cases`` answers that are called ``Paris 0`` and so on."""
+    write(folder, judge, cases, evaluators, **others)
+    given = {"KEY": KEY} if environ is None else environ
+    ran = run_agentci(["run", "e.yaml", *options], cwd=folder, environ=given)
+    return Judged(ran=ran, report=ran.results)
+
+
+def write(
+    folder: Path,
+    judge: Mapping[str, Any],
+    cases: int,
+    evaluators: Sequence[Mapping[str, Any]] = (JUDGE,),
+    **others: Any,
+) -> None:
+    """Write an eval file, and the outputs that it judges."""
+    listed = [
+        {"id": f"c{i}", "criteria": "says Paris", "input": "Capital?", "evaluators": evaluators}
+        for i in range(cases)
+    ]
+    file = {"outputs": "out.jsonl", "judge": judge, "cases": listed, **others}
+    (folder / "e.yaml").write_text(json.dumps(file))
+    outputs = [
+        {"id": f"c{i}", "output_messages": [{"role": "assistant", "content": f"Paris {i}."}]}
+        for i in range(cases)
+    ]
+    (folder / "out.jsonl").write_text("\n".join(map(json.dumps, outputs)))

@@ -1,0 +1,146 @@
+"""What evaluators say is held against what people said."""
+
+import json
+import re
+from collections.abc import Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.judged import JUDGE, KEY, at, scored, write
+from tests.http.servers import Answer, Asked, Server, script, serve
+from tests.judges.bench import said
+from tests.recordings import otlp
+from tests.support import Ran, run_agentci
+
+GOOD, BAD = scored(0.9), scored(0.1)
+
+
+def calibrate(folder: Path, labels: Sequence[Any], *options: str) -> Ran:
+    lines = [each if isinstance(each, str) else json.dumps(each) for each in labels]
+    (folder / "labels.jsonl").write_text("\n".join(lines))
+    arguments = ["calibrate", "e.yaml", "--labels", "labels.jsonl", *options]
+    return run_agentci(arguments, cwd=folder, environ={"KEY": KEY})
+
+
+def label(case: int, human: str, **others: str) -> dict[str, str]:
+    return {"case": f"c{case}", "human": human, **others}
+
+
+def prepare(folder: Path, server: Server, cases: int = 4, **others: Any) -> None:
+    write(folder, at(server.url), cases, **others)
+
+
+def by_number(asked: Asked) -> Answer:
+    """The first two answers are good."""
+    found = re.search(r"Paris (\d+)\.", asked.body.decode())
+    assert found
+    return GOOD if int(found[1]) < 2 else BAD  # type: ignore[no-any-return]
+
+
+def test_people_are_told_how_far_it_agrees(tmp_path: Path) -> None:
+    labels = [label(0, "pass"), label(1, "fail"), label(2, "fail", note="too short")]
+    with serve(by_number) as server:
+        prepare(tmp_path, server)
+        ran = calibrate(tmp_path, labels)
+    assert ran.code == 0
+    assert ran.out == (
+        "j: 3 cases with a label\n"
+        "                  judge: pass  judge: fail\n"
+        "  human: pass               1            0\n"
+        "  human: fail               1            1\n"
+        "  agreement     66.7% (20.8% to 93.9%)\n"
+        "  kappa         0.4\n"
+        "  passes found  100% (20.7% to 100%)\n"
+        "  fails found   50% (9.5% to 90.5%)\n"
+        "  note: fewer than 50 cases, or than 15 that people failed, say little\n"
+        "  note: below a kappa of 0.6 an evaluator should not hold a gate\n"
+    )
+    # What nobody said anything of is not asked about.
+    assert len(server.asked) == 3
+
+
+def test_programs_are_told_the_same(tmp_path: Path) -> None:
+    with serve(by_number) as server:
+        prepare(tmp_path, server)
+        ran = calibrate(tmp_path, [label(0, "pass"), label(2, "fail")], "--json")
+    [told] = json.loads(ran.out)
+    assert (told["evaluator"], told["cases"], told["kappa"]) == ("j", 2, 1.0)
+    assert told["confusion"] == {
+        "right_passes": 1,
+        "wrong_fails": 0,
+        "wrong_passes": 0,
+        "right_fails": 1,
+    }
+    assert told["agreement"]["value"] == 1.0
+    assert told["flips"] == {"part": 0, "whole": 0, "value": None, "interval": None}
+
+
+def test_repeats_show_how_often_verdicts_change(tmp_path: Path) -> None:
+    answers = cycle([GOOD, GOOD, BAD])
+    with serve(lambda _: next(answers)) as server:
+        prepare(tmp_path, server, cases=1)
+        ran = calibrate(tmp_path, [label(0, "pass")], "--repeats", "3")
+        again = calibrate(tmp_path, [label(0, "pass")])
+    assert "  flips         66.7% of 3 pairs of verdicts\n" in ran.out
+    # The first of them is kept, and found again.
+    assert len(server.asked) == 3
+    assert "human: pass               1            0\n" in again.out
+
+
+def test_a_label_may_be_about_one_evaluator(tmp_path: Path) -> None:
+    evaluators = [JUDGE, {"name": "has", "type": "contains", "value": "Rome"}]
+    labels = [label(0, "pass"), label(0, "fail", evaluator="has")]
+    with serve(by_number) as server:
+        prepare(tmp_path, server, evaluators=evaluators)
+        ran = calibrate(tmp_path, labels, "--json")
+    told = {each["evaluator"]: each["agreement"]["value"] for each in json.loads(ran.out)}
+    assert told == {"j": 1.0, "has": 1.0}
+
+
+def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
+    with serve(script(said("Hm."))) as server:
+        prepare(tmp_path, server)
+        ran = calibrate(tmp_path, [label(0, "pass")])
+    assert ran.code == 3
+    assert ran.out.startswith("j: 0 cases with a label, 1 more without a verdict\n")
+    assert "  kappa         -\n" in ran.out
+    assert "  agreement     -\n" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["{"], "labels.jsonl:1: "),
+        ([label(0, "pass"), label(0, "fail")], "has a label already, in line 1 (leave one of"),
+        ([label(0, "good")], "labels.jsonl:1: this is no label: human: Input should be"),
+        ([{"case": "c0"}], "this is no label: human: Field required"),
+        ([{**label(0, "pass"), "juge": "j"}], "this is no label: juge: Extra inputs"),
+        ([7], "labels.jsonl:1: this is no label: "),
+        ([label(9, "pass")], "labels.jsonl:1: no case 'c9' is judged (`agentci plan` lists"),
+        ([label(0, "pass", evaluator="k")], "no case 'c0' is judged by 'k'"),
+        ([], "there are no labels"),
+    ],
+)
+def test_what_is_no_label_is_told_with_its_line(
+    tmp_path: Path, labels: list[Any], message: str
+) -> None:
+    with serve(by_number) as server:
+        prepare(tmp_path, server)
+        ran = calibrate(tmp_path, labels)
+    assert ran.code == 2
+    assert message in " ".join(map(str, ran.problems))
+    assert server.asked == []
+
+
+def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").write_text(
+        "evaluators: [{name: tool_trajectory_avg_score, type: builtin}]\ntraces: '*.otlp.json'\n"
+    )
+    (tmp_path / "a.otlp.json").write_text(otlp())
+    (tmp_path / "b.otlp.json").write_text("{")
+    ran = calibrate(tmp_path, [label(0, "pass")])
+    assert ran.code == 2
+    assert "b.otlp.json:1" in str(ran.problems[0])

@@ -1,0 +1,110 @@
+"""Pull requests that GitHub gives no secrets to are judged as far as that goes, and told so."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.judged import JUDGE, KEY, Judged, at, judge, scored
+from tests.http.servers import script, serve
+
+CONTAINS = {"name": "has", "type": "contains", "value": "Paris"}
+
+
+def environ(folder: Path, head: str = "me/agent", **others: str) -> dict[str, str]:
+    """Of a step in a workflow of a pull request."""
+    event = folder / "event.json"
+    repos = {"head": {"repo": {"full_name": head}}, "base": {"repo": {"full_name": "org/agent"}}}
+    event.write_text(json.dumps({"pull_request": repos}))
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_ACTOR": "me",
+        **others,
+    }
+
+
+def on_fork(folder: Path, given: Mapping[str, Any], *options: str, **others: Any) -> Judged:
+    return judge(folder, given, *options, environ=environ(folder), **others)
+
+
+WHY = (
+    "the environment variable KEY, for the judge's key, is not set: pull requests from forks are"
+    " given no secrets"
+)
+
+
+SINCE = WHY.replace("set: pull", "set, since pull")
+
+
+def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
+    with serve(script()) as server:
+        found = on_fork(tmp_path, at(server.url), evaluators=[CONTAINS, JUDGE], cases=2)
+    assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"] * 2)
+    assert found.reasons == [None, WHY] * 2
+    why = " ".join(found.report["decision"]["why"])
+    assert f"2 checks had nothing to judge (j): {WHY}" in why
+    [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
+    assert warning["message"] == f"what no recorded reply judges is skipped: {SINCE}"
+    assert WHY in (tmp_path / "agentci-results" / "summary.md").read_text().replace("\\", "")
+    assert server.asked == []
+
+
+def test_the_gate_may_mind(tmp_path: Path) -> None:
+    gate = {"on_skip": "fail"}
+    found = on_fork(tmp_path, at("http://localhost:1"), evaluators=[CONTAINS, JUDGE], gate=gate)
+    assert (found.ran.code, found.report["decision"]["open"]) == (1, False)
+
+
+def test_a_gate_over_judges_alone_stays_shut(tmp_path: Path) -> None:
+    found = on_fork(tmp_path, at("http://localhost:1"))
+    assert (found.ran.code, found.statuses) == (1, ["skipped"])
+    assert "nothing was judged" in found.report["decision"]["why"][0]
+
+
+def test_recorded_replies_count(tmp_path: Path) -> None:
+    with serve(script(scored(0.9), scored(0.1))) as server:
+        judge(tmp_path, at(server.url), cases=2)
+        found = on_fork(tmp_path, at(server.url), cases=3)
+    assert len(server.asked) == 2
+    assert sorted(found.statuses) == ["failed", "passed", "skipped"]
+    assert found.cached == [True, True, False]
+
+
+def test_a_key_that_is_there_is_used(tmp_path: Path) -> None:
+    with serve(script(scored(0.9))) as server:
+        found = judge(tmp_path, at(server.url), environ=environ(tmp_path, KEY=KEY))
+    assert (found.statuses, len(server.asked)) == (["passed"], 1)
+
+
+def test_a_program_without_its_key_is_skipped_too(tmp_path: Path) -> None:
+    found = on_fork(tmp_path, {"command": ["cat"], "api_key_env": "KEY"})
+    assert found.statuses == ["skipped"]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"head": "org/agent"},
+        {"GITHUB_EVENT_NAME": "push"},
+        {"GITHUB_EVENT_NAME": "pull_request_target"},
+        {"GITHUB_EVENT_PATH": "/nowhere"},
+        {"GITHUB_ACTIONS": ""},
+    ],
+    ids=str,
+)
+def test_elsewhere_a_missing_key_is_wrong_input(tmp_path: Path, others: Mapping[str, str]) -> None:
+    found = judge(tmp_path, at("http://localhost:1"), environ=environ(tmp_path, **others))
+    assert found.ran.code == 2
+    assert "j cannot be judged: the environment variable KEY" in found.ran.out
+
+
+def test_what_dependabot_starts_has_no_secrets_either(tmp_path: Path) -> None:
+    given = environ(tmp_path, "org/agent", GITHUB_ACTOR="dependabot[bot]")
+    found = judge(tmp_path, at("http://localhost:1"), environ=given)
+    assert found.statuses == ["skipped"]
+    assert "Dependabot" in found.reasons[0]

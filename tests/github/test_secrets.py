@@ -1,0 +1,36 @@
+"""Secrets are withheld from what strangers and Dependabot start, and from nothing else."""
+
+import pytest
+
+from agentci.github.secrets import BY_DEPENDABOT, FROM_FORKS, withheld
+from agentci.model.json import Json
+
+
+def request(head: Json, base: Json = "org/agent") -> Json:
+    return {
+        "pull_request": {
+            "head": {"repo": None if head is None else {"full_name": head}},
+            "base": {"repo": {"full_name": base}},
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("event", "actor", "payload", "why"),
+    [
+        ("pull_request", "me", request("me/agent"), FROM_FORKS),
+        ("pull_request_review", "me", request("me/agent"), FROM_FORKS),
+        ("pull_request", "me", request(None), FROM_FORKS),
+        ("pull_request", "dependabot[bot]", request("org/agent"), BY_DEPENDABOT),
+        ("push", "dependabot[bot]", {}, BY_DEPENDABOT),
+        ("pull_request", "me", request("org/agent"), ""),
+        ("pull_request_target", "me", request("me/agent"), ""),
+        ("push", "me", {}, ""),
+        ("pull_request", "me", {}, ""),
+        ("pull_request", "me", [], ""),
+        ("pull_request", "me", request("me/agent", base=7), ""),
+        ("", "", None, ""),
+    ],
+)
+def test_secrets_are_withheld(event: str, actor: str, payload: Json, why: str) -> None:
+    assert withheld(event, actor, payload) == why
