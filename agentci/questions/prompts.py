@@ -1,5 +1,7 @@
 """Questions to judges: our words in the system message, those of strangers between markers."""
 
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from agentci.errors import EvaluatorError
@@ -15,14 +17,26 @@ _REPAIR: Final = (
     " more than one, reply with {}."
 )
 _REPLY: Final = "reply"
+# Of a text that is looked for in a prompt; shorter ones are words like any other.
+MIN_FOUND: Final = 16
 
 
-def pose(rubric: str, template: str, values: JsonObject, form: AnyForm) -> Question:
+def pose(
+    rubric: str,
+    template: str,
+    values: JsonObject,
+    form: AnyForm,
+    *,
+    trusted: Collection[str] = (),
+    leaves_unknown: bool = False,
+) -> Question:
     """Ask for a verdict.
 
     Args:
         rubric: how to judge; in the words of whoever wrote the config.
-        template: of the data, with ``{{ name }}`` where a value goes.
+        template: likewise, with ``{{ name }}`` where a value goes.
+        trusted: paths of values in the words of the same; the others are put between markers.
+        leaves_unknown: whether what the template names in vain stays in it.
 
     Raises:
         EvaluatorError: the template names what is not there.
@@ -33,19 +47,45 @@ def pose(rubric: str, template: str, values: JsonObject, form: AnyForm) -> Quest
         texts.append(text)
         return ""
 
+    def show(path: str, text: str) -> str:
+        return text if path in trusted else fence.around(path, text)
+
     try:
-        fill(template, values, show=note)
+        fill(template, values, show=note, leaves_unknown=leaves_unknown)
         fence = untrusted.Fence((rubric, template, *texts))
-        data = fill(template, values, show=fence.around)
+        data = fill(template, values, show=show, leaves_unknown=leaves_unknown)
     except MissingError as error:
         raise EvaluatorError(str(error)) from None
     return _question(rubric, data, form)
+
+
+def pose_written(
+    rubric: str, prompt: str, data: Mapping[str, Iterable[str]], form: AnyForm
+) -> Question:
+    """Ask for a verdict with a prompt that a program of whoever wrote the config has written.
+
+    Args:
+        data: by name, texts of strangers that the program had; where one stands in the prompt,
+            as it is or as JSON, it is put between markers, unless it is so short that it may as
+            well be the author's.
+    """
+    named = {each: name for name, texts in data.items() for text in texts for each in _as_in(text)}
+    fence = untrusted.Fence((rubric, prompt))
+    return _question(rubric, fence.throughout(prompt, named), form)
 
 
 def repair(form: AnyForm, reply: str) -> Question:
     """Ask to write down once more what a reply says, without what it was a reply to."""
     fence = untrusted.Fence((_REPAIR, reply))
     return _question(_REPAIR, fence.around(_REPLY, reply), form)
+
+
+def _as_in(text: str) -> Iterator[str]:
+    """A text as a program may have written it into its prompt."""
+    bare = text.strip()
+    if len(bare) >= MIN_FOUND:
+        yield bare
+        yield from (json.dumps(bare, ensure_ascii=plain)[1:-1] for plain in (False, True))
 
 
 def _question(instructions: str, data: str, form: AnyForm) -> Question:
