@@ -32,7 +32,8 @@ class Form:
         value_name, reason_name: of members of the object that is to be replied.
         low, high: the bounds of a number, both within.
         labels: the words of which a label is one.
-        notes: names of further members, lists of short texts; none of them has to be there.
+        notes: names of further members, lists of short texts; none of them has to be there. What
+            AgentV 4 calls ``assertions`` is read as ``hits`` and ``misses``.
     """
 
     kind: MarkKind = "number"

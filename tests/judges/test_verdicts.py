@@ -333,3 +333,22 @@ class TestChecklists:
         one = '{"checks": [{"id": "a", "satisfied": true}]}'
         with pytest.raises(NoVerdictError, match="contradict"):
             read(one + one.replace("true", "false"), self.MET)
+
+
+def test_assertions_are_read_as_hits_and_misses() -> None:
+    form = Form(notes=("hits", "misses"))
+    assertions = [
+        {"text": "a", "passed": True, "evidence": "e"},
+        {"text": " b ", "passed": "no"},
+        {"text": "c", "passed": None},
+        {"passed": True},
+        "d",
+        *[{"text": "more", "passed": True}] * 9,
+    ]
+    given = {"score": 1, "assertions": assertions, "details": {"n": 1}}
+    told = read(json.dumps(given), form)
+    assert told.notes == {"hits": ("a: e", "more", "more", "more"), "misses": ("b",)}
+    assert told.details == {"n": 1}
+    both = read(json.dumps({**given, "misses": ["m"], "details": 3}), form)
+    assert both.notes == {"hits": (), "misses": ("m",)}
+    assert both.details == {}

@@ -18,6 +18,7 @@ class Finding:
     Attributes:
         score: 0 to 1.
         reason: what has to be said of the score itself.
+        falls_short: whether that is not enough whatever the score.
     """
 
     score: float
@@ -26,6 +27,7 @@ class Finding:
     reasoning: str | None = None
     details: JsonObject = field(default_factory=dict)
     reason: str | None = None
+    falls_short: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ def judgement_of(finding: Finding, standard: Standard) -> Judgement:
         finding = replace(
             finding, score=1 - finding.score, hits=finding.misses, misses=finding.hits
         )
-    passed = finding.score >= standard.line
+    passed = finding.score >= standard.line and not finding.falls_short
     reason = finding.reason or (None if passed else _borderline(finding.score, standard.line))
     return Judgement(
         score=finding.score,
