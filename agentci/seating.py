@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentci.dialects.base import Evaluator
@@ -71,11 +72,12 @@ def _judge(panel: Panel, world: World, accounts: "Accounts", transport: "Transpo
     budget = Budget(panel.caps, stopped=world.interruption.asked)
     variables = world.variables
     service = ServiceAsker(transport, budget, variables=variables, accounts=accounts)
+    folder = Path(panel.folder) if panel.folder else world.workspace.cwd
     seat = Seat(
         executor=world.executors[LOCAL],
-        cwd=world.workspace.cwd,
+        cwd=folder,
         environment=world.child_environment,
-        confinement=Confinement(readable=(world.workspace.root,)),
+        confinement=Confinement(readable=(world.workspace.root, folder)),
     )
     command = CommandAsker(seat, budget, variables=variables, clock=transport.clock)
     askers: dict[str, Asker] = {**dict.fromkeys(PROVIDERS, service), COMMAND: command}

@@ -17,9 +17,8 @@ VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
 REASON_NAMES: Final = ("reasoning", "reason", "explanation")
 YES: Final = frozenset({"true", "pass", "passed", "yes"})
 NO: Final = frozenset({"false", "fail", "failed", "no"})
-# The notes that AgentV 4 makes one list of, and how long it may be there.
+# The notes that AgentV 4 makes one list of.
 HITS, MISSES, ASSERTIONS = "hits", "misses", "assertions"
-MAX_ASSERTIONS: Final = 8
 MAX_CHARACTERS: Final = 200_000
 
 _QUOTES: Final = re.compile("[\"'“”]")
@@ -127,10 +126,7 @@ def _notes(document: JsonObject, form: Form) -> dict[str, tuple[str, ...]]:
         return given
     listed = document.get(ASSERTIONS)
     asserted = [_assertion(each) for each in (listed if isinstance(listed, list) else [])]
-    return {
-        name: tuple(said for whose, said in asserted[:MAX_ASSERTIONS] if whose == name)
-        for name in form.notes
-    }
+    return {name: tuple(said for whose, said in asserted if whose == name) for name in form.notes}
 
 
 def _assertion(given: Json) -> tuple[str, str]:

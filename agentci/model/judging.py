@@ -129,6 +129,8 @@ class Panel:
     Attributes:
         samples: how often a model is asked; the majority, the median or the mean counts.
         payer: whose budget it is, shared by all panels of the same payer.
+        folder: absolute path of the one that a program of theirs runs in; empty for the working
+            directory.
         caps: of that budget.
     """
 
@@ -136,6 +138,7 @@ class Panel:
     samples: int = 1
     combining: Combining = "median"
     payer: str = ""
+    folder: str = ""
     caps: Caps = field(default_factory=Caps)
 
 

@@ -65,11 +65,14 @@ def pose_written(
     """Ask for a verdict with a prompt that a program of whoever wrote the config has written.
 
     Args:
-        data: by name, texts of strangers that the program had; where one stands in the prompt,
-            as it is or as JSON, it is put between markers, unless it is so short that it may as
-            well be the author's.
+        data: by name, texts of strangers that the program had, the first name of each counts;
+            where one stands in the prompt, as it is or as JSON, it is put between markers, unless
+            it is so short that it may as well be the author's.
     """
-    named = {each: name for name, texts in data.items() for text in texts for each in _as_in(text)}
+    named: dict[str, str] = {}
+    for name, texts in data.items():
+        for each in (shape for text in texts for shape in _as_in(text)):
+            named.setdefault(each, name)
     fence = untrusted.Fence((rubric, prompt))
     return _question(rubric, fence.throughout(prompt, named), form)
 

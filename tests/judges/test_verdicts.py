@@ -343,11 +343,10 @@ def test_assertions_are_read_as_hits_and_misses() -> None:
         {"text": "c", "passed": None},
         {"passed": True},
         "d",
-        *[{"text": "more", "passed": True}] * 9,
     ]
     given = {"score": 1, "assertions": assertions, "details": {"n": 1}}
     told = read(json.dumps(given), form)
-    assert told.notes == {"hits": ("a: e", "more", "more", "more"), "misses": ("b",)}
+    assert told.notes == {"hits": ("a: e",), "misses": ("b",)}
     assert told.details == {"n": 1}
     both = read(json.dumps({**given, "misses": ["m"], "details": 3}), form)
     assert both.notes == {"hits": (), "misses": ("m",)}

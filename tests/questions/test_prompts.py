@@ -126,7 +126,7 @@ def test_a_template_may_keep_what_it_names_in_vain() -> None:
 
 
 def _marker(asked: Question) -> str:
-    return re.findall(r'<untrusted id="(\w+)"', asked.user)[0]
+    return str(re.findall(r'<untrusted id="(\w+)"', asked.user)[0])
 
 
 class TestAPromptThatAProgramWrote:

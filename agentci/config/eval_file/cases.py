@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.files import Files
-from agentci.config.eval_file.judges import JudgeReader
+from agentci.config.eval_file.judges import RUBRICS, JudgeReader
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
     SEED_LISTS,
+    TEMPLATE_KEY,
     UNREAD,
     UNREAD_AT_THE_TOP,
     V4_LISTS,
@@ -19,7 +20,9 @@ from agentci.config.eval_file.models import (
 from agentci.config.suite import JudgedSample
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
+from agentci.dialects.agentv.entries.llm_judge import VOCABULARY
 from agentci.dialects.agentv.judge import Judge
+from agentci.errors import InputError
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 from agentci.model.sample import Sample
@@ -76,12 +79,12 @@ class CaseReader:
                 hint="give its evaluators a `min_score`, or the file a threshold",
             )
         evaluators = self._evaluators(spec, at)
-        if not evaluators and not self.judges.problems:
+        if not evaluators and not any(p.severity == "error" for p in self.judges.problems):
             self._complain(
-                f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model, "
-                "which this version of agentci does not",
+                f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model",
                 at,
-                hint="list evaluators in the case or for the whole file",
+                hint="list evaluators in the case or for the whole file, or say which model is to "
+                "judge, with `judge: {provider: ..., model: ...}` at the top",
             )
         return JudgedSample(sample=self._sample(spec, at), evaluators=evaluators)
 
@@ -103,11 +106,36 @@ class CaseReader:
             expected_messages=expected,
             guideline_files=tuple(reader.guideline_files),
             input_files=tuple(reader.input_files),
+            input_texts=reader.input_texts,
             metadata=spec.metadata or {},
+            judge_template=self._template(at),
             place=self.document.place_of(at),
         )
 
+    def _template(self, at: Path) -> str:
+        """How models are asked about a case, as it says itself, or else its file."""
+        for owner in (at, ()):
+            path = (*owner, TEMPLATE_KEY)
+            given = self.document.value(path)
+            if isinstance(given, str):
+                place = self.document.place_of(path)
+                try:
+                    return self.judges.templates.read(given, place, VOCABULARY)
+                except InputError as error:
+                    self.problems += error.problems
+        return ""
+
     def _evaluators(self, spec: CaseSpec, at: Path) -> tuple[Judge, ...]:
+        """What judges a case: by its own criteria first, and a model where nothing else does."""
+        own = self.judges.by_rubrics((*at, RUBRICS))
+        listed = self._listed(spec, at)
+        if own and own[0].identity.name in {judge.identity.name for judge in listed}:
+            name = quoted(own[0].identity.name)
+            message = f"the `rubrics` of the case {quoted(spec.id)} are an evaluator called {name}"
+            self._complain(message, (*at, RUBRICS), hint="give the other one of that name another")
+        return (*own, *listed) or self.judges.by_default()
+
+    def _listed(self, spec: CaseSpec, at: Path) -> tuple[Judge, ...]:
         """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
 
         The first versions forgot the file's, too, where a case has an ``execution`` without any
@@ -135,7 +163,7 @@ class CaseReader:
         return ()
 
     def _look_at_keys(self, value: JsonObject, at: Path) -> None:
-        known = [*CaseSpec.model_fields, "assert", *WITHOUT_EFFECT]
+        known = [*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT]
         self.problems += key_problems(value, known, self.document, at)
 
     def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import ConfigDict, Field, JsonValue
 
 from agentci.config.models import EvalFileGateSpec, TraceFormat
+from agentci.dialects.agentv.entries.rubrics import Criteria
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import Name, Share, Strict, Text
 from agentci.dialects.panels import SharedJudgeSpec
@@ -35,12 +36,22 @@ UNREAD: Final = {
     "input_files": "refer to files inside of messages",
     "mode": "conversations are judged as one recorded run",
     "preprocessors": "record what the agent really got",
-    "rubrics": "they ask a language model to judge, which this version of agentci does not",
     "turns": "conversations are judged as one recorded run",
     "vars": "write the case out",
 }
 # Likewise at the top of a file, where AgentV 4 has one for all cases.
 UNREAD_AT_THE_TOP: Final = {"input": "write it into the cases"}
+
+# How language models are asked, in the first versions of AgentV.
+TEMPLATE_KEY: Final = "evaluatorTemplate"
+Template: TypeAlias = Annotated[
+    str | None,
+    Field(
+        alias=TEMPLATE_KEY,
+        description="How language models are asked, where evaluators do not say: text with "
+        "`{{ candidate_answer }}`, or a file of that.",
+    ),
+]
 
 
 class Lenient(Strict):
@@ -80,6 +91,10 @@ class CaseSpec(Lenient):
     execution: Execution | None = Field(default=None, description="What judges this case.")
     evaluators: Entries | None = Field(default=None, description="What judges this case.")
     assertions: Entries | None = Field(default=None, description="What judges this case.")
+    rubrics: Criteria | None = Field(
+        default=None, description="Criteria by which a language model judges this case."
+    )
+    evaluator_template: Template = None
     metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
 
 
@@ -97,6 +112,7 @@ class EvalFile(Lenient):
     metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
     execution: Execution | None = Field(default=None, description="What judges all cases.")
     assertions: Entries | None = Field(default=None, description="What judges all cases.")
+    evaluator_template: Template = None
     outputs: Text | list[Text] = Field(
         default=[],
         description="Recorded outputs: a path or glob, or a list of them, relative to this file.",

@@ -10,7 +10,7 @@ from agentci.config.eval_file.cases import CaseReader, key_problems
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
-from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
+from agentci.config.eval_file.models import TEMPLATE_KEY, WITHOUT_EFFECT, EvalFile
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
@@ -48,14 +48,18 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         era=_era(keys[0]),
         line=_line(spec, overrides),
         wire=spec.wire,
-        judges=Judges(payer=document.file, shared=spec.judge, model=overrides.judge_model),
+        judges=Judges(
+            payer=document.file,
+            folder=files.folder(None, Place(file=document.file)),
+            shared=spec.judge,
+            model=overrides.judge_model,
+        ),
     )
     reader = CaseReader(document=document, files=files, judges=judges)
     samples = reader.listed(keys[0])
     problems = [*document.problems, *reader.problems, *judges.problems]
-    problems += key_problems(
-        document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
-    )
+    known = [*EvalFile.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT]
+    problems += key_problems(document.data, known, document, ())
     problems += _listed_twice(keys, document)
     problems += _without_effect(spec, overrides, document)
     names = _names(samples)

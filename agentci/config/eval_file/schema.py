@@ -38,7 +38,10 @@ def eval_file_schema() -> Schema:
         key: value for key, value in CaseSpec.model_json_schema().items() if key != "$defs"
     }
     entries = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_titles().values())]
-    evaluators = {"type": "array", "items": {"anyOf": entries}, "description": "What judges."}
+    # A text is a criterion for a model to judge by.
+    text = {"type": "string", "minLength": 1}
+    items = {"anyOf": [*entries, text]}
+    evaluators = {"type": "array", "items": items, "description": "What judges."}
     for part, keys in LISTS.items():
         properties = (schema if part == "EvalFile" else definitions[part])["properties"]
         properties.update(dict.fromkeys(keys, evaluators))

@@ -18,6 +18,14 @@ class NoFiles:
             path=f"/w/{named}", shown=named, text=named, is_guideline=named.startswith("guide")
         )
 
+    def has(self, named: str) -> bool:
+        """Whether a name is one of a file: it has an ending."""
+        return "." in named and " " not in named and "gone" not in named
+
+    def path(self, named: str, place: Place) -> str:
+        """The file, unless it is called ``gone``."""
+        return self.read(named, place).path
+
     def folder(self, named: str | None, place: Place) -> str:
         """The folder, likewise."""
         if named is not None and "gone" in named:

@@ -145,7 +145,7 @@ class TestEvaluators:
             ("3", "1:26: each evaluator must be a mapping with `name` and `type`, not 3"),
             ("{name: c}", "1:26: the evaluator 'c' has no 'type' (add `type: code_judge`)"),
             ("{k: 1}", "1:26: an evaluator has no 'type' (add `type: code_judge`)"),
-            ("{name: c, type: latancy}", "type must be code_judge, llm_judge, composite,"),
+            ("{name: c, type: latancy}", "type must be code_judge, llm_judge, rubrics,"),
             ("{name: c, type: 3}", "not 3"),
             ("{type: latency, threshold: 1}", "1:26: an evaluator of type latency has no 'name'"),
             ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
@@ -162,7 +162,7 @@ class TestEvaluators:
             ),
             (
                 f"{{name: n, type: composite, aggregator: {{type: llm_judge}}, assert: [{CODE}]}}",
-                "aggregators of type 'llm_judge' are not run",
+                "it asks a model, and no `judge` says which one",
             ),
             ("{name: c, type: regex, value: '('}", "the regular expression is broken"),
             ("{name: c, type: regex, value: a, flags: q}", "there is no flag 'q'"),
