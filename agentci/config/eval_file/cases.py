@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -28,6 +29,8 @@ from agentci.model.problem import Problem
 from agentci.model.sample import Sample
 from agentci.text.names import did_you_mean, quoted
 
+EXPECTED: Final = ("expected_messages", "expected_output")
+
 
 @dataclass(slots=True, kw_only=True)
 class CaseReader:
@@ -36,12 +39,14 @@ class CaseReader:
     Attributes:
         judges: reads their evaluators.
         problems: what is wrong with them, their evaluators aside.
+        template: how models are asked about cases that do not say, once they are read.
     """
 
     document: YamlDocument
     files: Files
     judges: JudgeReader
     problems: list[Problem] = field(default_factory=list)
+    template: str = ""
 
     def listed(self, key: str) -> tuple[JudgedSample, ...]:
         """The cases below ``key``, those that are as they should be."""
@@ -49,6 +54,7 @@ class CaseReader:
         if not isinstance(cases, list) or not cases:
             self._complain(f"{key} must be a list of cases", (key,))
             return ()
+        self.template = self._template(())
         read: dict[str, JudgedSample] = {}
         for index in range(len(cases)):
             case = self._case((key, index))
@@ -83,8 +89,8 @@ class CaseReader:
             self._complain(
                 f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model",
                 at,
-                hint="list evaluators in the case or for the whole file, or say which model is to "
-                "judge, with `judge: {provider: ..., model: ...}` at the top",
+                hint="list evaluators in the case or for the whole file; or say what a good answer "
+                "does, as `criteria`, and which model judges, as `judge: ...` at the top",
             )
         return JudgedSample(sample=self._sample(spec, at), evaluators=evaluators)
 
@@ -94,36 +100,33 @@ class CaseReader:
         asked = () if key is None else reader.asked((*at, key))
         if not asked and not reader.problems:
             self._complain(f"the case {quoted(spec.id)} asks nothing", at, hint="add `input: ...`")
-        key = _first(spec, "expected_messages", "expected_output")
+        key = _first(spec, *EXPECTED)
         expected = () if key is None else reader.expected((*at, key))
         self.problems += reader.problems
         return Sample(
             id=spec.id,
-            criteria=next(
-                (each for each in (spec.criteria, spec.expected_outcome, spec.outcome) if each), ""
-            ),
+            criteria=_criteria_of(spec),
             input_messages=asked,
             expected_messages=expected,
             guideline_files=tuple(reader.guideline_files),
             input_files=tuple(reader.input_files),
             input_texts=reader.input_texts,
             metadata=spec.metadata or {},
-            judge_template=self._template(at),
+            judge_template=self._template(at) or self.template,
             place=self.document.place_of(at),
         )
 
     def _template(self, at: Path) -> str:
-        """How models are asked about a case, as it says itself, or else its file."""
-        for owner in (at, ()):
-            path = (*owner, TEMPLATE_KEY)
-            given = self.document.value(path)
-            if isinstance(given, str):
-                place = self.document.place_of(path)
-                try:
-                    return self.judges.templates.read(given, place, VOCABULARY)
-                except InputError as error:
-                    self.problems += error.problems
-        return ""
+        """How models are asked, as a case or the file says; empty where it does not."""
+        path = (*at, TEMPLATE_KEY)
+        given = self.document.value(path)
+        if not isinstance(given, str):
+            return ""
+        try:
+            return self.judges.templates.read(given, self.document.place_of(path), VOCABULARY)
+        except InputError as error:
+            self.problems += error.problems
+            return ""
 
     def _evaluators(self, spec: CaseSpec, at: Path) -> tuple[Judge, ...]:
         """What judges a case: by its own criteria first, and a model where nothing else does."""
@@ -133,7 +136,8 @@ class CaseReader:
             name = quoted(own[0].identity.name)
             message = f"the `rubrics` of the case {quoted(spec.id)} are an evaluator called {name}"
             self._complain(message, (*at, RUBRICS), hint="give the other one of that name another")
-        return (*own, *listed) or self.judges.by_default()
+        has_measure = _criteria_of(spec) or _first(spec, *EXPECTED) is not None
+        return (*own, *listed) or (self.judges.by_default() if has_measure else ())
 
     def _listed(self, spec: CaseSpec, at: Path) -> tuple[Judge, ...]:
         """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
@@ -190,6 +194,11 @@ def key_problems(
                 hint=did_you_mean(key, known),
                 severity="warning",
             )
+
+
+def _criteria_of(spec: CaseSpec) -> str:
+    told = (spec.criteria, spec.expected_outcome, spec.outcome)
+    return next((each for each in told if each), "")
 
 
 def _first(spec: CaseSpec, *keys: str) -> str | None:

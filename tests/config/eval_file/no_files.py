@@ -1,5 +1,7 @@
 """Files for eval files that are read without a disk: those whose names do not say ``gone``."""
 
+from pathlib import PurePath
+
 from agentci.config.eval_file.files import Attachment
 from agentci.errors import InputError
 from agentci.model.place import Place
@@ -20,7 +22,7 @@ class NoFiles:
 
     def has(self, named: str) -> bool:
         """Whether a name is one of a file: it has an ending."""
-        return "." in named and " " not in named and "gone" not in named
+        return bool(PurePath(named).suffix) and " " not in named and "gone" not in named
 
     def path(self, named: str, place: Place) -> str:
         """The file, unless it is called ``gone``."""
