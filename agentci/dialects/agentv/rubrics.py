@@ -74,7 +74,8 @@ class Rubrics:
             reasoning=ruling.spokesman.reason or None,
             details={"criteria": {each.criterion.id: each.details for each in marked}},
             reason=_reason(failed, unsaid),
-            falls_short=bool(failed or unsaid),
+            falls_short=bool(failed),
+            is_partial=bool(unsaid),
         )
 
     def _marked(self, criterion: Criterion, ruling: Ruling) -> Marked:

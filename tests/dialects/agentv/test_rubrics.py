@@ -106,6 +106,16 @@ class TestCriteriaThatAreMetOrNot:
         assert told.misses == ("[c] has c: the judge said nothing of it",)
         assert told.reason == "the judge said nothing of [c]"
 
+    def test_that_must_not_be_met_pass_without_the_required_ones(self) -> None:
+        evaluator = judge("names a rival", {"id": "b", "outcome": "is rude"}, negate=True)
+        clean = read(evaluator, **{"rubric-1": False, "b": False})
+        assert (clean.score, clean.passed, clean.reason) == (1.0, True, None)
+        assert not read(evaluator, **{"rubric-1": True, "b": False}).passed
+        partial = read(evaluator, b=False)
+        assert (partial.passed, partial.score) == (False, 1.0)
+        assert partial.reason is not None
+        assert "the judge said nothing of [rubric-1]" in partial.reason
+
     def test_that_weigh_nothing_score_nothing(self) -> None:
         assert read(judge({"id": "a", "outcome": "x", "weight": 0}), a=True).score == 0.0
 
