@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentci.dialects.agentv.asked import question_for_judges, segments
 from agentci.dialects.agentv.derived import candidate_answer_of, reference_answer_of
+from agentci.dialects.agentv.prompt import prompt_of, segments
 from agentci.dialects.agentv.rubrics import Rubrics
 from agentci.dialects.agentv.spelling import authored, messages, snake
 from agentci.model.json import Json, JsonObject
@@ -70,7 +70,7 @@ def _criteria(matter: Matter) -> str:
 
 
 def _question(matter: Matter) -> str:
-    return question_for_judges(matter.sample).strip()
+    return prompt_of(matter.sample).strip()
 
 
 def _reference(matter: Matter) -> str:

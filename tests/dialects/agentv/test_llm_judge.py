@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -138,32 +137,26 @@ class TestTheQuestion:
         assert "the criteria ask for" not in asked(judge(prompt="{{output}}")).system
 
 
-class TestTheMessages:
-    def shown(self, *messages: Mapping[str, Any], name: str = "question", **texts: str) -> str:
-        given = case(said(ANSWER), input_messages=messages, input_texts=texts)
+class TestFiles:
+    def shown(self, name: str) -> str:
+        parts = [{"type": "file", "value": "a.md"}, {"type": "file", "value": "rules.md"}]
+        given = case(
+            said(ANSWER),
+            input_messages=({"role": "user", "content": [*parts, {"type": "text", "value": "t"}]},),
+            input_texts={"a.md": "from the file"},
+            guideline_files=("/w/rules.md",),
+        )
         user = asked(judge(prompt=f"{{{{output}}}} to {{{{{name}}}}}"), given).user
         return user.partition(" to ")[2].partition("\n")[2].partition("\n</untrusted")[0]
 
-    def test_of_a_single_one_are_its_words(self) -> None:
-        parts = [{"type": "text", "value": " a "}, {"type": "text", "value": "b"}, {"type": "x"}]
-        assert self.shown({"role": "user", "content": parts}) == "a\n\nb"
-        assert self.shown({"role": "system", "content": {"k": 1}}) == '{\n  "k": 1\n}'
+    def test_are_named_in_the_question(self) -> None:
+        assert self.shown("question") == '<file: path="a.md">\n\n<Attached: rules.md>\n\nt'
 
-    def test_of_a_conversation_are_told_with_who_says_them(self) -> None:
-        assert self.shown({"role": "assistant", "content": "a"}) == "@[Assistant]:\na"
-        told = self.shown({"role": "user", "content": "a"}, {"role": "tool", "content": "b"})
-        assert told == "@[User]:\na\n\n@[Tool]:\nb"
-
-    def test_name_files_and_show_what_they_say_among_the_parts(self) -> None:
-        parts = [{"type": "file", "value": "a.md"}, {"type": "file", "value": "rules.md"}]
-        message = {"role": "user", "content": parts}
-        texts = {"a.md": "from the file"}
-        assert self.shown(message, **texts) == '<file: path="a.md">\n\n<Attached: rules.md>'
-        segments = json.loads(self.shown(message, name="input_messages", **texts))
-        assert segments == [{"type": "file", "path": "a.md", "text": "from the file"}]
-
-    def test_without_words_are_what_the_question_is_elsewhere(self) -> None:
-        assert self.shown({"role": "user", "tool_calls": [{"tool": "t"}]}) == ""
+    def test_say_what_they_say_among_the_messages(self) -> None:
+        assert json.loads(self.shown("input_messages")) == [
+            {"type": "file", "path": "a.md", "text": "from the file"},
+            {"type": "text", "value": "t"},
+        ]
 
 
 class TestAPromptThatAProgramPrints:
