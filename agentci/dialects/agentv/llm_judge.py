@@ -19,10 +19,11 @@ from agentci.questions.prompts import pose, pose_written
 from agentci.text.templates import names_in
 
 TASK: Final = "You judge what an AI agent answered to a task."
-BY_CRITERIA: Final = (
-    "Say how well candidate_answer does what the criteria ask for. A reference_answer, where there"
-    " is one, is a good answer: others may be as good in other words. Where it is a list of"
-    " messages, the last of them is the answer. Length and formatting count for nothing."
+BY_CRITERIA: Final = "Say how well candidate_answer does what the criteria ask for."
+BY_REFERENCE: Final = (
+    "A reference_answer, where there is one, is a good answer: others may be as good in other"
+    " words. Where it is a list of messages, the last of them is the answer. Length and formatting"
+    " count for nothing."
 )
 BY_TEMPLATE: Final = "How to judge it is said outside of the markers."
 RUBRICS: Final = "rubrics"
@@ -98,7 +99,7 @@ class LlmJudge:
             added = [name for name in names if name not in names_in(template)]
             template = "\n\n".join((template, sections(*added))) if added else template
         return pose(
-            self._instructions(BY_TEMPLATE if own else BY_CRITERIA),
+            self._instructions(by_template=bool(own)),
             template,
             values_for(template, matter),
             self.scale.form,
@@ -110,11 +111,13 @@ class LlmJudge:
         rubrics = self._rubrics
         if rubrics is not None:
             prompt = f"{prompt}\n\n[[ ## {RUBRICS} ## ]]\n{rubrics.told}"
-        instructions = self._instructions(BY_TEMPLATE)
+        instructions = self._instructions(by_template=True)
         return pose_written(instructions, prompt, words_of_others(matter), self.scale.form)
 
-    def _instructions(self, how: str) -> str:
-        return f"{TASK} {how} {self.scale.instructions}"
+    def _instructions(self, *, by_template: bool) -> str:
+        ours = (BY_REFERENCE,) if self._rubrics else (BY_CRITERIA, BY_REFERENCE)
+        how = (BY_TEMPLATE,) if by_template else ours
+        return " ".join((TASK, *how, self.scale.instructions))
 
 
 # What criteria may be about beside the answer.

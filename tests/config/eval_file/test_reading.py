@@ -146,6 +146,7 @@ class TestEvaluators:
             ("{k: 1}", "1:26: an evaluator has no 'type' (add `type: code_judge`)"),
             ("{name: c, type: latancy}", "type must be code_judge, llm_judge, rubrics,"),
             ("{name: c, type: 3}", "not 3"),
+            ("{name: c, type: agent-judge}", "1:42: evaluators of type 'agent-judge' are not run"),
             ("{type: latency, threshold: 1}", "1:26: an evaluator of type latency has no 'name'"),
             ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
             ("{name: c, type: latency}", "1:26: the evaluator 'c' has no 'threshold'"),

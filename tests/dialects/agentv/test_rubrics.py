@@ -40,6 +40,7 @@ class TestTheQuestion:
             question.user
         )
         assert "satisfied" in question.system
+        assert "the criteria ask for" not in question.system
 
     def test_lists_what_grades_mean(self) -> None:
         given = {"id": "a", "outcome": "Is right.", "weight": 2, "min_score": 0.7}
