@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from agentci.engines.command_line import job_of_command
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
 from agentci.executors.job import Job
 from agentci.library.shelf import Ready
-from agentci.metrics.registry import METRICS
 from agentci.model.exchange import (
     LOCAL,
     Compose,
@@ -66,6 +64,8 @@ def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
         EvaluatorError: its program is not there, or cannot be run on this machine.
     """
     if isinstance(request, RunCommand):
+        from agentci.engines.command_line import job_of_command  # noqa: PLC0415 (seldom of use)
+
         return job_of_command(request, name=name, world=world)
     ready = ready_for(request.program, name, world)
     folder = ready.path.parent
@@ -152,4 +152,6 @@ def ready_for(program: Program, name: str, world: World) -> Ready:
 
 
 def _measure(request: Measure) -> Measurement:
+    from agentci.metrics.registry import METRICS  # noqa: PLC0415 (programs have no use for them)
+
     return METRICS[request.metric].measure(request.actual, request.golden, request.options)
