@@ -60,7 +60,12 @@ def pose(
 
 
 def pose_written(
-    rubric: str, prompt: str, data: Mapping[str, Iterable[str]], form: AnyForm
+    rubric: str,
+    prompt: str,
+    data: Mapping[str, Iterable[str]],
+    form: AnyForm,
+    *,
+    trusted: Collection[str] = (),
 ) -> Question:
     """Ask for a verdict with a prompt that a program of whoever wrote the config has written.
 
@@ -68,11 +73,15 @@ def pose_written(
         data: by name, texts of strangers that the program had, the first name of each counts;
             where one stands in the prompt, as it is or as JSON, it is put between markers, unless
             it is so short that it may as well be the author's.
+        trusted: texts of the author's that it had. What repeats one of them, or a part, is left
+            as it is: it says nothing new, and else an answer could have the author's own words
+            taken for data.
     """
     named: dict[str, str] = {}
     for name, texts in data.items():
         for each in (shape for text in texts for shape in _as_in(text)):
-            named.setdefault(each, name)
+            if not any(each in own for own in trusted):
+                named.setdefault(each, name)
     fence = untrusted.Fence((rubric, prompt))
     return _question(rubric, fence.throughout(prompt, named), form)
 

@@ -109,10 +109,16 @@ class LlmJudge:
 
     def _written(self, prompt: str, matter: Matter) -> Question:
         rubrics = self._rubrics
-        if rubrics is not None:
-            prompt = f"{prompt}\n\n[[ ## {RUBRICS} ## ]]\n{rubrics.told}"
-        instructions = self._instructions(by_template=True)
-        return pose_written(instructions, prompt, words_of_others(matter), self.scale.form)
+        told = "" if rubrics is None else rubrics.told
+        if told:
+            prompt = f"{prompt}\n\n[[ ## {RUBRICS} ## ]]\n{told}"
+        return pose_written(
+            self._instructions(by_template=True),
+            prompt,
+            words_of_others(matter),
+            self.scale.form,
+            trusted=(matter.sample.criteria, told),
+        )
 
     def _instructions(self, *, by_template: bool) -> str:
         ours = (BY_REFERENCE,) if self._rubrics else (BY_CRITERIA, BY_REFERENCE)
