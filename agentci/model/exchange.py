@@ -60,8 +60,8 @@ class RunCommand:
         folder: absolute path of the working directory.
         home: absolute path of the repository that its config is from, where that is not the
             workspace.
-        stdin, timeout_seconds, network, variables, memory_mb, processes, isolation, cached: as in
-            ``RunProgram``.
+        stdin, timeout_seconds, executor, network, variables, memory_mb, processes, isolation,
+            image, cached: as in ``RunProgram``; in an image there is a copy of ``folder``.
     """
 
     command: tuple[str, ...]
@@ -69,11 +69,13 @@ class RunCommand:
     stdin: str
     timeout_seconds: float
     home: str | None = None
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     isolation: Isolation = "fork"
+    image: str = ""
     cached: bool = True
 
 

@@ -39,7 +39,7 @@ class JudgeReader:
     """Reads the evaluators of one eval file.
 
     Attributes:
-        line: the score that passes, where entries name none.
+        line: the score that passes, where neither entries nor cases name one.
         problems: what is wrong with them.
         vital: names of those that say of themselves that they are required.
     """
@@ -52,7 +52,7 @@ class JudgeReader:
     judges: Judges
     problems: list[Problem] = field(default_factory=list)
     vital: set[str] = field(default_factory=set)
-    _made: dict[Path, tuple[Judge, ...]] = field(default_factory=dict)
+    _made: dict[tuple[Path, float], tuple[Judge, ...]] = field(default_factory=dict)
 
     @property
     def templates(self) -> TemplateReader:
@@ -60,28 +60,34 @@ class JudgeReader:
         files = FilesOfTemplates(files=self.files, problems=self.problems)
         return TemplateReader(files=files, only_by_scheme=self.era == "v4")
 
-    def listed(self, at: Path) -> tuple[Judge, ...]:
-        """The evaluators of the list at ``at``, those that are as they should be."""
-        if at not in self._made:
-            self._made[at] = tuple(self._judges(at))
-        return self._made[at]
+    def listed(self, at: Path, *, line: float) -> tuple[Judge, ...]:
+        """The evaluators of the list at ``at``, those that are as they should be.
 
-    def by_default(self) -> tuple[Judge, ...]:
-        """The model that judges cases that nothing else judges, where somebody said which one."""
+        Args:
+            line: the score that passes, where an entry names none.
+        """
+        if (at, line) not in self._made:
+            self._made[at, line] = tuple(self._judges(at, line))
+        return self._made[at, line]
+
+    def by_default(self, *, line: float) -> tuple[Judge, ...]:
+        """The model that judges what nothing else judges, where somebody said which one."""
         if not self.judges.is_named:
             return ()
-        if () not in self._made:
-            judge = self._built({}, DEFAULT, DEFAULT, ("judge",))
-            self._made[()] = () if judge is None else (judge,)
-        return self._made[()]
+        if ((), line) not in self._made:
+            judge = self._built({}, DEFAULT, DEFAULT, ("judge",), line)
+            self._made[(), line] = () if judge is None else (judge,)
+        return self._made[(), line]
 
-    def by_rubrics(self, at: Path) -> tuple[Judge, ...]:
+    def by_rubrics(self, at: Path, *, line: float) -> tuple[Judge, ...]:
         """The model that judges a case by the criteria that it lists at ``at``."""
         listed = self.document.value(at)
-        judge = None if listed is None else self._built({RUBRICS: listed}, RUBRIC, RUBRICS, at)
+        if listed is None:
+            return ()
+        judge = self._built({RUBRICS: listed}, RUBRIC, RUBRICS, at, line)
         return () if judge is None else (judge,)
 
-    def _judges(self, at: Path) -> list[Judge]:
+    def _judges(self, at: Path, line: float) -> list[Judge]:
         entries = self.document.value(at)
         if not isinstance(entries, list):
             self._complain(f"{at[-1]} must be a list, not {self._shown(at)}", at)
@@ -90,7 +96,7 @@ class JudgeReader:
         names: set[str] = set()
         for index, entry in self._gathered(entries):
             path = (*at, index)
-            judge = self._judge(entry, path, names)
+            judge = self._judge(entry, path, names, line)
             if judge is not None:
                 judges.append(judge)
         return judges
@@ -108,7 +114,7 @@ class JudgeReader:
     def _is_criterion(self, entry: Json) -> bool:
         return self.era == "v4" and isinstance(entry, str) and bool(entry.strip())
 
-    def _judge(self, entry: Json, at: Path, names: set[str]) -> Judge | None:
+    def _judge(self, entry: Json, at: Path, names: set[str], line: float) -> Judge | None:
         if not isinstance(entry, Mapping):
             what = f"each evaluator must be a mapping with `name` and `type`, not {self._shown(at)}"
             self._complain(what, at, hint=f"like `{EXAMPLE}`")
@@ -128,17 +134,19 @@ class JudgeReader:
         names.add(name)
         if entry.get("required") not in (None, False):
             self.vital.add(name)
-        return self._built(entry, name, kind, at)
+        return self._built(entry, name, kind, at, line)
 
-    def _built(self, entry: JsonObject, name: str, kind: str, at: Path) -> Judge | None:
+    def _built(
+        self, entry: JsonObject, name: str, kind: str, at: Path, line: float
+    ) -> Judge | None:
         members: tuple[Judge, ...] = ()
         if TYPES[kind].has_members:
             lists = [key for key in MEMBER_LISTS if key in entry]
-            members = tuple(each for key in lists for each in self.listed((*at, key)))
+            members = tuple(each for key in lists for each in self.listed((*at, key), line=line))
             entry = {key: value for key, value in entry.items() if key not in lists}
         try:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
-            return TYPES[kind].build(read, self._surroundings(at, members))
+            return TYPES[kind].build(read, self._surroundings(at, members, line))
         except ValidationError as error:
             schema = entry_schema(kind)
             self.problems += breaches(self.document, schema, error, at=at, noun="evaluator")
@@ -162,16 +170,18 @@ class JudgeReader:
         else:
             known = known_types()
             message = f"type must be {one_of(known)}, not {self._shown((*at, 'type'))}"
-            self._complain(message, (*at, "type"), hint=did_you_mean(name, known))
+            own = "a type of your own is a program in .agentv/assertions, called as the type"
+            hint = did_you_mean(name, known) or (own if isinstance(given, str) else None)
+            self._complain(message, (*at, "type"), hint=hint)
         return None
 
-    def _surroundings(self, at: Path, members: tuple[Judge, ...]) -> Surroundings:
+    def _surroundings(self, at: Path, members: tuple[Judge, ...], line: float) -> Surroundings:
         place_of: Callable[[str], Place] = lambda key: self.document.place_of((*at, key))  # noqa: E731
         return Surroundings(
             place=self.document.place_of(at),
             place_of=place_of,
             era=self.era,
-            line=self.line,
+            line=line,
             wire=self.wire,
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,

@@ -2,6 +2,7 @@
 
 import codecs
 from dataclasses import dataclass
+from typing import Final
 
 from agentci.dialects.agentv.payload import Wire, payload
 from agentci.dialects.agentv.recorded import recorded
@@ -12,14 +13,19 @@ from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.choices import Isolation
-from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunCommand
+from agentci.model.exchange import LOCAL, MEMORY_MB, PROCESSES, ProgramReply, Reply, RunCommand
 from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.program import Wanted
 from agentci.text import clip
 
-MAX_SHOWN = 10
+MAX_SHOWN: Final = 10
+NO_MODULE: Final = "No module named "
+HINT_AT_UV: Final = (
+    "\nWhere there is no uv, packages that a script declares are not installed: install uv in a"
+    " step before, or name an `image` that has them, with `executor: docker`."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +38,8 @@ class CodeJudge:
         config: what it is given under ``config``; None where its entry has no keys of its own.
         wire: the words in which it is given the case.
         prefers_assertions: see ``finding_in``.
-        home, network, variables, memory_mb, processes, isolation, cached: see ``RunCommand``.
+        home, executor, network, variables, memory_mb, processes, isolation, image, cached: see
+            ``RunCommand``.
     """
 
     identity: Identity
@@ -44,11 +51,13 @@ class CodeJudge:
     wire: Wire = "union"
     prefers_assertions: bool = False
     home: str | None = None
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     isolation: Isolation = "fork"
+    image: str = ""
     cached: bool = True
 
     @property
@@ -66,6 +75,7 @@ class CodeJudge:
             command=self.command,
             folder=self.folder,
             home=self.home,
+            executor=self.executor,
             stdin=stdin,
             timeout_seconds=self.timeout_seconds,
             network=self.network,
@@ -73,6 +83,7 @@ class CodeJudge:
             memory_mb=self.memory_mb,
             processes=self.processes,
             isolation=self.isolation,
+            image=self.image,
             cached=self.cached,
         )
 
@@ -96,8 +107,8 @@ class CodeJudge:
 
     def _finding(self, reply: ProgramReply) -> Finding:
         if reply.exit_code != 0:
-            ended = ending(reply, network=self.network, in_image=False)
-            raise EvaluatorError(f"{ended}{self._last_words(reply)}")
+            ended = ending(reply, network=self.network, in_image=bool(self.image))
+            raise EvaluatorError(f"{ended}{self._hint(reply)}{self._last_words(reply)}")
         if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
             raise EvaluatorError(silence(reply, EXAMPLE))
         try:
@@ -111,6 +122,10 @@ class CodeJudge:
             size=len(reply.stdout),
             prefers_assertions=self.prefers_assertions,
         )
+
+    def _hint(self, reply: ProgramReply) -> str:
+        """What to do about packages that only uv would have installed."""
+        return HINT_AT_UV if self.command[0] == "uv" and NO_MODULE in reply.stderr else ""
 
     def _last_words(self, reply: ProgramReply) -> str:
         """What it printed before it failed: AgentV's own templates say there what went wrong."""

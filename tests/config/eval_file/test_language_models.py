@@ -17,7 +17,7 @@ CASE = "id: a, input: q, criteria: c"
 
 def read(text: str, judge: str = JUDGE, model: str = "") -> Suite:
     document = read_yaml(f"{judge}{text}".encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(judge_model=model), NoFiles())
+    return read_eval_file(document, Overrides(judge_model=model), NoFiles(), variables={})
 
 
 def cases(text: str, judge: str = JUDGE, model: str = "") -> tuple[JudgedSample, ...]:
@@ -69,6 +69,18 @@ class TestByItself:
     def test_a_name_without_a_provider_is_none(self) -> None:
         with pytest.raises(InputError, match="it asks a model, and no `judge` says which one"):
             cases(f"cases: [{{{CASE}}}]", judge="", model="m")
+
+
+class TestTurns:
+    CASE = "id: a, mode: conversation, turns: [{input: q, expected_output: r}, {input: w}]"
+
+    def test_that_expect_something_are_judged_by_the_model_where_nothing_else_does(self) -> None:
+        [case] = cases(f"tests: [{{{self.CASE}}}]")
+        assert names(case) == [("turn-1/llm_judge", "llm_judge")]
+
+    def test_need_somebody_to_judge_them(self) -> None:
+        problems = "\n".join(told(f"tests: [{{{self.CASE}}}]", judge=""))
+        assert "1:45: nothing judges turn 1: AgentV would ask a language model" in problems
 
 
 class TestCriteriaOfACase:

@@ -9,10 +9,10 @@ from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.agentv.fields import JudgeEntry, without_default
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.payload import Wire
-from agentci.dialects.fields import Count, Seconds, Text, VariableName
+from agentci.dialects.fields import Count, Image, Seconds, Text, VariableName
 from agentci.errors import InputError
 from agentci.model.choices import Isolation
-from agentci.model.exchange import MEMORY_MB, PROCESSES
+from agentci.model.exchange import DOCKER, MEMORY_MB, PROCESSES
 from agentci.model.json import JsonObject
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
@@ -48,6 +48,14 @@ class CodeJudgeEntry(JudgeEntry):
     )
     timeout: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which it is stopped."
+    )
+    executor: Literal["local", "docker"] = Field(
+        default="local", description="Where it runs: on this machine, or in a container."
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Image that it runs in, with the interpreter and the packages in it and a copy "
+        "of its folder; for `executor: docker`, which needs it.",
     )
     network: bool = Field(default=True, description="Whether it may use the network.")
     env: list[VariableName] = Field(
@@ -91,11 +99,13 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
             place=surroundings.place_of("target"),
             hint="remove it, or leave the evaluator out",
         )
+    _look_at_image(entry, surroundings)
     return CodeJudge(
         identity=identity_of(entry, surroundings),
         command=_command(entry.script),
         folder=surroundings.folder(entry.cwd),
         home=surroundings.home,
+        executor=entry.executor,
         standard=standard_of(entry, surroundings),
         config=_own_keys(entry, surroundings),
         wire=entry.wire or surroundings.wire,
@@ -106,8 +116,25 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
         memory_mb=entry.memory_mb,
         processes=entry.processes,
         isolation=entry.isolation,
+        image=entry.image or "",
         cached=entry.cache,
     )
+
+
+def _look_at_image(entry: CodeJudgeEntry, surroundings: Surroundings) -> None:
+    in_image = entry.executor == DOCKER
+    if in_image and entry.image is None:
+        raise InputError.of(
+            f"`executor: {DOCKER}` needs an image that the command runs in",
+            place=surroundings.place_of("executor"),
+            hint="add `image:`, such as `image: python:3.12-slim`",
+        )
+    if not in_image and entry.image is not None:
+        raise InputError.of(
+            f"`image` is for `executor: {DOCKER}`",
+            place=surroundings.place_of("image"),
+            hint=f"add `executor: {DOCKER}`, or leave the image out",
+        )
 
 
 def _command(script: Command) -> tuple[str, ...]:

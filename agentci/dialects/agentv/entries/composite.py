@@ -26,6 +26,7 @@ from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
 from agentci.errors import InputError
+from agentci.text.names import did_you_mean, one_of, quoted
 
 VOCABULARY: Final = Vocabulary(
     known=frozenset({RESULTS}), needed=frozenset({RESULTS}), around=with_results
@@ -109,7 +110,7 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
 def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator:
     spec = entry.aggregator
     if isinstance(spec, AverageSpec):
-        return WeightedAverage(weights=spec.weights)
+        return WeightedAverage(weights=_weights(spec, surroundings))
     if isinstance(spec, ThresholdSpec):
         return PassRate(threshold=spec.threshold)
     if isinstance(spec, ModelSpec):
@@ -135,3 +136,16 @@ def _model(entry: CompositeEntry, spec: ModelSpec, surroundings: Surroundings) -
         template = surroundings.templates.read(spec.prompt, place, VOCABULARY)
     wanted = wanted_panel(entry.name, spec.judge, surroundings)
     return Model(wanted=wanted, template=template)
+
+
+def _weights(spec: AverageSpec, surroundings: Surroundings) -> dict[str, float]:
+    """The weights, all of members; AgentV passes others over, and what was meant weighs 1."""
+    names = [member.identity.name for member in surroundings.members]
+    for name in spec.weights:
+        if name not in names:
+            raise InputError.of(
+                f"there is no member {quoted(name)} to weigh",
+                place=surroundings.place_of("aggregator"),
+                hint=did_you_mean(name, names) or f"there is {one_of(names)}",
+            )
+    return spec.weights
