@@ -27,6 +27,11 @@ def config_reference(schema: Schema) -> str:
     for name in types:
         type_name = definitions[name]["properties"]["type"]["const"]
         sections.append((f"Evaluators of `type: {type_name}`", definitions[name]))
+        grader = definitions[name]["properties"].get("grader", {})
+        sections += [
+            (f"`grader` of `type: {each}`", definitions[_named(reference)])
+            for each, reference in grader.get("discriminator", {}).get("mapping", {}).items()
+        ]
     sections.append(("`gate`", definitions[gate]))
     return "\n\n".join(_section(title, part, definitions) for title, part in sections)
 
@@ -55,6 +60,8 @@ def _kind(part: Schema) -> str:
     """What a value may be, in words."""
     if "anyOf" in part:
         return " or ".join(dict.fromkeys(map(_kind, filter(_is_shown, part["anyOf"]))))
+    if "discriminator" in part:
+        return KINDS["object"]
     if "enum" in part or "const" in part:
         return " · ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if "maximum" in part:

@@ -20,7 +20,7 @@ LAYERS = (
     {"errors"},
     {"text"},
     {"trial_scores"},
-    {"case_scores", "questions"},
+    {"case_scores", "similarity", "questions"},
     {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
@@ -30,6 +30,7 @@ LAYERS = (
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
     {"judges"},
+    {"evals_api"},
     {"environments"},
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
@@ -47,7 +48,7 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
-    *("trial_scores", "case_scores", "gate", "questions", "comparison"),
+    *("trial_scores", "case_scores", "gate", "questions", "comparison", "similarity"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

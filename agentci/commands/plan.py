@@ -8,6 +8,7 @@ from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.agent import Agent
 from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
+from agentci.model.grading import GradeRemotely
 from agentci.model.judging import AskModel, Panel
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
@@ -21,6 +22,7 @@ from agentci.text.escape import one_line
 from agentci.text.words import count
 
 MAX_COMMAND: Final = 120
+JUDGED_AT_ONCE: Final = "judge what is recorded"
 
 
 def show_plan(settings: Settings, world: World) -> int:
@@ -78,19 +80,21 @@ def _deed(task: Task) -> str:
         case RunCommand(command=command):
             return f"run {_line(command)} for at most {task.timeout_seconds:g} s"
         case Compose(parts=parts):
-            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts)
+            return "; ".join(f"{name}: {_deed(part)}" for name, part in parts) or JUDGED_AT_ONCE
         case _:
             return _deed_of_ours(task)
 
 
-def _deed_of_ours(task: AskModel | Measure | Settled) -> str:
+def _deed_of_ours(task: AskModel | GradeRemotely | Measure | Settled) -> str:
     match task:
         case AskModel(panel=panel):
             return f"ask {_model(panel)} {count(panel.samples, 'time')}"
+        case GradeRemotely(items=items, service=service):
+            return f"have {count(len(items), 'turn')} graded at {service.base_url}"
         case Measure(metric=metric):
             return f"measure {metric}"
         case Settled():
-            return "judge what is recorded"
+            return JUDGED_AT_ONCE
 
 
 def _model(panel: Panel) -> str:

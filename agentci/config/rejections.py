@@ -61,7 +61,16 @@ def _read(
             yield Rejection(
                 problem=Problem(
                     message=each["msg"].removeprefix("Value error, "),
-                    place=document.place_of((*path, *each["loc"])),
+                    place=document.place_of(_written((*path, *each["loc"]), document)),
                 ),
                 is_beyond_schema=each["type"] == "value_error",
             )
+
+
+def _written(loc: Path, document: YamlDocument) -> Path:
+    """The steps of ``loc`` that lead through the file: pydantic also names alternatives in it."""
+    path: Path = ()
+    for step in loc:
+        if document.has((*path, step)):
+            path = (*path, step)
+    return path

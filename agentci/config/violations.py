@@ -21,6 +21,7 @@ from agentci.text.names import did_you_mean, one_of, quoted
 Path: TypeAlias = tuple[str | int, ...]
 
 MAX_BREACHES: Final = 2000
+ENTRY_STEPS: Final = 2  # to an entry: `evaluators`, and its index
 
 # Keys at the top of configs that agentevals reads, or once read.
 _MOVED: Final = {
@@ -111,6 +112,8 @@ class _Reader:
         path: Path = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:
+            case "oneOf" if "discriminator" in schema:
+                yield from self._tagged(error, schema, path)
             case "oneOf":
                 yield from self._entry(error, path)
             case "anyOf" if deeper := [each for each in error.context or () if _is_deeper(each)]:
@@ -133,6 +136,23 @@ class _Reader:
             if kind is not None and each.schema_path[0] == list(self._types).index(kind):
                 yield from self.read(each)
 
+    def _tagged(self, error: ValidationError, schema: Schema, path: Path) -> Iterator[Problem]:
+        """Read the branch that a mapping names by one of its keys, and no other."""
+        key, mapping = (schema["discriminator"][name] for name in ("propertyName", "mapping"))
+        branches = {mapping[tag]: tag for tag in mapping}
+        tags = [branches[each["$ref"]] for each in schema["oneOf"]]
+        value = self._document.value(path)
+        if not isinstance(value, Mapping):
+            yield self._wrong_value(schema, path)
+        elif key not in value:
+            yield from self._missing_keys({"required": [key]}, path)
+        elif value[key] in tags:
+            for each in error.context or ():
+                if each.schema_path[0] == tags.index(value[key]):
+                    yield from self.read(each)
+        else:
+            yield self._wrong_value({"enum": tags}, (*path, key))
+
     def _unknown_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
         properties = schema["properties"]
         known = [name for name, each in properties.items() if not each.get("deprecated")]
@@ -153,6 +173,8 @@ class _Reader:
         article = "an" if self._noun[0] in "aeiou" else "a"
         owner = f"the {self._noun} {quoted(name)}" if isinstance(name, str) else ""
         owner = owner or f"{article} {self._noun}"
+        if len(path) > (len(self._at) or ENTRY_STEPS):
+            owner = subject(path[len(self._at) :])
         for key in schema["required"]:
             if key not in mapping:
                 yield Problem(
@@ -184,7 +206,7 @@ def _key_hint(key: str, path: Path, known: Sequence[str], types: Types) -> str |
     close = did_you_mean(key, known)
     if close is None and owners and not path:
         return "it belongs to an entry of `evaluators`, or to `defaults` for all of them"
-    if close is None and owners and path[0] == "evaluators":
+    if close is None and owners and path[0] == "evaluators" and len(path) == ENTRY_STEPS:
         return f"only evaluators of type {one_of(owners)} have it"
     if path == ("defaults",) and field in OWN_FIELDS:
         return "every evaluator needs its own"

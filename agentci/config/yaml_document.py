@@ -37,6 +37,10 @@ class YamlDocument:
         last = trail[-1]
         return last.place if key and len(trail) == len(path) else _node(last).place
 
+    def has(self, path: Sequence[str | int]) -> bool:
+        """Whether there is anything at ``path``."""
+        return self._find(path) is not None
+
     def value(self, path: Sequence[str | int]) -> Json:
         """The value at ``path``, None where there is none."""
         node = self._find(path)

@@ -21,6 +21,7 @@ from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
+from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
 from agentci.dialects.pytest_agent_evals.entries import GraderEntry, PromptEntry
 from agentci.dialects.pytest_agent_evals.functions import check_function
 from agentci.dialects.pytest_agent_evals.grader import Grader
@@ -150,6 +151,13 @@ def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
     return replace(evaluator, network=entry.network)
 
 
+def _build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> Evaluator:
+    # Most configs have none, and it is a score of modules.
+    from agentci.dialects.openai_eval.building import build_openai_eval  # noqa: PLC0415
+
+    return build_openai_eval(entry, surroundings)
+
+
 def _program(
     entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
 ) -> CodeEvaluator:
@@ -200,13 +208,13 @@ EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "builtin": EvaluatorType(entry=BuiltinEntry, build=_build_builtin),
     "code": EvaluatorType(entry=CodeEntry, build=_build_code),
     "remote": EvaluatorType(entry=RemoteEntry, build=_build_remote),
+    "openai_eval": EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval),
     "grader": EvaluatorType(entry=GraderEntry, build=_build_grader),
     "prompt": EvaluatorType(entry=PromptEntry, build=_build_prompt),
 }
 
 # Types of agentevals and its relatives that this version does not run, and what to do instead.
 NOT_YET: Final[Mapping[str, str]] = {
-    "openai_eval": "until then judge with a program of your own, with `type: code`",
     "code_judge": "agentevals' `type: code` runs a program of your own",
     "llm_judge": "it asks a language model to judge",
 }

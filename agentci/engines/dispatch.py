@@ -20,6 +20,7 @@ from agentci.model.exchange import (
     Settled,
     Task,
 )
+from agentci.model.grading import GradeRemotely
 from agentci.model.judging import AskModel
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
@@ -41,8 +42,8 @@ def carry_out(request: Task, *, name: str, world: World) -> Reply:
     match request:
         case RunProgram() | RunCommand():
             return run(request, name=name, world=world)
-        case AskModel():
-            return world.judges[request.panel.payer].rule(request)
+        case AskModel() | GradeRemotely():
+            return _ask(request, world)
         case Measure():
             return _measure(request)
         case Settled():
@@ -161,6 +162,14 @@ def ready_for(program: Program, name: str, world: World) -> Ready:
         return world.shelf.take(program)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def _ask(request: AskModel | GradeRemotely, world: World) -> Reply:
+    if isinstance(request, AskModel):
+        return world.judges[request.panel.payer].rule(request)
+    if world.remote_grading is None:
+        raise TypeError("a service is asked that no evaluator said it needs")
+    return world.remote_grading.grade(request)
 
 
 def _measure(request: Measure) -> Measurement:

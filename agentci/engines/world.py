@@ -13,6 +13,7 @@ from agentci.library.sources import Sources
 from agentci.workspace import Workspace
 
 if TYPE_CHECKING:
+    from agentci.evals_api.grading import RemoteGrading
     from agentci.judges.judge import Judge
     from agentci.replies.cache import ReplyCache
 
@@ -63,6 +64,7 @@ class World:
         cache_folder: for what is fetched, where the user names no other.
         shelf: the programs that are ready to run.
         judges: that ask models, by whose budget it is.
+        remote_grading: asks services to grade; None where nobody wants that.
         replies: what they replied in earlier runs; None where that is of no interest.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
@@ -84,5 +86,6 @@ class World:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     shelf: Shelf = field(default_factory=Shelf)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
+    remote_grading: "RemoteGrading | None" = None
     replies: "ReplyCache | None" = None
     interruption: Interruption = field(default_factory=Interruption)

@@ -35,12 +35,14 @@ class Wish:
     """What is asked for.
 
     Attributes:
-        content: is posted; None where a document is just got.
+        method: of HTTP.
+        content: is sent along; None where there is none.
     """
 
     address: Address
     headers: Mapping[str, str] = field(repr=False)
     limit_bytes: int
+    method: str
     content: bytes | None = field(default=None, repr=False)
 
 
@@ -50,11 +52,13 @@ def wish_of(
     limit_bytes: int,
     *,
     content: bytes | None = None,
+    method: str = "",
     unencrypted: bool = False,
 ) -> Wish:
     """Look at what is asked for before anybody is asked.
 
     Args:
+        method: of HTTP; by default content is posted, and a document is got.
         unencrypted: whether http will do for other machines, too.
 
     Raises:
@@ -68,7 +72,13 @@ def wish_of(
                 hint="see whether a token ends in a line end or holds other foreign characters",
             )
     address = address_of(url, unencrypted=unencrypted)
-    return Wish(address=address, headers=headers, limit_bytes=limit_bytes, content=content)
+    return Wish(
+        address=address,
+        headers=headers,
+        limit_bytes=limit_bytes,
+        method=method or ("GET" if content is None else "POST"),
+        content=content,
+    )
 
 
 class Exchange:
@@ -138,8 +148,7 @@ class Exchange:
             raise failure_of(error, who, address, self._limits) from error
 
     def _send(self, address: Address, wish: Wish) -> requests.Response:
-        method = "GET" if wish.content is None else "POST"
-        request = requests.Request(method, address.url, data=wish.content).prepare()
+        request = requests.Request(wish.method, address.url, data=wish.content).prepare()
         if address.origin == wish.address.origin:
             request.headers.update(wish.headers)
         request.headers.update(OUR_HEADERS)

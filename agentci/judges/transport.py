@@ -32,7 +32,8 @@ class Letter:
     """A request with its key.
 
     Attributes:
-        content: is posted; None where something is just asked for.
+        content: is sent along; None where there is none.
+        method: of HTTP; by default content is posted, and something else just asked for.
         until: when nobody waits for an answer any more, by the clock of the transport.
     """
 
@@ -41,6 +42,7 @@ class Letter:
     content: bytes | None = field(repr=False)
     has_key: bool
     until: float
+    method: str = ""
 
 
 class Transport:
@@ -92,6 +94,7 @@ class Transport:
             letter.headers,
             MAX_ANSWER_BYTES,
             content=letter.content,
+            method=letter.method,
             unencrypted=not letter.has_key,
         )
         tries = 1

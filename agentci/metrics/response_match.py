@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci.metrics.base import mean, pairs, turn_counts
-from agentci.metrics.porter import stem
 from agentci.model.exchange import Measurement
 from agentci.model.json import JsonObject
 from agentci.model.trace import Turn
+from agentci.similarity.ngrams import f_measure
+from agentci.similarity.porter import stem
 from agentci.text import clip
 
 name: Final = "response_match_score"
@@ -36,12 +37,13 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], _options: JsonObject
     texts = [
         (mine.final_text or "", "\n".join(its.answer_parts)) for mine, its in pairs(actual, golden)
     ]
-    scores = tuple(f_measure(mine, its) for mine, its in texts)
+    scores = tuple(rouge_1(mine, its) for mine, its in texts)
     return Measurement(
         score=mean(scores),
         turn_scores=scores,
         misses=tuple(
-            f"turn {number}: expected {_shown(its)}, got {_shown(mine)} ({score:.2f})"
+            f"turn {number}: expected {clip.shown(its, SHOWN_CHARACTERS)}, "
+            f"got {clip.shown(mine, SHOWN_CHARACTERS)} ({score:.2f})"
             for number, ((mine, its), score) in enumerate(zip(texts, scores, strict=True), start=1)
             if score < 1
         ),
@@ -49,13 +51,10 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], _options: JsonObject
     )
 
 
-def f_measure(candidate: str, reference: str) -> float:
-    """ROUGE-1 of two texts, 0 to 1; the order of operations gives the original's exact floats."""
+def rouge_1(candidate: str, reference: str) -> float:
+    """ROUGE-1 of two texts, 0 to 1."""
     found, wanted = Counter(words(candidate)), Counter(words(reference))
-    hits = (found & wanted).total()
-    precision = hits / max(found.total(), 1)
-    recall = hits / max(wanted.total(), 1)
-    return 2 * precision * recall / (precision + recall) if hits else 0.0
+    return f_measure((found & wanted).total(), found.total(), wanted.total())
 
 
 def words(text: str) -> list[str]:
@@ -89,7 +88,3 @@ def _spaced(code: int) -> str:
     if any(code in block for block in UNSPACED):
         return f" {character}"
     return character if character.isalnum() else " "
-
-
-def _shown(text: str) -> str:
-    return "nothing" if not text else repr(clip.characters(text, SHOWN_CHARACTERS))

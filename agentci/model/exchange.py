@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from agentci.model.choices import Isolation
+from agentci.model.grading import GradeRemotely, RemoteGrades, WantedService
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, WantedPanel
@@ -125,10 +126,10 @@ class Compose:
     then: "Callable[[tuple[Reply, ...]], Task]"
 
 
-Task: TypeAlias = RunProgram | RunCommand | AskModel | Measure | Settled | Compose
+Task: TypeAlias = RunProgram | RunCommand | AskModel | GradeRemotely | Measure | Settled | Compose
 Request: TypeAlias = Task | Skip
 # What has to be there before anything is asked for.
-Need: TypeAlias = Wanted | WantedPanel
+Need: TypeAlias = Wanted | WantedPanel | WantedService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,4 +164,4 @@ class Measurement:
     details: JsonObject = field(default_factory=dict)
 
 
-Reply: TypeAlias = ProgramReply | Ruling | Measurement | Settled
+Reply: TypeAlias = ProgramReply | Ruling | RemoteGrades | Measurement | Settled

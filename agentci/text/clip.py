@@ -45,6 +45,11 @@ def short(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}{_ELLIPSIS}"
 
 
+def shown(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, quoted, on one line; or ``nothing``."""
+    return repr(characters(text, limit)) if text else "nothing"
+
+
 def listed(items: Sequence[str], limit: int) -> tuple[str, ...]:
     """At most ``limit`` of ``items``; where some are left out, one item more counts them."""
     if len(items) <= limit:

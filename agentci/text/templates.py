@@ -48,9 +48,17 @@ def fill(
     return _PLACE.sub(text_of, template)
 
 
+def named(template: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
+    """What the places of a template name: each a name, and the members and indices behind it."""
+    return tuple(
+        (place[1], tuple(map(_key, _STEPS.findall(place[2]))))
+        for place in _PLACE.finditer(template)
+    )
+
+
 def names_in(template: str) -> tuple[str, ...]:
-    """The names with which the paths of a template begin, each once."""
-    return tuple(dict.fromkeys(place[1] for place in _PLACE.finditer(template)))
+    """The names alone, each once."""
+    return tuple(dict.fromkeys(name for name, _ in named(template)))
 
 
 def _at(values: JsonObject, name: str, steps: Sequence[str]) -> Json:
@@ -65,10 +73,20 @@ def _at(values: JsonObject, name: str, steps: Sequence[str]) -> Json:
 
 
 def _member(value: Json, step: str, path: str) -> Json:
-    key: str | int = step[1:] if step.startswith(".") else json.loads(step[1:-1])
+    key = _key(step)
     if isinstance(key, str) and isinstance(value, Mapping) and key in value:
         return value[key]
     is_text = isinstance(value, str)
     if isinstance(key, int) and isinstance(value, Sequence) and not is_text and key < len(value):
         return value[key]
-    raise MissingError(f"the template names {quoted(path + step)}, and {path} has no such part")
+    names = tuple(value) if isinstance(value, Mapping) else ()
+    meant = did_you_mean(f"{key}", names)
+    raise MissingError(
+        f"the template names {quoted(path + step)}, and {path} has no such part"
+        f"{f'; {meant}' if meant else ''}"
+    )
+
+
+def _key(step: str) -> str | int:
+    key: str | int = step[1:] if step.startswith(".") else json.loads(step[1:-1])
+    return key

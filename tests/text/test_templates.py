@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.model.json import JsonObject
-from agentci.text.templates import MissingError, fill, names_in
+from agentci.text.templates import MissingError, fill, named, names_in
 
 VALUES: JsonObject = {
     "a": "text",
@@ -36,6 +36,7 @@ def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> Non
     [
         ("{{ row2 }}", "names 'row2', which is not there; did you mean 'row'?"),
         ("{{ zzzz }}", "names 'zzzz', which is not there; there are a, n, row, braces"),
+        ("{{ row.b_c }}", "names 'row.b_c', and row has no such part; did you mean 'b c'?"),
         ("{{ row.x }}", "names 'row.x', and row has no such part"),
         ("{{ row[0] }}", "names 'row[0]', and row has no such part"),
         ('{{ row["b c"][2] }}', 'and row["b c"] has no such part'),
@@ -72,3 +73,10 @@ def test_the_names_in_a_template_are_known_before_it_is_filled() -> None:
 @given(first=st.text(), second=st.text())
 def test_what_is_put_in_is_never_expanded(first: str, second: str) -> None:
     assert fill("{{ a }}|{{ b }}", {"a": first, "b": second}) == f"{first}|{second}"
+
+
+def test_a_template_tells_what_it_names() -> None:
+    assert named('{{ a }}{{row["b c"][0].d}} {{ a | upper }}') == (
+        ("a", ()),
+        ("row", ("b c", 0, "d")),
+    )

@@ -214,7 +214,7 @@ class TestEvaluators:
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{type: mean}}}}",
-                "type must be weighted_average, code_judge, code_grader, threshold, llm_judge or",
+                "type must be weighted_average, code_judge, threshold or llm_judge",
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{}}}}",

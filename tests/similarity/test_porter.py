@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentci.metrics.porter import stem
+from agentci.similarity.porter import stem
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

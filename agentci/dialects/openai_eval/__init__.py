@@ -1,0 +1,1 @@
+"""The grader language of OpenAI's Evals API, graded here: ``type: openai_eval``."""

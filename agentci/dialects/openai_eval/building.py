@@ -1,0 +1,187 @@
+"""Evaluators out of entries of ``type: openai_eval``."""
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
+from agentci.dialects.openai_eval.criteria import bounds_of, criterion_of, names, templates_of
+from agentci.dialects.openai_eval.entries import AnyGrader, Multi, OpenAIEvalEntry
+from agentci.dialects.openai_eval.evaluator import OpenAIEvaluator
+from agentci.dialects.openai_eval.formula import parse_formula
+from agentci.dialects.openai_eval.functions import CALLER, FunctionGrader
+from agentci.dialects.openai_eval.graders import Grader, SimilarityGrader, StringGrader
+from agentci.dialects.openai_eval.model_specs import LabelModel, ModelSpec, ScoreModel
+from agentci.dialects.openai_eval.models import LabelGrader, Prompt, ScoreGrader
+from agentci.dialects.openai_eval.multi import MultiGrader
+from agentci.dialects.openai_eval.remote import RemoteEvaluator
+from agentci.dialects.openai_eval.rows import EXPECTED
+from agentci.dialects.openai_eval.specs import (
+    GradedSpec,
+    PythonFunction,
+    StringCheck,
+    TextSimilarity,
+)
+from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.surroundings import Surroundings
+from agentci.errors import InputError
+from agentci.model.grading import EvalsService, WantedService
+from agentci.model.identity import Identity
+from agentci.model.judging import Panel, WantedPanel
+from agentci.model.place import Place
+from agentci.model.program import Wanted
+
+IN_EVERY_TURN: Final = "in every turn"
+# Whose graders these are, and so whose models they name.
+PROVIDER: Final = "openai"
+
+
+def build_openai_eval(
+    entry: OpenAIEvalEntry, surroundings: Surroundings
+) -> OpenAIEvaluator | RemoteEvaluator:
+    """Make the evaluator that grades as ``entry`` says.
+
+    Raises:
+        InputError: it asks a model, and nobody said which one; or its backend has no such grader.
+    """
+    specs = [*_specs(entry.grader)]
+    threshold = _threshold(entry)
+    least = 1.0 if threshold is None else threshold
+    identity = Identity(
+        name=entry.name,
+        type=entry.type,
+        bar=f"{_bar(entry.grader, threshold)} {IN_EVERY_TURN}",
+        threshold=threshold,
+        required=entry.required,
+        place=surroundings.place,
+        needs_golden=any(names(EXPECTED, text) for spec in specs for text in templates_of(spec)),
+    )
+    place = surroundings.place_of("grader")
+    if entry.base_url is not None:
+        service = EvalsService(base_url=entry.base_url, key_variable=entry.api_key_env or "")
+        at = surroundings.place_of("base_url")
+        return RemoteEvaluator(
+            identity=identity,
+            wanted=WantedService(service=service, name=entry.name, place=at),
+            criterion=criterion_of(entry.grader, name=entry.name, least=least, place=place),
+            timeout_seconds=entry.timeout,
+            least=least,
+            turn_mismatch_fails=surroundings.turn_mismatch_fails,
+            **bounds_of(entry.grader),
+        )
+    for spec in specs:
+        _refuse_elsewhere(spec, place)
+    panels = _Panels(entry, surroundings)
+    caller = Wanted(program=CALLER, name=entry.name, place=place)
+    return OpenAIEvaluator(
+        identity=identity,
+        grader=_grader(entry.grader, entry, panels),
+        needs=(
+            *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelSpec)),
+            *(caller for spec in specs if isinstance(spec, PythonFunction)),
+        ),
+        least=least,
+        turn_mismatch_fails=surroundings.turn_mismatch_fails,
+    )
+
+
+def _refuse_elsewhere(spec: AnyGrader, place: Place) -> None:
+    if isinstance(spec, TextSimilarity) and spec.evaluation_metric == "cosine":
+        raise InputError.of(
+            "cosine compares embeddings, which agentci does not ask for",
+            place=place,
+            hint="`cosine_tf` compares counts of words; `backend: remote` has cosine",
+        )
+
+
+def _threshold(entry: OpenAIEvalEntry) -> float | None:
+    """What a turn has to reach; None where it is not about more or less."""
+    if not isinstance(entry.grader, GradedSpec):
+        return None
+    own = entry.grader.own_threshold
+    given = entry.threshold if own is None else own
+    return DEFAULT_THRESHOLD if given is None else given
+
+
+def _bar(spec: AnyGrader, threshold: float | None) -> str:
+    if isinstance(spec, LabelModel):
+        return f"label in {', '.join(spec.passing_labels)}"
+    return "1" if threshold is None else bar_of(threshold)
+
+
+class _Panels:
+    """Who grades for an entry."""
+
+    def __init__(self, entry: OpenAIEvalEntry, surroundings: Surroundings) -> None:
+        self._entry = entry
+        self._judges = surroundings.judges
+        self._place = surroundings.place_of("grader" if entry.judge is None else "judge")
+
+    def panel(self, spec: ModelSpec) -> Panel:
+        fields = _asked_for(spec)
+        if "model" in fields and self._names_no_service():
+            fields["provider"] = PROVIDER
+        own = {} if self._entry.judge is None else self._entry.judge.model_dump(exclude_none=True)
+        return self._judges.panel(JudgeSpec.model_validate({**fields, **own}), self._place)
+
+    def wanted(self, spec: ModelSpec) -> WantedPanel:
+        return WantedPanel(panel=self.panel(spec), name=self._entry.name, place=self._place)
+
+    def _names_no_service(self) -> bool:
+        said = (self._judges.shared, self._entry.judge)
+        return not self._judges.model and not any(
+            each is not None and (each.provider or each.command) for each in said
+        )
+
+
+def _asked_for(spec: ModelSpec) -> dict[str, object]:
+    """What a grader says of its model, in the words of ``judge``."""
+    sampling = spec.sampling_params if isinstance(spec, ScoreModel) else None
+    fields = {
+        "model": spec.model,
+        "temperature": sampling and sampling.temperature,
+        "effort": sampling and sampling.reasoning_effort,
+        "max_output_tokens": sampling and sampling.max_completions_tokens,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: _Panels) -> Grader:
+    match spec:
+        case TextSimilarity():
+            metric = spec.evaluation_metric
+            return SimilarityGrader(input=spec.input, reference=spec.reference, metric=metric)
+        case StringCheck():
+            operation = spec.operation
+            return StringGrader(input=spec.input, reference=spec.reference, operation=operation)
+        case PythonFunction():
+            return FunctionGrader(source=spec.source, timeout_seconds=entry.timeout)
+        case Multi():
+            return MultiGrader(
+                members={name: _grader(each, entry, panels) for name, each in spec.members.items()},
+                formula=parse_formula(spec.calculate_output),
+            )
+        case LabelModel() | ScoreModel():
+            return _model_grader(spec, panels)
+        case _:
+            assert_never(spec)
+
+
+def _model_grader(spec: LabelModel | ScoreModel, panels: _Panels) -> Grader:
+    prompt = Prompt(messages=tuple((each.role, each.text) for each in spec.input))
+    panel = panels.panel(spec)
+    if isinstance(spec, ScoreModel):
+        low, high = spec.range
+        return ScoreGrader(prompt=prompt, low=low, high=high, panel=panel)
+    return LabelGrader(
+        prompt=prompt,
+        labels=tuple(spec.labels),
+        passing=tuple(spec.passing_labels),
+        panel=panel,
+    )
+
+
+def _specs(spec: AnyGrader) -> Iterator[AnyGrader]:
+    """A grader and all in it."""
+    yield spec
+    if isinstance(spec, Multi):
+        yield from spec.members.values()

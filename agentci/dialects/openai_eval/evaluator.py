@@ -1,0 +1,73 @@
+"""``type: openai_eval``: a grader over every turn, all of which have to pass."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
+
+from agentci.dialects.openai_eval.graders import Grade, Grader
+from agentci.dialects.openai_eval.judging import judgement_of
+from agentci.dialects.openai_eval.rows import line_up
+from agentci.dialects.settled import settled
+from agentci.errors import EvaluatorError
+from agentci.model.case import Case
+from agentci.model.exchange import Compose, Need, Reply, Settled, Skip, Task
+from agentci.model.identity import Identity
+from agentci.model.json import JsonObject
+from agentci.model.judgement import Judgement
+
+# A row, and what is asked to grade it.
+Asked: TypeAlias = tuple[JsonObject, tuple[Task, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAIEvaluator:
+    """The evaluator.
+
+    Attributes:
+        needs: who grades, and what calls functions that do.
+        least: the score that every turn has to reach.
+        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
+            where it compares with golden turns.
+    """
+
+    identity: Identity
+    grader: Grader
+    least: float
+    needs: tuple[Need, ...] = ()
+    turn_mismatch_fails: bool = True
+
+    def ask(self, case: Case) -> Compose | Skip:
+        """Have done what the grader needs for each turn, then grade them."""
+        lined_up = line_up(case, compares=self.identity.needs_golden)
+        if isinstance(lined_up, Skip):
+            return lined_up
+        asked = [(row, self.grader.asks(row)) for row in lined_up.rows]
+
+        def judge(replies: Sequence[Reply]) -> Settled:
+            grades = [*self._grades(asked, replies)]
+            judgement = judgement_of(
+                grades,
+                [each.score >= self.least for each in grades],
+                least=self.least,
+                counts=lined_up.counts,
+                turn_mismatch_fails=self.turn_mismatch_fails,
+            )
+            return Settled(judgement=judgement)
+
+        return Compose(
+            parts=tuple((self.identity.name, task) for _, tasks in asked for task in tasks),
+            then=judge,
+        )
+
+    def read(self, reply: Reply) -> Judgement:
+        """What came of it."""
+        return settled(reply)
+
+    def _grades(self, asked: Sequence[Asked], replies: Sequence[Reply]) -> Iterator[Grade]:
+        rest = iter(replies)
+        for number, (row, tasks) in enumerate(asked, start=1):
+            try:
+                yield self.grader.grade(row, tuple(islice(rest, len(tasks))))
+            except EvaluatorError as error:
+                raise EvaluatorError(f"turn {number}: {error}") from None

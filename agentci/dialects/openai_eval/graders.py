@@ -1,0 +1,143 @@
+"""What grades one turn: graders that compute, with nothing to be asked of anybody."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from agentci.errors import EvaluatorError
+from agentci.model.exchange import Reply, Task
+from agentci.model.json import JsonObject
+from agentci.similarity.registry import SIMILARITIES
+from agentci.text import clip
+from agentci.text.templates import MissingError, fill
+
+# Of a text that is compared: two of them take seconds, and ten times as long ones minutes.
+MAX_CHARACTERS: Final = 200_000
+SHOWN_CHARACTERS: Final = 100
+
+METEOR: Final = "meteor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """What a grader says of one turn.
+
+    Attributes:
+        score: 0 to 1.
+        told: what was found, in words.
+        details: what the reports show beside the score.
+        reasoning: in the words of a model.
+    """
+
+    score: float
+    told: str
+    details: JsonObject = field(default_factory=dict)
+    reasoning: str = ""
+
+
+class Grader(Protocol):
+    """How one turn is graded; a frozen value."""
+
+    def asks(self, row: JsonObject) -> tuple[Task, ...]:
+        """What has to be done to grade ``row``.
+
+        Raises:
+            EvaluatorError: the row lacks what the grader reads.
+        """
+        ...
+
+    def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
+        """Grade ``row`` by the replies to what was asked, in that order.
+
+        Raises:
+            EvaluatorError: it cannot be graded.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparing:
+    """What graders share that compare two texts, each made by a template."""
+
+    input: str
+    reference: str
+
+    def asks(self, row: JsonObject) -> tuple[Task, ...]:
+        """Nothing."""
+        del row
+        return ()
+
+    def texts(self, row: JsonObject) -> tuple[str, str]:
+        """Both texts.
+
+        Raises:
+            EvaluatorError: a template names what is not there, or a text is too long.
+        """
+        return filled(self.input, row), filled(self.reference, row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarityGrader(Comparing):
+    """``text_similarity``; ``metric`` is a name in the table of similarities."""
+
+    metric: str
+
+    def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
+        """Compare."""
+        del replies
+        mine, its = self.texts(row)
+        score = SIMILARITIES[self.metric](mine, its)
+        return Grade(
+            score=score,
+            told=f"{self.metric} {score:.2f}: expected {_shown(its)}, got {_shown(mine)}",
+            details={
+                "evaluation_metric": self.metric,
+                **({"synonyms": False} if self.metric == METEOR else {}),
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StringGrader(Comparing):
+    """``string_check``; ``operation`` is one of ``OPERATIONS``."""
+
+    operation: str
+
+    def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
+        """Look whether it holds: 1, or else 0."""
+        del replies
+        mine, its = self.texts(row)
+        holds, wanted = OPERATIONS[self.operation]
+        return Grade(
+            score=float(holds(mine, its)),
+            told=f"{self.operation}: expected {wanted}{_shown(its)}, got {_shown(mine)}",
+            details={"operation": self.operation},
+        )
+
+
+def filled(template: str, row: JsonObject) -> str:
+    """A template with the parts of ``row`` in it.
+
+    Raises:
+        EvaluatorError: it names what is not there, or comes to too long a text.
+    """
+    try:
+        text = fill(template, row)
+    except MissingError as error:
+        raise EvaluatorError(str(error)) from None
+    if len(text) > MAX_CHARACTERS:
+        raise EvaluatorError(f"texts of more than {MAX_CHARACTERS:,} characters are not compared")
+    return text
+
+
+# Whether the input holds beside the reference, and what that makes of the reference in words.
+OPERATIONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
+    "eq": (lambda mine, its: mine == its, ""),
+    "ne": (lambda mine, its: mine != its, "anything but "),
+    "like": (lambda mine, its: its in mine, "a text with "),
+    "ilike": (lambda mine, its: its.lower() in mine.lower(), "a text with, in any case, "),
+}
+
+
+def _shown(text: str) -> str:
+    return clip.shown(text, SHOWN_CHARACTERS)
