@@ -33,20 +33,29 @@ class Attachments:
         self._own = workspace if workspace.holds(folder) else workspace_of(folder)
         self._folder = real(folder)
         self._guidelines: frozenset[Path] | None = None
+        # One text for all cases that refer to the same file.
+        self._texts: dict[Path, str] = {}
         self.home = None if self._own is workspace else str(self._own.root)
 
     def read(self, named: str, place: Place) -> Attachment:
         """See ``Files``."""
         path = self._found(named, place, test=is_file)
-        data = read_file(path, name=named, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
-        try:
-            text = data.decode().replace("\r\n", "\n")
-        except UnicodeDecodeError:
-            hint = "save it as UTF-8"
-            raise InputError.of(f"{named} is not UTF-8", place=place, hint=hint) from None
+        if path not in self._texts:
+            self._texts[path] = _text_at(path, named, place)
         return Attachment(
-            path=str(path), shown=named, text=text, is_guideline=path in self._all_guidelines()
+            path=str(path),
+            shown=named,
+            text=self._texts[path],
+            is_guideline=path in self._all_guidelines(),
         )
+
+    def has(self, named: str) -> bool:
+        """See ``Files``."""
+        return next(self._places(named, test=is_file), None) is not None
+
+    def path(self, named: str, place: Place) -> str:
+        """See ``Files``."""
+        return str(self._found(named, place, test=is_file))
 
     def folder(self, named: str | None, place: Place) -> str:
         """See ``Files``."""
@@ -125,18 +134,24 @@ class Attachments:
         test: Callable[[Path], bool],
         bases: Sequence[Path] = (),
     ) -> Path:
-        for base in (*bases, *self._roots()):
-            path = base / named.lstrip("/")
-            if test(path):
-                return self._inside(path, named, place)
-        if named.startswith("/") and test(Path(named)):
-            return self._inside(Path(named), named, place)
+        path = next(self._places(named, test=test, bases=bases), None)
+        if path is not None:
+            return self._inside(path, named, place)
         what = "folder" if test is is_folder else "file"
         raise InputError.of(
             f"there is no {what} {named}",
             place=place,
             hint="it is looked for beside this file, and in the folders above",
         )
+
+    def _places(
+        self, named: str, *, test: Callable[[Path], bool], bases: Sequence[Path] = ()
+    ) -> Iterator[Path]:
+        """Where it is that is named, the nearest first."""
+        paths = [base / named.lstrip("/") for base in (*bases, *self._roots())]
+        if named.startswith("/"):
+            paths.append(Path(named))
+        yield from (path for path in paths if test(path))
 
     def _roots(self) -> Iterator[Path]:
         """Folders in which AgentV looks for what is named, in its order."""
@@ -177,6 +192,15 @@ class Attachments:
                 listed = patterns if isinstance(patterns, list) else []
                 yield from (each for each in listed if isinstance(each, str) and each)
                 return
+
+
+def _text_at(path: Path, named: str, place: Place) -> str:
+    data = read_file(path, name=named, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
+    try:
+        return data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        hint = "save it as UTF-8"
+        raise InputError.of(f"{named} is not UTF-8", place=place, hint=hint) from None
 
 
 def sidecar_of(path: Path) -> Path | None:

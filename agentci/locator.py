@@ -31,6 +31,7 @@ class Locator:
         self, folder: Path, workspace: Workspace, *, sources: Sources, executors: Collection[str]
     ) -> None:
         self.executors = executors
+        self.folder = str(real(folder))
         self._folder = folder
         self._workspace = workspace
         self._sources = sources

@@ -1,9 +1,10 @@
 """Has the judges of a plan ready before anything is judged by them."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentci.dialects.base import Evaluator
@@ -57,10 +58,12 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     )
     if any(each.severity == "error" for each in problems):
         raise InputError([*plan.problems, *problems])
-    budgets = _budgets(wanted, world)
-    asker = _askers(keys, transport, world, offline=settings.access.offline)
+    payers = {each.panel.payer: each.panel for each in wanted}
+    budgets = _budgets(payers, world)
+    askers = _askers(keys, transport, world, offline=settings.access.offline)
     judges = {
-        payer: Judge(asker(budget), clock=transport.clock) for payer, budget in budgets.items()
+        payer: Judge(askers(panel, budgets[payer]), clock=transport.clock)
+        for payer, panel in payers.items()
     }
     plan = replace(plan, problems=(*plan.problems, *problems))
     return plan, replace(world, judges=judges, budgets=budgets)
@@ -148,10 +151,9 @@ def _endings(
                 yield Problem(message=said, place=each.place, severity="warning")
 
 
-def _budgets(wanted: Iterable[WantedPanel], world: World) -> dict[str, "Budget"]:
+def _budgets(payers: Mapping[str, Panel], world: World) -> dict[str, "Budget"]:
     from agentci.judges.budget import Budget  # noqa: PLC0415 (likewise)
 
-    payers = {each.panel.payer: each.panel for each in wanted}
     return {
         payer: Budget(panel.caps, stopped=world.interruption.asked)
         for payer, panel in payers.items()
@@ -160,8 +162,8 @@ def _budgets(wanted: Iterable[WantedPanel], world: World) -> dict[str, "Budget"]
 
 def _askers(
     keys: "Keys", transport: "Transport", world: World, *, offline: bool
-) -> Callable[["Budget"], dict[str, "Asker"]]:
-    """What makes those who ask models, for whoever pays."""
+) -> Callable[[Panel, "Budget"], dict[str, "Asker"]]:
+    """What makes those who ask models, for the panels of whoever pays."""
     from agentci.judges.account import Accounts  # noqa: PLC0415 (likewise)
     from agentci.judges.command import CommandAsker, Seat  # noqa: PLC0415
     from agentci.judges.records import OfflineAsker  # noqa: PLC0415
@@ -169,16 +171,17 @@ def _askers(
     from agentci.judges.service import ServiceAsker  # noqa: PLC0415
 
     accounts = Accounts()
-    seat = Seat(
-        executor=world.executors[LOCAL],
-        cwd=world.workspace.cwd,
-        environment=world.child_environment,
-        confinement=Confinement(readable=(world.workspace.root,)),
-    )
 
-    def askers(budget: "Budget") -> dict[str, "Asker"]:
+    def askers(panel: Panel, budget: "Budget") -> dict[str, "Asker"]:
         if offline:
             return dict.fromkeys((*PROVIDERS, COMMAND), OfflineAsker())
+        folder = Path(panel.folder) if panel.folder else world.workspace.cwd
+        seat = Seat(
+            executor=world.executors[LOCAL],
+            cwd=folder,
+            environment=world.child_environment,
+            confinement=Confinement(readable=(world.workspace.root, folder)),
+        )
         service = ServiceAsker(transport, budget, keys=keys, accounts=accounts)
         command = CommandAsker(seat, budget, keys=keys, clock=transport.clock)
         return {**dict.fromkeys(PROVIDERS, service), COMMAND: command}

@@ -18,7 +18,7 @@ class AnyPrograms:
     executors = ("local", "docker")
 
     def __init__(self, folder: Path = Path("/w")) -> None:
-        self._folder = folder
+        self.folder = str(folder)
 
     def type_named(self, name: str) -> EvaluatorType[Any] | None:
         """None: nobody brings any."""
@@ -29,7 +29,7 @@ class AnyPrograms:
         """The program, wherever it is."""
         if "gone" in named:
             raise InputError([Problem(message=f"{named} does not exist", place=place)])
-        return LocalProgram(path=str(self._folder / named))
+        return LocalProgram(path=str(Path(self.folder, named)))
 
     def read(self, named: str, place: Place) -> TextFile:
         """A prompt, wherever it is."""

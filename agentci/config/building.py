@@ -60,6 +60,7 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     gate = GateSpec() if config is None else config.gate
     judges = Judges(
         payer=document.file,
+        folder=programs.folder,
         shared=None if config is None else config.judge,
         model=overrides.judge_model,
     )

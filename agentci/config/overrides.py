@@ -25,6 +25,11 @@ class Programs(Protocol):
         """Names of what runs programs."""
         ...
 
+    @property
+    def folder(self) -> str:
+        """Absolute path of that of the config, where programs that judge are run."""
+        ...
+
     def type_named(self, name: str) -> "EvaluatorType[Any] | None":
         """The type of evaluators that another package brings under ``name``.
 

@@ -55,12 +55,16 @@ def breaches(
     errors = Draft202012Validator(schema).iter_errors(document.value(at))
     problems = (problem for error in errors for problem in reader.read(error))
     found = tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
+    rejections = rejection.errors(include_url=False, include_input=False)
+    # Rules of ours are all that the schema has no word for; beside one, other alternatives of the
+    # same value are told as if they had been meant.
+    ours = [each for each in rejections if each["type"] == "value_error"]
     return found or tuple(
         Problem(
             message=_said(each),
             place=document.place_of((*at, *each["loc"])),
         )
-        for each in rejection.errors(include_url=False, include_input=False)
+        for each in ours or rejections
     )
 
 

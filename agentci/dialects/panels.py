@@ -141,11 +141,18 @@ class Judges:
         shared: what its top level says.
         model: which model judges whatever the config says.
         payer: whose budget it is: the name of the config.
+        folder: absolute path of that of the config, where programs that judge are run.
     """
 
     payer: str
+    folder: str = ""
     shared: SharedJudgeSpec | None = None
     model: str = ""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether somebody said who judges whatever does not say it itself."""
+        return self.shared is not None or bool(self.model)
 
     def panel(self, own: JudgeSpec | None, place: Place) -> Panel:
         """The panel of an evaluator.
@@ -179,6 +186,7 @@ class Judges:
             combining=fields.get("combine", "median"),
             replay=_replay(fields, place),
             payer=self.payer,
+            folder=self.folder,
             caps=Caps(
                 max_calls=shared.get("max_calls"),
                 max_tokens=shared.get("max_tokens"),

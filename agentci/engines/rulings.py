@@ -120,8 +120,9 @@ def _sum(counted: Sequence[int | None]) -> Json:
 
 def _files(request: AskModel, world: World) -> tuple[Path, ...]:
     """The files of the workspace that a judge's command names."""
-    words = words_of(request.panel.settings.command)
-    paths = (world.workspace.cwd / word for word in words)
+    panel = request.panel
+    folder = Path(panel.folder) if panel.folder else world.workspace.cwd
+    paths = (folder / word for word in words_of(panel.settings.command))
     return tuple(
         path for path in paths if is_file(path) and real(path).is_relative_to(world.workspace.root)
     )

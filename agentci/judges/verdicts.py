@@ -17,6 +17,8 @@ VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
 REASON_NAMES: Final = ("reasoning", "reason", "explanation")
 YES: Final = frozenset({"true", "pass", "passed", "yes", "valid"})
 NO: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
+# The notes that AgentV 4 makes one list of.
+HITS, MISSES, ASSERTIONS = "hits", "misses", "assertions"
 MAX_CHARACTERS: Final = 200_000
 
 _QUOTES: Final = re.compile("[\"'“”]")
@@ -109,11 +111,36 @@ def _verdict_in(document: JsonObject, form: AnyForm) -> Verdict | None:
         said = f"the judge's score is {number(value)}, and goes from {low} to {high}"
         raise UnreadableError(said)
     reasons = (document.get(name) for name in (form.reason_name, *REASON_NAMES))
+    details = document.get("details")
     return Verdict(
         marks={form.value_name: Mark(value=value)},
         reason=next((each for each in reasons if isinstance(each, str)), ""),
-        notes={name: _texts(document.get(name)) for name in form.notes},
+        notes=_notes(document, form),
+        details=details if isinstance(details, dict) else {},
     )
+
+
+def _notes(document: JsonObject, form: Form) -> dict[str, tuple[str, ...]]:
+    given = {name: _texts(document.get(name)) for name in form.notes}
+    if any(given.values()):
+        return given
+    listed = document.get(ASSERTIONS)
+    asserted = [_assertion(each) for each in (listed if isinstance(listed, list) else [])]
+    return {name: tuple(said for whose, said in asserted if whose == name) for name in form.notes}
+
+
+def _assertion(given: Json) -> tuple[str, str]:
+    """Which note an assertion is one of, and what it says; of neither where that cannot be told."""
+    if not isinstance(given, dict):
+        return "", ""
+    holds = _holds(given.get("passed"))
+    said = [
+        text.strip()
+        for text in (given.get("text"), given.get("evidence"))
+        if isinstance(text, str) and text.strip()
+    ]
+    note = "" if holds is None or not said else HITS if holds else MISSES
+    return note, ": ".join(said)
 
 
 def _texts(value: Json) -> tuple[str, ...]:

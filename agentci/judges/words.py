@@ -1,14 +1,11 @@
 """What judges and their services say, in words that may be shown: on one line, without keys."""
 
-from collections import Counter
 from typing import Final
 
 from agentci.http.base import Response
 from agentci.judges.complaints import Complaint
 from agentci.model.judging import ModelSettings
-from agentci.model.ruling import Ruling
 from agentci.text import clip, escape
-from agentci.text.words import number
 
 MAX_SAID: Final = 300
 MAX_ID: Final = 80
@@ -69,16 +66,3 @@ def _request_id(response: Response, key: str) -> str:
 def _without(text: str, key: str) -> str:
     line = escape.one_line(text)
     return line.replace(key, "***") if key else line
-
-
-def split_words(ruling: Ruling) -> str:
-    """How samples with one mark judged: ``2 of 3 passed``, or all marks in order."""
-    values = [verdict.value for verdict in ruling.verdicts]
-    if all(isinstance(value, bool) for value in values):
-        said = f"{values.count(True)} of {len(values)} passed"
-    elif all(isinstance(value, str) for value in values):
-        said = ", ".join(f"{label} {times}" for label, times in Counter(values).most_common())
-    else:
-        said = ", ".join(number(value) for value in sorted(map(float, values)))
-    failed = len(ruling.failures)
-    return f"{said}; {failed} without a verdict" if failed else said

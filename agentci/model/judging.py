@@ -36,7 +36,8 @@ class Form:
         low, high: the bounds of a number, both within; infinite where only the author of a prompt
             knows them.
         labels: the words of which a label is one.
-        notes: names of further members, lists of short texts; none of them has to be there.
+        notes: names of further members, lists of short texts; none of them has to be there. What
+            AgentV 4 calls ``assertions`` is read as ``hits`` and ``misses``.
     """
 
     kind: MarkKind = "number"
@@ -154,6 +155,8 @@ class Panel:
     Attributes:
         samples: how often a model is asked; the majority, the median or the mean counts.
         payer: whose budget it is, shared by all panels of the same payer.
+        folder: absolute path of the one that a program of theirs runs in; empty for the working
+            directory.
         caps: of that budget.
     """
 
@@ -162,6 +165,7 @@ class Panel:
     combining: Combining = "median"
     replay: Replay = "first"
     payer: str = ""
+    folder: str = ""
     caps: Caps = field(default_factory=Caps)
 
 

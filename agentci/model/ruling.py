@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agentci.model.json import JsonObject
 from agentci.model.judging import ModelReply
 
 Value: TypeAlias = bool | float | str
@@ -27,12 +28,13 @@ class Verdict:
 
     Attributes:
         marks: by the names of its form; of a checklist the model may have left some out.
-        reason, notes: as that of a mark.
+        reason, notes, details: as that of a mark; details are whatever else it wants to be shown.
     """
 
     marks: Mapping[str, Mark]
     reason: str = ""
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    details: JsonObject = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, Value]:
@@ -82,6 +84,11 @@ class Ruling:
     def spokesman(self) -> Verdict:
         """The verdict that is nearest to what all say together, for its reasons."""
         return min(self.verdicts, key=self._distance)
+
+    def mark(self, name: str) -> Mark:
+        """The mark of one thing that is nearest to what all say of it, for its reason."""
+        given = (verdict.marks[name] for verdict in self.verdicts if name in verdict.marks)
+        return min(given, key=lambda mark: _distance(self.values[name], mark.value))
 
     def _distance(self, verdict: Verdict) -> float:
         return sum(

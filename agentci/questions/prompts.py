@@ -1,6 +1,7 @@
 """Questions to judges: our words in the system message, those of strangers between markers."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from agentci.errors import EvaluatorError
@@ -16,6 +17,8 @@ _REPAIR: Final = (
     " more than one, reply with {}."
 )
 _REPLY: Final = "reply"
+# Of a text that is looked for in a prompt; shorter ones are words like any other.
+MIN_FOUND: Final = 16
 
 _BY_PROMPT: Final = (
     "You judge what an AI agent did. The user message says how to judge; what is to be judged"
@@ -30,12 +33,22 @@ _BROKEN: Final = (
 )
 
 
-def pose(rubric: str, template: str, values: JsonObject, form: AnyForm) -> Question:
+def pose(
+    rubric: str,
+    template: str,
+    values: JsonObject,
+    form: AnyForm,
+    *,
+    trusted: Collection[str] = (),
+    leaves_unknown: bool = False,
+) -> Question:
     """Ask for a verdict.
 
     Args:
         rubric: how to judge; in the words of whoever wrote the config.
-        template: of the data, with ``{{ name }}`` where a value goes.
+        template: likewise, with ``{{ name }}`` where a value goes.
+        trusted: paths of values in the words of the same; the others are put between markers.
+        leaves_unknown: whether what the template names in vain stays in it.
 
     Raises:
         EvaluatorError: the template names what is not there.
@@ -46,13 +59,43 @@ def pose(rubric: str, template: str, values: JsonObject, form: AnyForm) -> Quest
         texts.append(text)
         return ""
 
+    def show(path: str, text: str) -> str:
+        return text if path in trusted else fence.around(path, text)
+
     try:
-        fill(template, values, show=note)
+        fill(template, values, show=note, leaves_unknown=leaves_unknown)
         fence = untrusted.Fence((rubric, template, *texts))
-        data = fill(template, values, show=fence.around)
+        data = fill(template, values, show=show, leaves_unknown=leaves_unknown)
     except MissingError as error:
         raise EvaluatorError(str(error)) from None
     return _question(rubric, data, form)
+
+
+def pose_written(
+    rubric: str,
+    prompt: str,
+    data: Mapping[str, Iterable[str]],
+    form: AnyForm,
+    *,
+    trusted: Collection[str] = (),
+) -> Question:
+    """Ask for a verdict with a prompt that a program of whoever wrote the config has written.
+
+    Args:
+        data: by name, texts of strangers that the program had, the first name of each counts;
+            where one stands in the prompt, as it is or as JSON, it is put between markers, unless
+            it is so short that it may as well be the author's.
+        trusted: texts of the author's that it had. What repeats one of them, or a part, is left
+            as it is: it says nothing new, and else an answer could have the author's own words
+            taken for data.
+    """
+    named: dict[str, str] = {}
+    for name, texts in data.items():
+        for each in (shape for text in texts for shape in _as_in(text)):
+            if not any(each in own for own in trusted):
+                named.setdefault(each, name)
+    fence = untrusted.Fence((rubric, prompt))
+    return _question(rubric, fence.throughout(prompt, named), form)
 
 
 def pose_filled(prompt: str, values: Sequence[tuple[str, str]], form: AnyForm) -> Question:
@@ -87,6 +130,14 @@ def repair(form: AnyForm, reply: str) -> Question:
     """Ask to write down once more what a reply says, without what it was a reply to."""
     fence = untrusted.Fence((_REPAIR, reply))
     return _question(_REPAIR, fence.around(_REPLY, reply), form)
+
+
+def _as_in(text: str) -> Iterator[str]:
+    """A text as a program may have written it into its prompt."""
+    bare = text.strip()
+    if len(bare) >= MIN_FOUND:
+        yield bare
+        yield from (json.dumps(bare, ensure_ascii=plain)[1:-1] for plain in (False, True))
 
 
 def _question(instructions: str, data: str, form: AnyForm) -> Question:

@@ -19,20 +19,30 @@ class MissingError(Exception):
 
 
 def fill(
-    template: str, values: JsonObject, *, show: Callable[[str, str], str] = lambda _, text: text
+    template: str,
+    values: JsonObject,
+    *,
+    show: Callable[[str, str], str] = lambda _, text: text,
+    leaves_unknown: bool = False,
 ) -> str:
     """Put values in: texts as they are, everything else as JSON.
 
     Args:
         show: is given the path that a place names and its text, and returns what is put in.
+        leaves_unknown: a place whose path leads nowhere stays as it is written.
 
     Raises:
-        MissingError: a path leads nowhere.
+        MissingError: a path leads nowhere, and that is not to be left.
     """
 
     def text_of(place: re.Match[str]) -> str:
         path = place[1] + place[2]
-        value = _at(values, place[1], _STEPS.findall(place[2]))
+        try:
+            value = _at(values, place[1], _STEPS.findall(place[2]))
+        except MissingError:
+            if leaves_unknown:
+                return place[0]
+            raise
         return show(path, value if isinstance(value, str) else strict_json.readable(value))
 
     return _PLACE.sub(text_of, template)
@@ -44,6 +54,11 @@ def named(template: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
         (place[1], tuple(map(_key, _STEPS.findall(place[2]))))
         for place in _PLACE.finditer(template)
     )
+
+
+def names_in(template: str) -> tuple[str, ...]:
+    """The names alone, each once."""
+    return tuple(dict.fromkeys(name for name, _ in named(template)))
 
 
 def _at(values: JsonObject, name: str, steps: Sequence[str]) -> Json:

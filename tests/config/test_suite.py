@@ -378,8 +378,9 @@ class TestStartUp:
                 id="nothing heavy without a config",
             ),
             pytest.param(
+                "from tests.programs import AnyPrograms\n"
                 "read_suite(read_yaml(b'evaluators: [{name: response_match_score, "
-                "type: builtin}]', file='c'), Overrides(), None)",
+                "type: builtin}]', file='c'), Overrides(), AnyPrograms())",
                 {"jsonschema"},
                 id="no second validator where the first finds nothing",
             ),

@@ -1,8 +1,10 @@
 """agentci answers as AgentV does (1.6.0, 1.6.1, 2.7.0, 4.42.4), save where that misleads a gate."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,11 +15,14 @@ import yaml
 from agentci.dialects.agentv.derived import question_of, reference_answer_of
 from agentci.settings import settings_of
 from agentci.suites import load_suites
+from tests.http.servers import Asked, script, serve
+from tests.judges.bench import said
 from tests.support import Ran, run_agentci, world_at
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
 # By AgentV's own word; a borderline score does not pass.
-STATUS = {"pass": "passed", "borderline": "failed", "fail": "failed"}
+PASS = 0.8
+STATUS = {"pass": "passed", "borderline": "failed", "fail": "failed", "skip": "skipped"}
 V4 = "N"
 
 Row: TypeAlias = "tuple[str, str, float | None, str, list[str], list[str]]"
@@ -39,6 +44,8 @@ ERRORED = "a judge that fails is errored; AgentV takes it for 0, and from 4 on o
 LOST = "a case without a recording is errored, its evaluators judge nothing"
 
 READ_ALL = "hits and misses are read also where AgentV 4 wants assertions"
+
+HITS_FIRST = "hits and misses count before assertions where a reply has both; we ask for these"
 
 DIFFERENCES = {
     "20-code-protocol": (Difference(READ_ALL, ("noscore failed 0.0", "strscore failed 0.0"), V4),),
@@ -71,6 +78,24 @@ DIFFERENCES = {
             ("iso_vs_mon passed 1.0",),
         ),
     ),
+    "54-composite-llm-agg": (
+        Difference(HITS_FIRST, ("gate passed 0.9", "gate_custom passed 0.9"), V4),
+    ),
+    "60-llm-default": (
+        Difference(
+            "AgentV 4 does not tell what its own judge said", ("llm_judge failed 0.65",), V4
+        ),
+    ),
+    "61-llm-bad-reply": (
+        Difference("a reply that holds no verdict is an error, not a 0", ("j errored None",)),
+    ),
+    "63-llm-rubrics": (
+        Difference("what the judge says nothing of is missed, and said so", ("r failed 0.75",)),
+    ),
+    "68-llm-template-script": (
+        Difference(ERRORED, ("j_empty errored None", "j_fail errored None")),
+        Difference(HITS_FIRST, ("j passed 0.9",), V4),
+    ),
     "76-batch-recorded-jsonl": (Difference(LOST, ("c errored None", "t errored None"), "B2 N"),),
 }
 
@@ -85,7 +110,8 @@ INVALID = {
     },
     "42-execution-metrics": {"tolerance_only_skipped": "execution_metrics needs one of"},
 }
-# Files that AgentV judges by a language model alone once it has left out what is invalid.
+# Files of which AgentV judges nothing once it has left out what is invalid, or has a language model
+# judge by nothing but the criteria.
 REFUSED = {
     "09-traj-invalid-configs": (
         "mode must be any_order, in_order, exact, superset or subset, not the text 'sideways'",
@@ -93,14 +119,7 @@ REFUSED = {
         "mode exact needs `expected`",
     ),
     "26-code-target-proxy": ("`target` is not run by this version",),
-    "54-composite-llm-agg": ("aggregators of type 'llm_judge' are not run by this version",),
-    "60-llm-default": ("nothing judges the case 'case1'",),
-    "61-llm-bad-reply": ("no `judge` says which one",),
-    **dict.fromkeys(("63-llm-rubrics", "64-llm-score-ranges"), ("unknown key 'rubrics'",)),
-    **dict.fromkeys(
-        ("66-llm-template-md", "67b-llm-template-file-invalid", "68-llm-template-script"),
-        ("unknown key 'prompt'",),
-    ),
+    "67b-llm-template-file-invalid": ("bad.md shows the judge nothing of what it is to judge",),
 }
 # What is read differently by the version that wrote the answers: as it is said in the test's name.
 LEFT_TO_OTHER_TESTS = {
@@ -168,7 +187,7 @@ def test_an_evaluator_that_agentv_leaves_out_is_a_problem(name: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_that_a_language_model_would_judge_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_file_is_refused_whose_evaluators_agentv_leaves_out(name: str, tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / name
     for version in _versions(folder):
         ran = _run(folder, version, tmp_path / version)
@@ -192,6 +211,32 @@ def test_the_oldest_judges_read_what_they_always_read(tmp_path: Path) -> None:
     told = json.dumps(ran.results["results"][0]["details"]).replace(str(tmp_path), "<CASE_DIR>")
     # The capture lost what tools were given.
     assert _without_inputs(json.loads(told)) == _without_inputs(captured)
+
+
+def test_a_template_is_filled_as_agentv_fills_it(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "66-llm-template-md"
+    asked: list[Asked] = []
+    ran = _run(folder, "B2", tmp_path, asked=asked)
+    [theirs] = _prompts(folder, "B2")
+    theirs = theirs.replace("eo={{expected_outcome}}", "eo=does the job")  # of all generations
+    recorded = json.loads((folder / "case1.output.json").read_text())["output_messages"]
+    theirs = theirs.replace("OM=[]", f"OM={json.dumps(recorded, indent=2)}")  # theirs is a fault
+    assert _bare(asked[0]).strip() == theirs.strip()
+    assert "tpl.md names 'nope', which is no variable" in ran.out
+
+
+def test_a_program_that_writes_prompts_reads_what_agentv_gives_it(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "68-llm-template-script"
+    asked: list[Asked] = []
+    _run(folder, "B2", tmp_path, wire="snake", asked=asked)
+    prompt, _, stdin = _bare(asked[0]).partition("\nSTDIN ")
+    read = json.loads(stdin)
+    captured = json.loads((folder / "captured_prompt_stdin.B2.json").read_text())
+    # AgentV rewrites the keys of users; we leave them alone.
+    assert read | {"config": {"strict_mode": True}} == captured | {
+        "expected_outcome": "does the job"
+    }
+    assert prompt == _prompts(folder, "B2")[0].replace("strict_mode", "strictMode")
 
 
 def test_shorthands_mean_the_same_messages(tmp_path: Path) -> None:
@@ -265,17 +310,54 @@ def _told(row: Any) -> tuple[list[str], list[str]]:
 
 
 def _run(
-    folder: Path, version: str, into: Path, *, without: Sequence[str] = (), **fields: Any
+    folder: Path,
+    version: str,
+    into: Path,
+    *,
+    without: Sequence[str] = (),
+    asked: list[Asked] | None = None,
+    **fields: Any,
 ) -> Ran:
+    """Judge a folder; what a language model says in it stands in ``reply.txt``.
+
+    Args:
+        asked: what it was asked is put there.
+    """
     shutil.copytree(folder, into, dirs_exist_ok=True)
     file = yaml.safe_load((folder / f"eval.{version}.yaml").read_text())
     _drop(file, without)
     file |= fields
     if folder.name.startswith("27"):  # its command line gives two seconds to everything
         _each_evaluator(file)["slow"]["timeout"] = 2
-    (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))
     batch = ["--traces", "recorded.jsonl"] if (folder / "recorded.jsonl").exists() else []
-    return run_agentci(["run", "eval.yaml", *batch], cwd=into)
+    reply = folder / "reply.txt"
+    with serve(script(said(reply.read_text()))) if reply.exists() else nullcontext() as server:
+        if server is not None:
+            file["judge"] = {"provider": "openai", "model": "mock", "base_url": server.url}
+        (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))
+        ran = run_agentci(["run", "eval.yaml", *batch], cwd=into)
+        if server is not None and asked is not None:
+            asked += server.asked
+    return ran
+
+
+def _bare(asked: Asked) -> str:
+    """The prompt that a model was asked with, without what we put around it and into it."""
+    text = json.loads(asked.body)["messages"][-1]["content"]
+    inner = text.partition("\n\n")[2].rpartition("\n\n")[0]
+    return re.sub(r'<untrusted id="\w+" name="\w+">\n|\n</untrusted id="\w+">', "", inner)
+
+
+def _prompts(folder: Path, version: str) -> list[str]:
+    """What AgentV asked in the same place."""
+    results = json.loads((folder / "expected.json").read_text())["results"][version]
+    requests = [
+        found["evaluator_provider_request"]
+        for case in results["cases"]
+        for found in case["evaluator_results"]
+        if "evaluator_provider_request" in found
+    ]
+    return [each["user_prompt"] for each in requests]
 
 
 def _lists(file: Mapping[str, Any]) -> Iterator[list[Any]]:
@@ -304,19 +386,34 @@ def _their_rows(folder: Path, version: str) -> Iterator[Row]:
     left_out = INVALID.get(folder.name, {})
     for case in results["cases"]:
         case_id = case.get("evalId") or case.get("eval_id") or case["test_id"]
-        for found in (
-            case.get("evaluatorResults") or case.get("evaluator_results") or case["scores"]
-        ):
+        judged = case.get("evaluatorResults") or case.get("evaluator_results") or case.get("scores")
+        for found in judged or [_default_judge(case)]:
             if found["name"] in left_out:
                 continue
             hits, misses = found.get("hits", []), found.get("misses", [])
             if version == V4:
                 hits, misses = (
-                    [each["text"] for each in found["assertions"] if each["passed"] is passed]
+                    [
+                        _asserted(each, found)
+                        for each in found["assertions"]
+                        if each["passed"] is passed
+                    ]
                     for passed in (True, False)
                 )
             status = STATUS[found["verdict"]]
             yield case_id, found["name"], round(found["score"], 9), status, hits, misses
+
+
+def _asserted(assertion: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """An assertion as we show it, and AgentV before version 4: a model's with its evidence."""
+    evidence = assertion.get("evidence") if found["type"] == "llm-grader" else None
+    return f"{assertion['text']}: {evidence}" if evidence else str(assertion["text"])
+
+
+def _default_judge(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What AgentV's judge of cases without evaluators said, which has no row of its own."""
+    verdict = "pass" if case["score"] >= PASS else "fail"
+    return {"assertions": [], **case, "name": "llm_judge", "verdict": verdict}
 
 
 def _our_rows(ran: Ran) -> Iterator[Row]:

@@ -1,6 +1,7 @@
 """agentevals' metrics that ask a model, from config to verdict, over a server that answers all."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,20 @@ def test_what_an_entry_says_wrongly_is_told(
     ran = run(tmp_path, "http://localhost:1", **entry)
     assert ran.code == 2
     assert why in ran.out
+
+
+def test_a_program_that_judges_is_looked_for_beside_the_config(tmp_path: Path) -> None:
+    inner = tmp_path / "evals"
+    inner.mkdir()
+    (inner / "trace.json").write_text(otlp())
+    (inner / "goldens.json").write_text(eval_set())
+    (inner / "judge.py").write_text('print(\'{"reasoning": "so", "verdict": "valid"}\')\n')
+    config = {
+        "traces": "trace.json",
+        "eval_set": "goldens.json",
+        "judge": {"command": [sys.executable, "judge.py"]},
+        "evaluators": [{"name": NAMES[0], "type": "builtin"}],
+    }
+    (inner / "agentci.yaml").write_text(json.dumps(config))
+    ran = run_agentci(["run", "evals/agentci.yaml"], cwd=tmp_path)
+    assert ran.code == 0, ran.out

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from agentci.dialects.votes import votes_on
 from agentci.errors import EvaluatorError
 from agentci.judges.judge import combined, enough, is_settled
-from agentci.judges.words import split_words
 from agentci.model.judging import AskModel, Checklist, Form, Panel, Question
 from agentci.model.ruling import Mark, Ruling, Value, Verdict
 from tests.http.servers import Answer, Asked, Raw, script, serve
@@ -44,6 +44,7 @@ def test_a_verdict_comes_with_its_reason() -> None:
     assert [each.text for each in ruling.replies] == ['{"reasoning": "so", "score": 0.7}']
     assert not ruling.is_recorded
     assert not ruling.is_split
+    assert votes_on("score", ruling) is None
     assert len(asked) == 1
 
 
@@ -117,12 +118,12 @@ def test_the_split_is_shown() -> None:
     assert [verdict.value for verdict in ruling.verdicts] == [True, False]
     assert ruling.failures == ("the judge's reply holds no verdict",)
     assert ruling.is_split
-    assert split_words(ruling) == "1 of 2 passed; 1 without a verdict"
+    assert votes_on("score", ruling) == "1 of 2 passed; 1 without a verdict"
 
 
 def test_the_spread_of_grades_is_shown() -> None:
     ruling, _ = rule(scored(0.9), scored(0.25), scored(0.9), samples=3)
-    assert split_words(ruling) == "0.25, 0.9, 0.9"
+    assert votes_on("score", ruling) == "0.25, 0.9, 0.9"
 
 
 @pytest.mark.parametrize(("samples", "asked"), [(3, 2), (5, 3), (4, 3)])
@@ -218,7 +219,7 @@ class TestLabels:
         assert ruling.value == "good"
         assert ruling.is_split
         assert ruling.spokesman.value == "good"
-        assert split_words(ruling) == "good 2, bad 1"
+        assert votes_on("label", ruling) == "good 2, bad 1"
 
     def test_a_tie_is_an_error(self) -> None:
         with pytest.raises(EvaluatorError, match="split: good and bad, 1 each"):
@@ -249,6 +250,7 @@ class TestChecklists:
         ruling, _ = self.rule(first, {"a": False, "b": True}, second)
         assert ruling.values == {"a": True, "b": True}
         assert ruling.spokesman.values == second
+        assert ruling.mark("b") == Mark(value=True)
         assert ruling.is_split
 
     def test_nobody_is_asked_again_once_all_of_them_are_decided(self) -> None:

@@ -337,6 +337,24 @@ class TestChecklists:
             read(one + one.replace("true", "false"), self.MET)
 
 
+def test_assertions_are_read_as_hits_and_misses() -> None:
+    form = Form(notes=("hits", "misses"))
+    assertions = [
+        {"text": "a", "passed": True, "evidence": "e"},
+        {"text": " b ", "passed": "no"},
+        {"text": "c", "passed": None},
+        {"passed": True},
+        "d",
+    ]
+    given = {"score": 1, "assertions": assertions, "details": {"n": 1}}
+    told = read(json.dumps(given), form)
+    assert told.notes == {"hits": ("a: e",), "misses": ("b",)}
+    assert told.details == {"n": 1}
+    both = read(json.dumps({**given, "misses": ["m"], "details": 3}), form)
+    assert both.notes == {"hits": (), "misses": ("m",)}
+    assert both.details == {}
+
+
 def test_parts_of_an_unknown_whole_are_no_grade() -> None:
     assert read('{"score": 7}', UNKNOWN).value == 7
     assert read('{"score": "7.5"}', UNKNOWN).value == 7.5

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.model.json import JsonObject
-from agentci.text.templates import MissingError, fill, named
+from agentci.text.templates import MissingError, fill, named, names_in
 
 VALUES: JsonObject = {
     "a": "text",
@@ -59,6 +59,15 @@ def test_without_any_values_it_says_so() -> None:
 def test_whoever_fills_it_may_dress_what_is_put_in() -> None:
     shown = fill("{{ a }}{{ n }}", VALUES, show=lambda path, text: f"<{path}={text}>")
     assert shown == "<a=text><n=1.5>"
+
+
+def test_what_leads_nowhere_can_be_left_as_it_is_written() -> None:
+    left = fill("{{ a }} {{ nope }} {{row.x}} {{ n[0] }}", VALUES, leaves_unknown=True)
+    assert left == "text {{ nope }} {{row.x}} {{ n[0] }}"
+
+
+def test_the_names_in_a_template_are_known_before_it_is_filled() -> None:
+    assert names_in("{{ a }} {{row.x}} {{ a[0] }} {{ 1 }} {{") == ("a", "row")
 
 
 @given(first=st.text(), second=st.text())

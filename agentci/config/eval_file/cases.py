@@ -2,27 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import ValidationError
 
 from agentci.config.eval_file.conversations import ConversationReader, vital_parts
 from agentci.config.eval_file.files import Files
-from agentci.config.eval_file.judges import JudgeReader
+from agentci.config.eval_file.judges import RUBRICS, JudgeReader
 from agentci.config.eval_file.keys import KeyReader
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
     SEED_LISTS,
+    TEMPLATE_KEY,
     V4_LISTS,
     CaseSpec,
 )
 from agentci.config.suite import JudgedSample
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
+from agentci.dialects.agentv.entries.llm_judge import VOCABULARY
 from agentci.dialects.agentv.judge import Judge
+from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 from agentci.model.sample import Sample
 from agentci.text.names import did_you_mean, quoted
+
+EXPECTED: Final = ("expected_messages", "expected_output")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,6 +41,7 @@ class CaseReader:
         looks_at_cases: whether the gate holds whole cases against one score.
         line: the score that passes, whatever cases say; None where they may say it.
         problems: what is wrong with them, their evaluators aside.
+        template: how models are asked about cases that do not say, once they are read.
     """
 
     document: YamlDocument
@@ -44,6 +51,7 @@ class CaseReader:
     looks_at_cases: bool
     line: float | None
     problems: list[Problem] = field(default_factory=list)
+    template: str = ""
 
     def listed(self, key: str) -> tuple[JudgedSample, ...]:
         """The cases below ``key``, those that are as they should be."""
@@ -53,6 +61,7 @@ class CaseReader:
             if not any(each.severity == "error" for each in self.document.problems):
                 self._complain(f"{key} must be a list of cases", (key,))
             return ()
+        self.template = self._template(())
         read: dict[str, JudgedSample] = {}
         ids = [_id_of(each) for each in cases]
         for index in range(len(cases)):
@@ -89,18 +98,19 @@ class CaseReader:
                 keys=self.keys,
                 messages=messages,
                 judges_of=lambda part: self._first_list(part, line),
+                by_default=lambda: self.judges.by_default(line=line),
                 looks_at_cases=self.looks_at_cases,
             )
             talk = reader.talk(spec, at, asked)
             asked, evaluators = talk.begun, reader.judges(talk, at, evaluators)
             self.judges.vital |= vital_parts(evaluators, self.judges.vital)
             self.problems += reader.problems
-        if not evaluators and not self.judges.problems:
+        if not evaluators and not any(p.severity == "error" for p in self.judges.problems):
             self._complain(
-                f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model, "
-                "which this version of agentci does not",
+                f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model",
                 at,
-                hint="list evaluators in the case or for the whole file",
+                hint="list evaluators in the case or for the whole file; or say what a good answer "
+                "does, as `criteria`, and which model judges, as `judge: ...` at the top",
             )
         sample = self._sample(spec, at, asked, messages)
         self.problems += messages.problems
@@ -116,20 +126,32 @@ class CaseReader:
     def _sample(
         self, spec: CaseSpec, at: Path, asked: tuple[JsonObject, ...], reader: MessageReader
     ) -> Sample:
-        key = _first(spec, "expected_messages", "expected_output")
+        key = _first(spec, *EXPECTED)
         expected = () if key is None else reader.expected((*at, key))
         return Sample(
             id=spec.id,
-            criteria=next(
-                (each for each in (spec.criteria, spec.expected_outcome, spec.outcome) if each), ""
-            ),
+            criteria=_criteria_of(spec),
             input_messages=asked,
             expected_messages=expected,
             guideline_files=tuple(reader.guideline_files),
             input_files=tuple(reader.input_files),
+            input_texts=reader.input_texts,
             metadata=spec.metadata or {},
+            judge_template=self._template(at) or self.template,
             place=self.document.place_of(at),
         )
+
+    def _template(self, at: Path) -> str:
+        """How models are asked, as a case or the file says; empty where it does not."""
+        path = (*at, TEMPLATE_KEY)
+        given = self.document.value(path)
+        if not isinstance(given, str):
+            return ""
+        try:
+            return self.judges.templates.read(given, self.document.place_of(path), VOCABULARY)
+        except InputError as error:
+            self.problems += error.problems
+            return ""
 
     def _line(self, spec: CaseSpec, at: Path) -> float:
         """The score that passes in one case."""
@@ -145,6 +167,19 @@ class CaseReader:
         return self.judges.line if given is None else given
 
     def _evaluators(self, spec: CaseSpec, at: Path, *, line: float) -> tuple[Judge, ...]:
+        """What judges a case: by its own criteria first, and a model where nothing else does."""
+        own = self.judges.by_rubrics((*at, RUBRICS), line=line)
+        listed = self._listed(spec, at, line=line)
+        if own and own[0].identity.name in {judge.identity.name for judge in listed}:
+            name = quoted(own[0].identity.name)
+            message = f"the `rubrics` of the case {quoted(spec.id)} are an evaluator called {name}"
+            self._complain(message, (*at, RUBRICS), hint="give the other one of that name another")
+        has_measure = _criteria_of(spec) or _first(spec, *EXPECTED) is not None
+        if own or listed or spec.turns is not None or not has_measure:
+            return (*own, *listed)
+        return self.judges.by_default(line=line)
+
+    def _listed(self, spec: CaseSpec, at: Path, *, line: float) -> tuple[Judge, ...]:
         """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
 
         The first versions forgot the file's, too, where a case has an ``execution`` without any
@@ -191,6 +226,11 @@ def _id_of(case: Json) -> str:
     """The id of a case; nothing where it has none that could be one."""
     given = case.get("id") if isinstance(case, Mapping) else None
     return given if isinstance(given, str) else ""
+
+
+def _criteria_of(spec: CaseSpec) -> str:
+    told = (spec.criteria, spec.expected_outcome, spec.outcome)
+    return next((each for each in told if each), "")
 
 
 def _first(spec: CaseSpec, *keys: str) -> str | None:

@@ -23,6 +23,7 @@ class ConversationReader:
 
     Attributes:
         judges_of: the evaluators that the part of the file at a path lists.
+        by_default: what judges a turn that expects something and lists none.
         looks_at_cases: whether the gate holds the means of whole cases against a score.
         problems: what is wrong with the turns, and what has no effect.
     """
@@ -31,6 +32,7 @@ class ConversationReader:
     keys: KeyReader
     messages: MessageReader
     judges_of: Callable[[Path], tuple[Judge, ...]]
+    by_default: Callable[[], tuple[Judge, ...]]
     looks_at_cases: bool
     problems: list[Problem] = field(default_factory=list)
 
@@ -59,12 +61,14 @@ class ConversationReader:
             judges = self.judges_of(path)
             lists = [key for key in MEMBER_LISTS if self.document.value((*path, key)) is not None]
             if talk.turns[turn].expected and not lists:
-                self._tell(
-                    f"nothing judges turn {turn + 1}: AgentV would ask a language model, "
-                    "which this version of agentci does not",
-                    path,
-                    hint="list `assertions` in the turn, or leave out what is expected",
-                )
+                judges = self.by_default()
+                if not judges:
+                    self._tell(
+                        f"nothing judges turn {turn + 1}: AgentV would ask a language model",
+                        path,
+                        hint="list `assertions` in the turn, leave out what is expected, or say "
+                        "which model judges, as `judge: ...` at the top",
+                    )
             found += _part(judges, talk, turn)
         return (*found, *_part(of_all, talk, None))
 

@@ -55,6 +55,18 @@ class Files(Protocol):
         """
         ...
 
+    def has(self, named: str) -> bool:
+        """Whether there is a file of that name, wherever it leads."""
+        ...
+
+    def path(self, named: str, place: Place) -> str:
+        """The absolute path of the file that is named at ``place``.
+
+        Raises:
+            InputError: it is missing, or out of bounds.
+        """
+        ...
+
     def folder(self, named: str | None, place: Place) -> str:
         """The absolute path of the folder that is named at ``place``; None is that of the file.
 

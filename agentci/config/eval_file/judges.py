@@ -1,6 +1,6 @@
 """Evaluators out of the lists of an eval file; each is made once, whichever cases it judges."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,11 +9,13 @@ from pydantic import ValidationError
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import name_of
 from agentci.config.eval_file.schema import MEMBER_LISTS, entry_schema
+from agentci.config.eval_file.templates import FilesOfTemplates
 from agentci.config.schema_words import shown
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Era, Judge, Surroundings
 from agentci.dialects.agentv.payload import Wire
+from agentci.dialects.agentv.templates import TemplateReader
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
 from agentci.dialects.panels import Judges
 from agentci.errors import InputError
@@ -24,6 +26,11 @@ from agentci.text.names import did_you_mean, one_of, quoted
 
 Path = tuple[str | int, ...]
 
+# The type, and the name, of what judges where nothing else does.
+DEFAULT: Final = "llm_judge"
+RUBRICS: Final = "rubrics"
+# What AgentV calls the evaluator of a case's own criteria.
+RUBRIC: Final = "rubric"
 EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
 
 
@@ -47,6 +54,12 @@ class JudgeReader:
     vital: set[str] = field(default_factory=set)
     _made: dict[tuple[Path, float], tuple[Judge, ...]] = field(default_factory=dict)
 
+    @property
+    def templates(self) -> TemplateReader:
+        """Reads what judges are asked by."""
+        files = FilesOfTemplates(files=self.files, problems=self.problems)
+        return TemplateReader(files=files, only_by_scheme=self.era == "v4")
+
     def listed(self, at: Path, *, line: float) -> tuple[Judge, ...]:
         """The evaluators of the list at ``at``, those that are as they should be.
 
@@ -57,6 +70,23 @@ class JudgeReader:
             self._made[at, line] = tuple(self._judges(at, line))
         return self._made[at, line]
 
+    def by_default(self, *, line: float) -> tuple[Judge, ...]:
+        """The model that judges what nothing else judges, where somebody said which one."""
+        if not self.judges.is_named:
+            return ()
+        if ((), line) not in self._made:
+            judge = self._built({}, DEFAULT, DEFAULT, ("judge",), line)
+            self._made[(), line] = () if judge is None else (judge,)
+        return self._made[(), line]
+
+    def by_rubrics(self, at: Path, *, line: float) -> tuple[Judge, ...]:
+        """The model that judges a case by the criteria that it lists at ``at``."""
+        listed = self.document.value(at)
+        if listed is None:
+            return ()
+        judge = self._built({RUBRICS: listed}, RUBRIC, RUBRICS, at, line)
+        return () if judge is None else (judge,)
+
     def _judges(self, at: Path, line: float) -> list[Judge]:
         entries = self.document.value(at)
         if not isinstance(entries, list):
@@ -64,12 +94,25 @@ class JudgeReader:
             return []
         judges: list[Judge] = []
         names: set[str] = set()
-        for index, entry in enumerate(entries):
+        for index, entry in self._gathered(entries):
             path = (*at, index)
             judge = self._judge(entry, path, names, line)
             if judge is not None:
                 judges.append(judge)
         return judges
+
+    def _gathered(self, entries: Sequence[Json]) -> Iterator[tuple[int, Json]]:
+        """The entries with their places in the list; since AgentV 4 texts are criteria of one."""
+        texts = [each for each in entries if self._is_criterion(each)]
+        for index, entry in enumerate(entries):
+            if not self._is_criterion(entry):
+                yield index, entry
+            elif texts:
+                yield index, {"type": RUBRICS, "criteria": texts, "weight": len(texts)}
+                texts = []
+
+    def _is_criterion(self, entry: Json) -> bool:
+        return self.era == "v4" and isinstance(entry, str) and bool(entry.strip())
 
     def _judge(self, entry: Json, at: Path, names: set[str], line: float) -> Judge | None:
         if not isinstance(entry, Mapping):
@@ -143,6 +186,7 @@ class JudgeReader:
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,
             judges=self.judges,
+            templates=self.templates,
             members=members,
         )
 

@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agentci.config.eval_file.models import OF_EXECUTION, CaseSpec, EvalFile, Execution, TurnSpec
+from agentci.config.eval_file.models import (
+    OF_EXECUTION,
+    TEMPLATE_KEY,
+    CaseSpec,
+    EvalFile,
+    Execution,
+    TurnSpec,
+)
 from agentci.config.eval_file.schema import MEMBER_LISTS
 from agentci.config.yaml_document import YamlDocument
 from agentci.model.json import JsonObject
@@ -28,11 +35,8 @@ OF_RUNNING: Final = frozenset(
         *("fail_on_error", "verbose", "keep_workspaces", "otel_file"),
     }
 )
-# What would change which cases there are or what they are asked, and is not done here.
-UNREAD: Final = {
-    "rubrics": "they ask a language model to judge, which this version of agentci does not",
-}
-# Likewise at the top of a file, some of it since AgentV 5.
+# What would change at the top of a file which cases there are or what they are asked, and is not
+# done here; some of it since AgentV 5.
 UNREAD_AT_THE_TOP: Final = {
     **dict.fromkeys(
         ("prompts", "scenarios", "default_test"), "give each case its `input` and evaluators"
@@ -68,14 +72,14 @@ class KeyReader:
 
     def of_file(self) -> None:
         """Look at the keys of the file."""
-        known = (*EvalFile.model_fields, "assert", *WITHOUT_EFFECT)
-        self._look_at(self.document.data, (), known, unread=UNREAD | UNREAD_AT_THE_TOP)
+        known = (*EvalFile.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT)
+        self._look_at(self.document.data, (), known, unread=UNREAD_AT_THE_TOP)
         self._of_execution(self.document.data, ())
 
     def of_case(self, case: JsonObject, at: Path) -> None:
         """Look at the keys of ``case``, which is at ``at``."""
-        known = (*CaseSpec.model_fields, "assert", *WITHOUT_EFFECT)
-        self._look_at(case, at, known, unread=UNREAD)
+        known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT)
+        self._look_at(case, at, known, unread={})
         self._of_execution(case, at)
         for words in SYNONYMS:
             given = [each for each in words if each in case]
@@ -85,7 +89,7 @@ class KeyReader:
     def of_turn(self, turn: JsonObject, at: Path) -> None:
         """Look at the keys of ``turn``, which is at ``at``."""
         known = (*TurnSpec.model_fields, *MEMBER_LISTS)
-        self._look_at(turn, at, known, unread=UNREAD)
+        self._look_at(turn, at, known, unread={})
 
     def pass_over(self, at: Path, name: str, *, first: str) -> None:
         """Tell that what is at ``at`` has no effect, since ``first`` says the same."""

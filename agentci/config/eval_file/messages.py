@@ -25,6 +25,7 @@ class MessageReader:
     Attributes:
         problems: what is wrong with them.
         guideline_files, input_files: absolute paths of what input messages refer to.
+        input_texts: what the latter say, by their names in the messages.
     """
 
     document: YamlDocument
@@ -32,6 +33,7 @@ class MessageReader:
     problems: list[Problem] = field(default_factory=list)
     guideline_files: list[str] = field(default_factory=list)
     input_files: list[str] = field(default_factory=list)
+    input_texts: dict[str, str] = field(default_factory=dict)
 
     def asked(self, at: Path) -> tuple[JsonObject, ...]:
         """The input messages at ``at``: parts that refer to files stay as they are."""
@@ -112,7 +114,11 @@ class MessageReader:
         except InputError as error:
             self.problems += error.problems
             return
-        (self.guideline_files if found.is_guideline else self.input_files).append(found.path)
+        if found.is_guideline:
+            self.guideline_files.append(found.path)
+            return
+        self.input_files.append(found.path)
+        self.input_texts[named] = found.text
 
     def _written_out(self, message: JsonObject, at: Path) -> JsonObject:
         if not isinstance(message.get("content"), list):

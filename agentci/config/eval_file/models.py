@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import ConfigDict, Field, JsonValue
 
 from agentci.config.models import EvalFileGateSpec, TraceFormat
+from agentci.dialects.agentv.entries.rubrics import Criteria
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import Count, Name, Share, Strict, Text
 from agentci.dialects.panels import SharedJudgeSpec
@@ -24,6 +25,17 @@ V4_LISTS: Final = (
     ("assertions",), ("assert",), (OF_EXECUTION, "assertions"), (OF_EXECUTION, "evaluators"),
     ("evaluators",),
 )  # fmt: skip
+
+# How language models are asked, in the first versions of AgentV.
+TEMPLATE_KEY: Final = "evaluatorTemplate"
+Template: TypeAlias = Annotated[
+    str | None,
+    Field(
+        alias=TEMPLATE_KEY,
+        description="How language models are asked, where evaluators do not say: text with "
+        "`{{ candidate_answer }}`, or a file of that.",
+    ),
+]
 
 
 class Lenient(Strict):
@@ -78,6 +90,10 @@ class CaseSpec(Part):
     expected_messages: Content | None = Field(default=None, description="The same, in older files.")
     evaluators: Entries | None = Field(default=None, description="What judges this case.")
     assertions: Entries | None = Field(default=None, description="What judges this case.")
+    rubrics: Criteria | None = Field(
+        default=None, description="Criteria by which a language model judges this case."
+    )
+    evaluator_template: Template = None
     metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
     vars: dict[str, JsonValue] | None = Field(
         default=None, description="Values for `{{ name }}` in what is asked and expected."
@@ -136,6 +152,7 @@ class EvalFile(Part):
         default=None, description="Files for every case that has none of its own."
     )
     assertions: Entries | None = Field(default=None, description="What judges all cases.")
+    evaluator_template: Template = None
     outputs: Text | list[Text] = Field(
         default=[],
         description="Recorded outputs: a path or glob, or a list of them, relative to this file.",

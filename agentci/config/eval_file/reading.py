@@ -55,7 +55,12 @@ def read_eval_file(
         era=_era(keys[0]),
         line=_line(spec, overrides),
         wire=spec.wire,
-        judges=Judges(payer=document.file, shared=spec.judge, model=overrides.judge_model),
+        judges=Judges(
+            payer=document.file,
+            folder=files.folder(None, Place(file=document.file)),
+            shared=spec.judge,
+            model=overrides.judge_model,
+        ),
     )
     look = KeyReader(document=document)
     reader = CaseReader(

@@ -54,9 +54,11 @@ def eval_file_schema() -> Schema:
     )
     turns["items"] = {"$ref": "#/$defs/TurnSpec"}
     entries = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_titles().values())]
+    # A text is a criterion for a model to judge by.
+    text = {"type": "string", "minLength": 1}
     evaluators = {
         "type": "array",
-        "items": {"anyOf": [*entries, INCLUDED, _of_ones_own()]},
+        "items": {"anyOf": [*entries, INCLUDED, _of_ones_own(), text]},
         "description": "What judges.",
     }
     for part, keys in LISTS.items():

@@ -2,18 +2,35 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agentci.dialects.agentv.code_judge import CodeJudge
+from agentci.dialects.agentv.free_form import FreeForm
 from agentci.dialects.agentv.judge import Judge
-from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
+from agentci.dialects.agentv.verdict import PASS, Finding, Standard, judgement_of, verdict_of
 from agentci.dialects.settled import settled
 from agentci.model.case import Case
 from agentci.model.exchange import Compose, Need, Reply, Settled, Task
 from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
+from agentci.model.judging import AskModel, WantedPanel
+from agentci.model.ruling import Ruling
+from agentci.questions.prompts import pose
 from agentci.text.javascript import number, stringify
+
+RESULTS: Final = "EVALUATOR_RESULTS_JSON"
+TASK: Final = "You sum up what several evaluators found in one answer of an AI agent."
+
+
+def with_results(words: str) -> str:
+    """A template with the results below ``words``."""
+    return f"{words}\n\n{{{{ {RESULTS} }}}}"
+
+
+TEMPLATE: Final = with_results(
+    "Say how good the answer is on the whole, by the results of all evaluators:"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +54,15 @@ class Program:
     judge: CodeJudge
 
 
-Aggregator: TypeAlias = WeightedAverage | PassRate | Program
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A language model that is given the members' results in the place of ``RESULTS``."""
+
+    wanted: WantedPanel
+    template: str = TEMPLATE
+
+
+Aggregator: TypeAlias = WeightedAverage | PassRate | Program | Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +76,9 @@ class Composite:
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What the members need."""
-        return tuple(each for member in self.members for each in member.needs)
+        """What the members need, and who sums them up."""
+        own = (self.aggregator.wanted,) if isinstance(self.aggregator, Model) else ()
+        return (*(each for member in self.members for each in member.needs), *own)
 
     def ask(self, case: Case) -> Compose:
         """Have all members judge, then put their scores together."""
@@ -73,16 +99,31 @@ class Composite:
         aggregator = self.aggregator
         if isinstance(aggregator, Program):
             return self._ask_program(aggregator.judge, judged)
+        if isinstance(aggregator, Model):
+            return self._ask_model(aggregator, judged)
         if isinstance(aggregator, PassRate):
             return self._settled(_counted(judged, aggregator.threshold), judged)
         return self._settled(_averaged(judged, aggregator.weights), judged)
 
     def _ask_program(self, judge: CodeJudge, judged: Mapping[str, Judgement]) -> Compose:
-        results = {name: _result(judgement) for name, judgement in judged.items()}
-        request = judge.command_over(stringify({"results": results}, indent=2))
+        request = judge.command_over(stringify({"results": _results(judged)}, indent=2))
 
         def read(replies: tuple[Reply, ...]) -> Task:
             return self._settled(judge.finding(replies[0]), judged)
+
+        return Compose(parts=((self.identity.name, request),), then=read)
+
+    def _ask_model(self, model: Model, judged: Mapping[str, Judgement]) -> Compose:
+        scale = FreeForm()
+        instructions = f"{TASK} {scale.instructions}"
+        results = {RESULTS: stringify(_results(judged), indent=2)}
+        question = pose(instructions, model.template, results, scale.form, leaves_unknown=True)
+        request = AskModel(question=question, panel=model.wanted.panel)
+
+        def read(replies: tuple[Reply, ...]) -> Task:
+            if not isinstance(replies[0], Ruling):
+                raise TypeError(f"a model was asked, and {type(replies[0]).__name__} came")
+            return self._settled(scale.find(replies[0]), judged)
 
         return Compose(parts=((self.identity.name, request),), then=read)
 
@@ -128,11 +169,21 @@ def _reasoning(judged: Mapping[str, Judgement]) -> str | None:
     return "; ".join(told) or None
 
 
+def _results(judged: Mapping[str, Judgement]) -> JsonObject:
+    return {name: _result(judgement) for name, judgement in judged.items()}
+
+
+def _verdict(judgement: Judgement) -> str:
+    """AgentV's word for a judgement; rubrics may fail with any score."""
+    score = _score(judgement)
+    return "fail" if score >= PASS and not judgement.passed else verdict_of(score)
+
+
 def _result(judgement: Judgement) -> JsonObject:
-    """What a program is told of a member, in AgentV's camelCase."""
+    """What a program or a model is told of a member, in AgentV's camelCase."""
     told: dict[str, Json] = {
         "score": judgement.score,
-        "verdict": verdict_of(_score(judgement)),
+        "verdict": _verdict(judgement),
         "hits": judgement.hits,
         "misses": judgement.misses,
         "expectedAspectCount": max(len(judgement.hits) + len(judgement.misses), 1),
@@ -146,6 +197,6 @@ def _summary(judgement: Judgement) -> JsonObject:
     nested = judgement.details.get("members")
     told: JsonObject = {
         "score": judgement.score,
-        "verdict": verdict_of(_score(judgement)),
+        "verdict": _verdict(judgement),
     }
     return told if nested is None else {**told, "members": nested}

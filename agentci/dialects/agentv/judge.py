@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from agentci.dialects.agentv.fields import JudgeEntry
 from agentci.dialects.agentv.payload import Wire
+from agentci.dialects.agentv.templates import TemplateReader
 from agentci.dialects.agentv.verdict import Standard, bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.panels import Judges
@@ -43,6 +44,7 @@ class Surroundings:
         home: absolute path of the repository that the file is from, where that is not the
             workspace.
         judges: who judges, for those that ask models.
+        templates: reads what judges are asked by.
         members: the evaluators that the entry lists in turn.
     """
 
@@ -54,6 +56,7 @@ class Surroundings:
     folder: Callable[[str | None], str]
     home: str | None
     judges: Judges
+    templates: TemplateReader
     members: tuple[Judge, ...] = ()
 
 

@@ -3,80 +3,128 @@
 from dataclasses import dataclass
 from typing import Final
 
-from agentci.dialects.agentv.derived import (
-    candidate_answer_of,
-    question_of,
-    reference_answer_of,
-)
+from agentci.dialects.agentv.free_form import FreeForm
+from agentci.dialects.agentv.prompt_program import PromptProgram
 from agentci.dialects.agentv.recorded import recorded
-from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
+from agentci.dialects.agentv.rubrics import Rubrics
+from agentci.dialects.agentv.variables import TRUSTED, Matter, values_for, words_of_others
+from agentci.dialects.agentv.verdict import Standard, judgement_of
 from agentci.model.case import Case
-from agentci.model.exchange import Need, Reply
+from agentci.model.exchange import Compose, Need, Reply, Task
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, Form, WantedPanel
+from agentci.model.judging import AskModel, Question, WantedPanel
 from agentci.model.ruling import Ruling
-from agentci.questions.prompts import pose
+from agentci.questions.prompts import pose, pose_written
+from agentci.text.templates import names_in
 
-FORM: Final = Form(notes=("hits", "misses"))
-# As many as AgentV keeps.
-MAX_NOTES: Final = 4
-
-INSTRUCTIONS: Final = (
-    "You judge the answer that an AI agent gave to a task. Say how well candidate_answer does what"
-    " the criteria ask for. A reference_answer, where there is one, is a good answer: others may be"
-    " as good in other words. Where it is a list of messages, the last of them is the answer."
-    " Length and formatting count for nothing. Be brief: name what is right (hits) and what is"
-    " missing or wrong (misses)."
+TASK: Final = "You judge what an AI agent answered to a task."
+BY_CRITERIA: Final = "Say how well candidate_answer does what the criteria ask for."
+BY_REFERENCE: Final = (
+    "A reference_answer, where there is one, is a good answer: others may be as good in other"
+    " words. Where it is a list of messages, the last of them is the answer. Length and formatting"
+    " count for nothing."
 )
-TEMPLATE: Final = """[[ ## criteria ## ]]
-{{ criteria }}
+BY_TEMPLATE: Final = "How to judge it is said outside of the markers."
+RUBRICS: Final = "rubrics"
+TOOL_CALLS: Final = "tool_calls"
 
-[[ ## question ## ]]
-{{ question }}
 
-[[ ## reference_answer ## ]]
-{{ reference_answer }}
+def sections(*names: str) -> str:
+    """A template with a section for each variable."""
+    return "\n\n".join(f"[[ ## {name} ## ]]\n{{{{ {name} }}}}" for name in names)
 
-[[ ## candidate_answer ## ]]
-{{ candidate_answer }}"""
+
+TEMPLATE: Final = sections("criteria", "question", "reference_answer", "candidate_answer")
+
+
+def with_criteria(words: str) -> str:
+    """The template with ``words`` in the place of a case's criteria."""
+    rest = sections("question", "reference_answer", "candidate_answer")
+    return f"[[ ## criteria ## ]]\n{words}\n\n{rest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmJudge:
-    """A model that judges one case at a time."""
+    """A model that judges one case at a time.
+
+    Attributes:
+        scale: what it is to say, and what that comes to.
+        template: of its own; empty for that of the case, or ours.
+        program: what writes its prompt, in the place of a template.
+    """
 
     identity: Identity
     standard: Standard
     wanted: WantedPanel
+    scale: FreeForm | Rubrics
+    template: str = ""
+    program: PromptProgram | None = None
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """Who judges."""
         return (self.wanted,)
 
-    def ask(self, case: Case) -> AskModel:
-        """Have the model judge the answer of a case."""
+    def ask(self, case: Case) -> AskModel | Compose:
+        """Have the model judge the answer of a case, once its prompt is written."""
         sample, transcript = recorded(case)
-        values = {
-            "criteria": sample.criteria.strip(),
-            "question": question_of(sample).strip(),
-            "reference_answer": reference_answer_of(sample).strip(),
-            "candidate_answer": candidate_answer_of(transcript).strip(),
-        }
-        return AskModel(
-            question=pose(INSTRUCTIONS, TEMPLATE, values, FORM), panel=self.wanted.panel
-        )
+        matter = Matter(sample=sample, transcript=transcript, rubrics=self._rubrics)
+        program = self.program
+        if program is None:
+            return self._request(self._filled(self.template or sample.judge_template, matter))
+
+        def then(replies: tuple[Reply, ...]) -> Task:
+            return self._request(self._written(program.prompt_in(replies[0]), matter))
+
+        return Compose(parts=((self.identity.name, program.ask(case)),), then=then)
 
     def read(self, reply: Reply) -> Judgement:
         """Judge by what the model said."""
         if not isinstance(reply, Ruling):
             raise TypeError(f"a model was asked, and {type(reply).__name__} came")
-        told = reply.spokesman
-        finding = Finding(
-            score=float(reply.value),
-            hits=told.notes["hits"][:MAX_NOTES],
-            misses=told.notes["misses"][:MAX_NOTES],
-            reasoning=told.reason or None,
+        return judgement_of(self.scale.find(reply), self.standard)
+
+    @property
+    def _rubrics(self) -> Rubrics | None:
+        return self.scale if isinstance(self.scale, Rubrics) else None
+
+    def _request(self, question: Question) -> AskModel:
+        return AskModel(question=question, panel=self.wanted.panel)
+
+    def _filled(self, own: str, matter: Matter) -> Question:
+        template = own or TEMPLATE
+        if self._rubrics is not None:
+            names = (RUBRICS,) if own or not any(matter.transcript.tool_uses) else _CONTEXT
+            added = [name for name in names if name not in names_in(template)]
+            template = "\n\n".join((template, sections(*added))) if added else template
+        return pose(
+            self._instructions(by_template=bool(own)),
+            template,
+            values_for(template, matter),
+            self.scale.form,
+            trusted=TRUSTED,
+            leaves_unknown=True,
         )
-        return judgement_of(finding, self.standard)
+
+    def _written(self, prompt: str, matter: Matter) -> Question:
+        rubrics = self._rubrics
+        told = "" if rubrics is None else rubrics.told
+        if told:
+            prompt = f"{prompt}\n\n[[ ## {RUBRICS} ## ]]\n{told}"
+        return pose_written(
+            self._instructions(by_template=True),
+            prompt,
+            words_of_others(matter),
+            self.scale.form,
+            trusted=(matter.sample.criteria, told),
+        )
+
+    def _instructions(self, *, by_template: bool) -> str:
+        ours = (BY_REFERENCE,) if self._rubrics else (BY_CRITERIA, BY_REFERENCE)
+        how = (BY_TEMPLATE,) if by_template else ours
+        return " ".join((TASK, *how, self.scale.instructions))
+
+
+# What criteria may be about beside the answer.
+_CONTEXT: Final = (TOOL_CALLS, RUBRICS)

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from agentci.dialects.agentv.entries import composite, fields, limits, text, trajectory
 from agentci.dialects.agentv.entries.code_judge import CodeJudgeEntry, build_code_judge
 from agentci.dialects.agentv.entries.llm_judge import LlmJudgeEntry, build_llm_judge
+from agentci.dialects.agentv.entries.rubrics import RubricsEntry, build_rubrics
 from agentci.dialects.agentv.fields import JudgeEntry
 from agentci.dialects.agentv.judge import (
     AnyJudgeType,
@@ -52,6 +53,7 @@ def _by_rule(entry: type[E], rule: Callable[[E, Surroundings], Rule]) -> JudgeTy
 TYPES: Final[Mapping[str, AnyJudgeType]] = {
     "code_judge": JudgeType(entry=CodeJudgeEntry, build=build_code_judge, also=("code_grader",)),
     "llm_judge": JudgeType(entry=LlmJudgeEntry, build=build_llm_judge, also=("llm_grader",)),
+    "rubrics": JudgeType(entry=RubricsEntry, build=build_rubrics, also=("rubric", "rubric_grader")),
     "composite": JudgeType(
         entry=composite.CompositeEntry, build=composite.build_composite, has_members=True
     ),
@@ -73,12 +75,8 @@ TYPES: Final[Mapping[str, AnyJudgeType]] = {
     "is_json": _by_rule(text.IsJsonEntry, text.is_json),
 }
 
-_ASKS: Final = "it asks a language model to judge"
-
 # Types of AgentV that this version does not run, in the spelling with `_`, and why.
 NOT_YET: Final[Mapping[str, str]] = {
-    "rubric": _ASKS,
-    "rubrics": _ASKS,
     "agent_judge": "it has an agent judge in a workspace",
     "skill_trigger": "judge it by a program of your own, with `type: code_judge`",
     "inline_assert": "judge it by a program of your own, with `type: code_judge`",

@@ -18,6 +18,8 @@ class Finding:
     Attributes:
         score: 0 to 1.
         reason: what has to be said of the score itself.
+        falls_short: whether that is not enough whatever the score.
+        is_partial: whether something was not judged, so that it passes in no case.
     """
 
     score: float
@@ -26,6 +28,8 @@ class Finding:
     reasoning: str | None = None
     details: JsonObject = field(default_factory=dict)
     reason: str | None = None
+    falls_short: bool = False
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +48,9 @@ class Standard:
 def judgement_of(finding: Finding, standard: Standard) -> Judgement:
     """Hold a finding against what it has to be."""
     if standard.negated:
-        finding = replace(
-            finding, score=1 - finding.score, hits=finding.misses, misses=finding.hits
-        )
-    passed = finding.score >= standard.line
+        finding = _turned(finding)
+    falls_short = finding.falls_short or finding.is_partial
+    passed = finding.score >= standard.line and not falls_short
     reason = finding.reason or (None if passed else _borderline(finding.score, standard.line))
     return Judgement(
         score=finding.score,
@@ -75,6 +78,18 @@ def bar_of(line: float) -> str:
 def clamped(score: float) -> float:
     """Within 0 to 1; what is no finite number is 0."""
     return min(max(score, 0.0), 1.0) if math.isfinite(score) else 0.0
+
+
+def _turned(finding: Finding) -> Finding:
+    """What is found where it is wanted to be otherwise: what fell short is as it should be."""
+    return replace(
+        finding,
+        score=1 - finding.score,
+        hits=finding.misses,
+        misses=finding.hits,
+        falls_short=False,
+        reason=None if finding.falls_short and not finding.is_partial else finding.reason,
+    )
 
 
 def _borderline(score: float, line: float) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from agentci.config.eval_file.files import Attachment, Source
 from agentci.errors import InputError
@@ -26,6 +27,14 @@ class NoFiles:
         return Attachment(
             path=f"/w/{named}", shown=named, text=named, is_guideline=named.startswith("guide")
         )
+
+    def has(self, named: str) -> bool:
+        """Whether a name is one of a file: it has an ending."""
+        return bool(PurePath(named).suffix) and " " not in named and "gone" not in named
+
+    def path(self, named: str, place: Place) -> str:
+        """The file, unless it is called ``gone``."""
+        return self.read(named, place).path
 
     def folder(self, named: str | None, place: Place) -> str:
         """The folder, likewise."""

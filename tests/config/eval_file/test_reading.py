@@ -92,7 +92,7 @@ class TestCases:
             ("{id: a}", "3:5: the case 'a' asks nothing (add `input: ...`)"),
             ("[just text]", "3:5: each case must be a mapping with `id` and `input`"),
             ("just text", "3:5: there is no file just text"),
-            ("{id: a, input: q, rubrics: []}", "3:23: `rubrics` is not read by this version"),
+            ("{id: a, input: q, rubrics: []}", "3:32: rubrics must be a list with at least"),
             ("{id: a, input: [{role: me, content: q}]}", "3:28: role must be system, user,"),
             ("{id: a, input: [{role: user}]}", "3:21: a message has neither `content` nor"),
             ("{id: a, input: {role: me}}", "3:27: role must be system, user,"),
@@ -192,8 +192,9 @@ class TestEvaluators:
             ("3", "1:26: each evaluator must be a mapping with `name` and `type`, not 3"),
             ("{name: c}", "1:26: the evaluator 'c' has no 'type' (add `type: code_judge`)"),
             ("{k: 1}", "1:26: an evaluator has no 'type' (add `type: code_judge`)"),
-            ("{name: c, type: latancy}", "type must be code_judge, llm_judge, composite,"),
+            ("{name: c, type: latancy}", "type must be code_judge, llm_judge, rubrics,"),
             ("{name: c, type: 3}", "not 3"),
+            ("{name: c, type: agent-judge}", "1:42: evaluators of type 'agent-judge' are not run"),
             ("{type: latency, threshold: 1}", "1:26: an evaluator of type latency has no 'name'"),
             ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
             ("{name: c, type: latency}", "1:26: the evaluator 'c' has no 'threshold'"),
@@ -209,7 +210,7 @@ class TestEvaluators:
             ),
             (
                 f"{{name: n, type: composite, aggregator: {{type: llm_judge}}, assert: [{CODE}]}}",
-                "aggregators of type 'llm_judge' are not run",
+                "it asks a model, and no `judge` says which one",
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{type: mean}}}}",

@@ -1,25 +1,36 @@
 """Entries of ``composite``."""
 
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
 from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.agentv.composite import (
+    RESULTS,
+    TEMPLATE,
     Aggregator,
     Composite,
+    Model,
     PassRate,
     Program,
     WeightedAverage,
+    with_results,
 )
 from agentci.dialects.agentv.entries.code_judge import DEFAULT_TIMEOUT_SECONDS, SHELL
+from agentci.dialects.agentv.entries.panels import wanted_panel
 from agentci.dialects.agentv.fields import JudgeEntry, NonNegative
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
+from agentci.dialects.agentv.templates import Vocabulary
 from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
+from agentci.dialects.panels import JudgeSpec
 from agentci.errors import InputError
 from agentci.text.names import did_you_mean, one_of, quoted
+
+VOCABULARY: Final = Vocabulary(
+    known=frozenset({RESULTS}), needed=frozenset({RESULTS}), around=with_results
+)
 
 
 class AverageSpec(Strict):
@@ -49,10 +60,16 @@ class ThresholdSpec(Strict):
 
 
 class ModelSpec(Strict):
-    """A language model: not yet."""
+    """A language model that reads the members' results."""
 
     type: Literal["llm_judge", "llm_grader", "llm-judge", "llm-grader"]
-    prompt: str | None = None
+    prompt: Text | None = Field(
+        default=None,
+        description=f"What it is asked, with `{{{{ {RESULTS} }}}}`: text, or a file of text.",
+    )
+    judge: JudgeSpec | None = Field(
+        default=None, description="Which model judges, where that is not the one of the file."
+    )
 
 
 Spec: TypeAlias = Annotated[
@@ -97,11 +114,7 @@ def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator
     if isinstance(spec, ThresholdSpec):
         return PassRate(threshold=spec.threshold)
     if isinstance(spec, ModelSpec):
-        raise InputError.of(
-            "aggregators of type 'llm_judge' are not run by this version of agentci",
-            place=surroundings.place_of("aggregator"),
-            hint="they ask a language model to judge",
-        )
+        return _model(entry, spec, surroundings)
     return Program(
         judge=CodeJudge(
             identity=identity_of(entry, surroundings),
@@ -114,6 +127,15 @@ def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator
             cached=spec.cache,
         )
     )
+
+
+def _model(entry: CompositeEntry, spec: ModelSpec, surroundings: Surroundings) -> Model:
+    place = surroundings.place_of("aggregator")
+    template = TEMPLATE
+    if spec.prompt is not None:
+        template = surroundings.templates.read(spec.prompt, place, VOCABULARY)
+    wanted = wanted_panel(entry.name, spec.judge, surroundings)
+    return Model(wanted=wanted, template=template)
 
 
 def _weights(spec: AverageSpec, surroundings: Surroundings) -> dict[str, float]:

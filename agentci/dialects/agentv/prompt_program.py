@@ -1,0 +1,38 @@
+"""A program that reads a case and prints the prompt for a judge."""
+
+import codecs
+from dataclasses import dataclass
+
+from agentci.dialects.agentv.code_judge import CodeJudge
+from agentci.dialects.endings import ending
+from agentci.errors import EvaluatorError
+from agentci.model.case import Case
+from agentci.model.exchange import ProgramReply, Reply, RunCommand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptProgram:
+    """The program; ``judge`` says how it is run, and what it is given."""
+
+    judge: CodeJudge
+
+    def ask(self, case: Case) -> RunCommand:
+        """Have it run over the case and its run."""
+        return self.judge.ask(case)
+
+    def prompt_in(self, reply: Reply) -> str:
+        """What it printed.
+
+        Raises:
+            EvaluatorError: it failed, or printed nothing.
+        """
+        if not isinstance(reply, ProgramReply):
+            raise TypeError(f"a command was asked for, not {type(reply).__name__}")
+        whose = f"the prompt template of '{self.judge.identity.name}'"
+        if reply.exit_code != 0:
+            ended = ending(reply, network=self.judge.network, in_image=False)
+            raise EvaluatorError(f"{whose} {ended}")
+        prompt = reply.stdout.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip()
+        if not prompt:
+            raise EvaluatorError(f"{whose} printed no prompt")
+        return prompt
