@@ -8,7 +8,10 @@ from importlib import resources
 from typing import Final
 
 # In this order they are one module: what is pure, then what shows it.
-SCRIPTS: Final = ("checks.js", "tool_calls.js", "elements.js", "check_view.js", "report.js")
+SCRIPTS: Final = (
+    *("checks.js", "tool_calls.js", "elements.js", "check_view.js"),
+    *("state.js", "table.js", "report.js"),
+)
 STYLE: Final = "report.css"
 
 

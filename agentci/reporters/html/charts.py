@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentci.reporters.html.markup import Markup, joined, tag
 from agentci.text.words import number
@@ -14,31 +14,33 @@ _HEIGHT = 32
 _RADIUS = 4
 
 
-def histogram(scores: Sequence[float], threshold: float | None) -> Markup:
-    """How many scores fall into each tenth of 0 to 1, and where the threshold is.
-
-    A bar whose middle is below the threshold has the colour of failures.
-    """
-    found = Counter(min(BINS - 1, int(_within(score) * BINS)) for score in scores if score == score)  # noqa: PLR0124 (NaN)
+def histogram(passed: Sequence[float], failed: Sequence[float], threshold: float | None) -> Markup:
+    """How many scores fall into each tenth of 0 to 1, what failed on top, and the threshold."""
+    good, bad = _tenths(passed), _tenths(failed)
+    found = good + bad
     if not found:
         return Markup("")
     most = max(found.values())
-    bars = [_bar(each, found[each] / most, threshold) for each in sorted(found)]
     told = [
         f"{found[each]:,} from {each / BINS:g} to {(each + 1) / BINS:g}" for each in sorted(found)
     ]
+    parts: list[Markup] = []
+    for each in sorted(found):
+        height = _height(good[each], most)
+        parts += _bar("passed", each, height, floor=0)
+        parts += _bar("failed", each, _height(bad[each], most), floor=height)
     if threshold is not None:
         x = number(_within(threshold) * _WIDTH, 1)
-        bars.append(tag("line", class_="threshold", x1=x, x2=x, y1=0, y2=_HEIGHT))
+        parts.append(tag("line", class_="threshold", x1=x, x2=x, y1=0, y2=_HEIGHT))
         told.append(f"threshold {number(threshold)}")
-    return _picture("histogram", f"Scores: {', '.join(told)}", *bars)
+    return _picture("histogram", f"Scores: {', '.join(told)}", *parts)
 
 
 def change(before: float | None, after: float | None) -> Markup:
     """Two mean scores on a line from 0 to 1: a ring where it was, a dot where it is."""
     if before is None or after is None:
         return Markup("")
-    kind = "worse" if after < before else "better"
+    kind = "worse" if after < before else "better" if after > before else "same"
     y = _HEIGHT // 2
     was, now = (
         number(_RADIUS + _within(score) * (_WIDTH - 2 * _RADIUS), 1) for score in (before, after)
@@ -73,18 +75,27 @@ def shares(counts: Sequence[tuple[str, int]]) -> Markup:
     )
 
 
-def _bar(place: int, share: float, threshold: float | None) -> Markup:
-    width = _WIDTH / BINS
-    height = max(2, round(share * _HEIGHT))
-    low = threshold is not None and (place + 0.5) / BINS < threshold
-    return tag(
-        "rect",
-        class_="failed" if low else "passed",
-        x=number(place * width + 0.5, 1),
-        y=_HEIGHT - height,
-        width=number(width - 1, 1),
-        height=height,
-    )
+def _tenths(scores: Sequence[float]) -> Counter[int]:
+    whole = (min(BINS - 1, int(_within(score) * BINS)) for score in scores if math.isfinite(score))
+    return Counter(whole)
+
+
+def _height(amount: int, most: int) -> float:
+    """Of a bar, which is to be seen however low it is."""
+    return max(1.0, amount / most * _HEIGHT) if amount else 0.0
+
+
+def _bar(kind: str, place: int, height: float, *, floor: float) -> Iterator[Markup]:
+    if height:
+        width = _WIDTH / BINS
+        yield tag(
+            "rect",
+            class_=kind,
+            x=number(place * width + 0.5, 1),
+            y=number(_HEIGHT - floor - height, 1),
+            width=number(width - 1, 1),
+            height=number(height, 1),
+        )
 
 
 def _picture(kind: str, told: str, *parts: Markup) -> Markup:
@@ -101,4 +112,4 @@ def _picture(kind: str, told: str, *parts: Markup) -> Markup:
 
 
 def _within(score: float) -> float:
-    return min(1.0, max(0.0, score)) if math.isfinite(score) else 0.0
+    return min(1.0, max(0.0, score))

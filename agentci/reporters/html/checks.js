@@ -45,19 +45,31 @@ function joinChecks(data) {
 
 function searchedText(check, evaluator, ofCase) {
   return [
-    ofCase.id, evaluator.name, evaluator.config, check.headline, check.id, ofCase.trace,
-    ofCase.recording, check.reasoning ?? '', ...(check.misses ?? []), ...ofCase.dialogue.flat(),
-  ].join('\n').toLowerCase();
+    ofCase.id,
+    evaluator.name,
+    evaluator.config,
+    check.headline,
+    check.id,
+    ofCase.trace,
+    ofCase.recording,
+    check.reasoning ?? '',
+    ...(check.misses ?? []),
+    ...ofCase.dialogue.flat(),
+  ]
+    .join('\n')
+    .toLowerCase();
 }
 
 /** The checks that have all words of the query and fit the filters, in their order. */
 function filterChecks(checks, { query, status, evaluator, config }) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  return checks.filter((check) =>
-    (!status.length || status.includes(check.status))
-    && (!evaluator || check.evaluator.name === evaluator)
-    && (!config || check.evaluator.config === config)
-    && words.every((word) => check.text.includes(word)));
+  return checks.filter(
+    (check) =>
+      (!status.length || status.includes(check.status)) &&
+      (!evaluator || check.evaluator.name === evaluator) &&
+      (!config || check.evaluator.config === config) &&
+      words.every((word) => check.text.includes(word)),
+  );
 }
 
 const collator = new Intl.Collator('en', { numeric: true });
@@ -65,9 +77,9 @@ const collator = new Intl.Collator('en', { numeric: true });
 // What has no score stands where it is worst; `worst` is what has to be looked at first.
 const ORDERS = {
   worst: (a, b) =>
-    STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status)
-    || Number(b.evaluator.required) - Number(a.evaluator.required)
-    || ORDERS.score(a, b),
+    STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status) ||
+    Number(b.evaluator.required) - Number(a.evaluator.required) ||
+    ORDERS.score(a, b),
   status: (a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status),
   case: (a, b) => collator.compare(a.case.id, b.case.id),
   evaluator: (a, b) => collator.compare(a.evaluator.name, b.evaluator.name),
@@ -86,7 +98,12 @@ function sortChecks(checks, { sort, down }) {
 function pageOf(checks, wanted) {
   const pages = Math.max(1, Math.ceil(checks.length / PAGE));
   const page = Math.min(wanted, pages);
-  return { page, pages, from: (page - 1) * PAGE, shown: checks.slice((page - 1) * PAGE, page * PAGE) };
+  return {
+    page,
+    pages,
+    from: (page - 1) * PAGE,
+    shown: checks.slice((page - 1) * PAGE, page * PAGE),
+  };
 }
 
 /** What is said of a search: "12 of 1,000 checks". */

@@ -71,7 +71,8 @@ def _findings(result: Result) -> JsonObject:
         "cached": result.cached,
         "trials": None if trials is None else asdict(trials),
     }
-    return {"score": judgement.score, **_filled(members)}
+    counts = result.status in {"passed", "failed"}
+    return {"score": judgement.score if counts else None, **_filled(members)}
 
 
 def _evaluator(config: str, evaluator: Identity) -> JsonObject:

@@ -8,18 +8,28 @@ function make(name, attributes, ...content) {
     else if (value !== null && value !== false) element.setAttribute(key, plain(String(value)));
   }
   for (const each of content.flat(Infinity)) {
-    if (each !== null && each !== undefined && each !== '') element.append(each instanceof Node ? each : plain(String(each)));
+    if (each !== null && each !== undefined && each !== '')
+      element.append(each instanceof Node ? each : plain(String(each)));
   }
   return element;
 }
 
 /** Without what cannot be seen and what changes the order of what is read. */
 function plain(text) {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    '',
+  );
 }
 
 function list(items, kind) {
-  return items?.length ? make('ul', { class: kind }, items.map((each) => make('li', {}, each))) : null;
+  return items?.length
+    ? make(
+        'ul',
+        { class: kind },
+        items.map((each) => make('li', {}, each)),
+      )
+    : null;
 }
 
 /** JSON that is written out when somebody asks to see it. */

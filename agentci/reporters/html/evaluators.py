@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from agentci.model.comparison import Change, Comparison, Trend
-from agentci.model.result import Report, Result
+from agentci.model.result import Report, Result, Status
 from agentci.reporters import trends
-from agentci.reporters.base import Tally, several_configs, tallies
+from agentci.reporters.base import Tally, of_status, several_configs, tallies
 from agentci.reporters.html.charts import change, histogram
 from agentci.reporters.html.markup import Markup, joined, tag
 from agentci.reporters.places import file_name
@@ -63,7 +63,7 @@ def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
     }
     cells = [
         joined(_filtered(result.evaluator.name, result), advisory),
-        histogram(_scores(tally), result.evaluator.threshold),
+        histogram(_scores(tally, "passed"), _scores(tally, "failed"), result.evaluator.threshold),
         "" if totals.score is None else number(totals.score),
         result.evaluator.bar,
         *(
@@ -74,8 +74,8 @@ def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
     return [file_name(result.config), *cells] if several else cells
 
 
-def _scores(tally: Tally) -> list[float]:
-    judgements = (result.judgement for result in tally.results)
+def _scores(tally: Tally, status: Status) -> list[float]:
+    judgements = (result.judgement for result in of_status(tally.results, status))
     return [each.score for each in judgements if each is not None and each.score is not None]
 
 

@@ -24,14 +24,20 @@ function comparedTurn(item) {
 
 function readCalls(found) {
   if (!Array.isArray(found) || found.some((call) => typeof call?.name !== 'string')) return null;
-  return found.map((call) => ({ name: call.name, args: call.args ?? null, key: canonical(call.args ?? null) }));
+  return found.map((call) => ({
+    name: call.name,
+    args: call.args ?? null,
+    key: canonical(call.args ?? null),
+  }));
 }
 
 /** JSON in which equal values are equal text, whatever the order of their keys. */
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (!isObject(value)) return JSON.stringify(value);
-  const members = Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
   return `{${members.join(',')}}`;
 }
 
@@ -62,7 +68,9 @@ function pairCalls(expected, actual) {
 
 // Of the best pairing of what is left from (i, j): a longest common subsequence, weighted.
 function worths(expected, actual) {
-  const worth = Array.from({ length: expected.length + 1 }, () => new Array(actual.length + 1).fill(0));
+  const worth = Array.from({ length: expected.length + 1 }, () =>
+    new Array(actual.length + 1).fill(0),
+  );
   for (let i = expected.length - 1; i >= 0; i--) {
     for (let j = actual.length - 1; j >= 0; j--) {
       const alike = likeness(expected[i], actual[j]);
@@ -108,7 +116,10 @@ function comparedArguments(expected, actual) {
       name,
       expected: was === undefined ? null : JSON.stringify(was),
       actual: is === undefined ? null : JSON.stringify(is),
-      differs: !expected || !actual ? false : was === undefined || is === undefined || canonical(was) !== canonical(is),
+      differs:
+        !expected || !actual
+          ? false
+          : was === undefined || is === undefined || canonical(was) !== canonical(is),
     };
   });
 }

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
-from agentci.model.result import Report
+from agentci.model.result import Report, Status
 from agentci.reporters.html.markup import Markup, joined, tag, text
 from agentci.reporters.json_report import JsonReport
 from agentci.text import strict_json
@@ -69,6 +69,18 @@ class TestWithoutAScript:
         )
         assert [bar.get("class") for bar in picture.iter("rect")] == ["failed", "passed"]
 
+    def test_what_failed_with_a_score_as_high_stands_on_what_passed(self) -> None:
+        scores: list[tuple[Status, float]] = [
+            ("passed", 1.0),
+            ("passed", 1.0),
+            ("failed", 0.99),
+            ("skipped", 0.0),
+        ]
+        report = make_report([make_result(status, score) for status, score in scores])
+        [picture] = tree_of(report).find_class("histogram")
+        bars = [(bar.get("class"), bar.get("y"), bar.get("height")) for bar in picture.iter("rect")]
+        assert bars == [("passed", "10.7", "21.3"), ("failed", "0", "10.7")]
+
     def test_evaluators_without_a_score_or_a_bar_have_no_more_than_they_have(self) -> None:
         nan = make_result("failed", float("nan"), evaluator="b")
         report = make_report(
@@ -119,15 +131,16 @@ class TestBesideABaseline:
 
     def test_a_picture_shows_the_way_it_went(self) -> None:
         better = make_trend(evaluator="tone", after=0.95, regressions=(), outcome="pass")
+        same = make_trend(evaluator="brief", after=0.9, regressions=(), outcome="pass")
         unknown = make_trend(evaluator="other", before=None, regressions=())
-        pictures = tree_of(compared(mixed_report(), make_trend(), better, unknown)).find_class(
-            "change"
-        )
+        report = compared(mixed_report(), make_trend(), better, same, unknown)
+        pictures = tree_of(report).find_class("change")
         assert [each.find("title").text for each in pictures] == [
             "From 0.9 to 0.6",
             "From 0.9 to 0.95",
+            "From 0.9 to 0.9",
         ]
-        assert [each[-1].get("class") for each in pictures] == ["worse", "better"]
+        assert [each[-1].get("class") for each in pictures] == ["worse", "better", "same"]
 
     def test_a_case_that_this_run_has_not_is_no_link(self) -> None:
         report = compared(make_report([make_result("passed", 1.0)]), make_trend())
@@ -163,6 +176,10 @@ class TestTheDataOfTheScript:
         data = page_of(hostile_report()).partition('id="data">')[2].partition("</script>")[0]
         assert data.isascii()
         assert "<" not in data
+
+    def test_what_was_not_judged_has_no_score(self) -> None:
+        [check] = data_of(make_report([make_result("skipped", 0.0)]))["checks"]
+        assert check["score"] is None
 
     def test_an_empty_report_has_none(self) -> None:
         assert data_of(make_report([])) == {"checks": [], "evaluators": [], "cases": []}
