@@ -86,7 +86,7 @@ OPTIONS: tuple[Option, ...] = (
         name="output-dir",
         metavar="DIR",
         default="agentci-results",
-        help="Folder for `results.json`, `junit.xml` and `summary.md`.",
+        help="Folder for `results.json`, `junit.xml`, `summary.md` and `report.html`.",
     ),
     Option(
         name="jobs",

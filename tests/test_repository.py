@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agentci.reporters.html.assets import SCRIPTS, STYLE
 from tests.support import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -127,6 +128,7 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"agentci"}
     assert "agentci/py.typed" in names
+    assert {f"agentci/reporters/html/{name}" for name in (*SCRIPTS, STYLE)} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 

@@ -151,11 +151,12 @@ def case_names(cases: Sequence[Synopsis], write: Callable[[str], str]) -> str:
 
 def cases(results: Sequence[Result]) -> tuple[Synopsis, ...]:
     """The cases that were judged, each once, in the order in which they come up."""
-    found = {
-        (case.id, case.trace, case.recording.file, case.golden): case
-        for case in (result.case for result in results)
-    }
-    return tuple(found.values())
+    return tuple({case_key(result.case): result.case for result in results}.values())
+
+
+def case_key(case: Synopsis) -> tuple[str | None, ...]:
+    """What tells cases apart."""
+    return (case.id, case.trace, case.recording.file, case.golden)
 
 
 def warnings(results: Sequence[Result]) -> dict[str, list[Synopsis]]:

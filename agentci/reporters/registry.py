@@ -2,6 +2,7 @@
 
 from agentci.model.choices import JUnitDialect
 from agentci.reporters.base import Reporter
+from agentci.reporters.html.page import HtmlReport
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
 from agentci.reporters.summary.page import Summary
@@ -11,6 +12,7 @@ REPORTERS: dict[str, Reporter] = {
     "results": JsonReport(),
     "junit": JUnit(),
     "summary": Summary(),
+    "report": HtmlReport(),
 }
 
 

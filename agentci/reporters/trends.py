@@ -39,10 +39,11 @@ def regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """The checks that passed and now fail: case, evaluator, and their scores in words."""
     for trend in comparison.trends:
         for each in trend.regressions:
-            yield each.case, trend.evaluator, _change(each)
+            yield each.case, trend.evaluator, scores(each)
 
 
-def _change(change: Change) -> str:
+def scores(change: Change) -> str:
+    """What a check came to in both runs: "score 0.2, was 0.9"."""
     return f"score {_score(change.after)}, was {_score(change.before)}"
 
 

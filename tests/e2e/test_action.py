@@ -93,6 +93,7 @@ def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
         "results": "agentci-results/results.json",
         "junit": "agentci-results/junit.xml",
         "summary": "agentci-results/summary.md",
+        "report": "agentci-results/report.html",
     }
     assert step.summary == (workspace / "agentci-results" / "summary.md").read_text()
     assert "::error" not in step.log

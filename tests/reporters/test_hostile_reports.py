@@ -8,7 +8,7 @@ from xml.parsers import expat
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from lxml import etree
+from lxml import etree, html
 
 from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
 from agentci.model.case import Case, Golden
@@ -23,6 +23,7 @@ from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.console import render_console
+from agentci.reporters.html.page import HtmlReport
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
 from agentci.reporters.outputs import outputs, render_outputs
@@ -124,11 +125,38 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "junit.xml": partial(text_of, JUnit(dialect="common")),
     "junit.xml for Jenkins": partial(text_of, JUnit(dialect="jenkins")),
     "summary.md": partial(text_of, Summary()),
+    "report.html": partial(text_of, HtmlReport()),
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
     "annotations": render_annotations,
     "problems as text": lambda report: render_problems(report.problems, "text"),
     "problems as JSON": lambda report: render_problems(report.problems, "json"),
     "problems on GitHub": lambda report: render_problems(report.problems, "github"),
+}
+
+ELEMENTS = {
+    *("html", "head", "body", "meta", "title", "style", "script", "main", "div", "footer"),
+    *(
+        "header",
+        "section",
+        "article",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "ul",
+        "li",
+        "a",
+        "span",
+        "code",
+        "pre",
+    ),
+    *("table", "thead", "tbody", "tr", "th", "td", "details", "summary", "strong"),
+    *("svg", "rect", "line"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "type", "hidden"),
+    *("scope", "tabindex", "role", "aria-label", "aria-hidden", "open"),
+    *("width", "height", "viewbox", "preserveaspectratio", "x", "y", "x1", "x2", "y1", "y2"),
 }
 
 
@@ -215,13 +243,24 @@ def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
 
 
 @given(
-    report=REPORTS, paths=st.dictionaries(st.sampled_from(["results", "junit", "summary"]), TEXT)
+    report=REPORTS,
+    paths=st.dictionaries(st.sampled_from(["results", "junit", "summary", "report"]), TEXT),
 )
 def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, str]) -> None:
     values = outputs(report, paths)
     read = read_output_file(render_outputs(values, "another-delimiter"))
     assert list(read) == list(values)
     assert (read["passed"], read["verdict"]) == (values["passed"], values["verdict"])
+
+
+@given(report=REPORTS)
+def test_the_page_has_no_element_and_no_attribute_of_others(report: Report) -> None:
+    tree = html.document_fromstring(text_of(HtmlReport(), report))
+    elements = [each for each in tree.iter() if isinstance(each.tag, str)]
+    assert {each.tag for each in elements} <= ELEMENTS
+    assert {name for each in elements for name in each.attrib} <= ATTRIBUTES
+    data = json.loads(tree.get_element_by_id("data").text)
+    assert [each["status"] for each in data["checks"]] == [each.status for each in report.results]
 
 
 @given(report=REPORTS)

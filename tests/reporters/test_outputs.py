@@ -12,7 +12,12 @@ from agentci.text.escape import encodable
 from tests.reports import make_report, make_result, mixed_report, shard_report
 from tests.runner import read_output_file
 
-FILES = {"results": "out/results.json", "junit": "out/junit.xml", "summary": "out/summary.md"}
+FILES = {
+    "results": "out/results.json",
+    "junit": "out/junit.xml",
+    "summary": "out/summary.md",
+    "report": "out/report.html",
+}
 
 
 def test_they_are_those_of_the_contract() -> None:

@@ -13,7 +13,12 @@ def test_every_reporter_is_known_by_its_name_and_has_an_output_for_its_path() ->
 
 def test_files_are_those_that_scripts_rely_on() -> None:
     made = reporters(junit_dialect="common")
-    assert [reporter.file_name for reporter in made] == ["results.json", "junit.xml", "summary.md"]
+    assert [reporter.file_name for reporter in made] == [
+        "results.json",
+        "junit.xml",
+        "summary.md",
+        "report.html",
+    ]
 
 
 def test_the_dialect_is_the_one_that_was_asked_for() -> None:

@@ -1,0 +1,1 @@
+"""The report for people who look: one page that needs nothing but itself."""

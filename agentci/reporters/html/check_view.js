@@ -1,0 +1,208 @@
+// One check in all its parts.
+
+function checkView(check) {
+  return [
+    make(
+      'p',
+      { class: `outcome ${check.status}` },
+      statusMark(check.status),
+      ' ',
+      check.headline,
+      check.cached ? ' (cached)' : '',
+    ),
+    check.before === undefined || check.before === null
+      ? null
+      : make('p', {}, `In the baseline its score was ${number(check.before)}.`),
+    part('Not as it should be', list(check.misses, 'misses')),
+    part('As it should be', list(check.hits, 'hits')),
+    part('Reasoning', check.reasoning ? make('p', { class: 'said' }, check.reasoning) : null),
+    part(
+      'Turns',
+      turnsOf(check).map((turn) => turnView(turn, check.evaluator.threshold)),
+    ),
+    part('Trials', check.trials ? trialsView(check.trials) : null),
+    part('Warnings', list(check.case.warnings, 'warnings')),
+    part('Where it is from', factsView(check)),
+    check.details ? onDemand('Details as JSON', () => check.details) : null,
+    check.case.performance
+      ? onDemand('Latency and tokens as JSON', () => JSON.parse(check.case.performance))
+      : null,
+  ];
+}
+
+function part(title, content) {
+  const shown = [content].flat().filter(Boolean);
+  return shown.length ? [make('h2', {}, title), ...shown] : null;
+}
+
+function statusMark(status) {
+  const icons = { passed: '\u2713', failed: '\u2715', errored: '!', skipped: '\u2013' };
+  return make(
+    'span',
+    { class: `status ${status}` },
+    make('span', { 'aria-hidden': 'true' }, `${icons[status]} `),
+    status,
+  );
+}
+
+/** What is known of each turn, by its number: what was said, its score, its tool calls. */
+function turnsOf(check) {
+  const dialogue = check.case.dialogue;
+  const scores = check.turn_scores ?? [];
+  const calls = comparedTurns(check.details);
+  const length = Math.max(dialogue.length, scores.length, calls.length);
+  return Array.from({ length }, (_, index) => ({
+    number: index + 1,
+    said: dialogue[index],
+    score: scores[index] ?? null,
+    calls: calls[index] ?? null,
+  }));
+}
+
+function turnView({ number: place, said, score, calls }, threshold) {
+  const low = score !== null && threshold !== null && score < threshold;
+  return make(
+    'article',
+    { class: 'turn' },
+    make(
+      'h3',
+      {},
+      `Turn ${place}`,
+      score === null
+        ? null
+        : make(
+            'span',
+            { class: low ? 'failed' : 'passed' },
+            ` score ${number(score)}${low ? ', too low' : ''}`,
+          ),
+    ),
+    said
+      ? make(
+          'dl',
+          { class: 'dialogue' },
+          make('dt', {}, 'Asked'),
+          make('dd', {}, said[0] || '(nothing)'),
+          make('dt', {}, 'Answered'),
+          make('dd', {}, said[1] ?? '(no answer)'),
+        )
+      : null,
+    calls ? callsView(calls, place) : null,
+  );
+}
+
+function callsView({ matched, rows, hidden }, place) {
+  const told = matched ? 'Tool calls: as expected' : 'Tool calls: not as expected';
+  if (!rows.length) return make('p', {}, `${told} (none)`);
+  const table = make(
+    'table',
+    { class: 'calls' },
+    make('caption', { class: 'unseen' }, `Tool calls of turn ${place}`),
+    make(
+      'thead',
+      {},
+      make(
+        'tr',
+        {},
+        ['Call', 'Expected', 'Actual'].map((each) => make('th', { scope: 'col' }, each)),
+      ),
+    ),
+    make('tbody', {}, rows.map(callRow)),
+  );
+  return make(
+    'details',
+    { open: matched ? null : '' },
+    make('summary', {}, told),
+    table,
+    hidden ? make('p', {}, `\u2026 and ${count(hidden)} more`) : null,
+  );
+}
+
+function callRow(row) {
+  const side = (call, which) =>
+    make(
+      'td',
+      {},
+      call
+        ? [
+            make('code', {}, call.name),
+            make(
+              'ul',
+              { class: 'arguments' },
+              row.arguments
+                .filter((each) => each[which] !== null)
+                .map((each) => argumentView(each, which)),
+            ),
+          ]
+        : null,
+    );
+  return make(
+    'tr',
+    { class: row.mark || 'equal' },
+    make('th', { scope: 'row' }, row.mark || 'equal'),
+    side(row.expected, 'expected'),
+    side(row.actual, 'actual'),
+  );
+}
+
+function argumentView(argument, which) {
+  const written = `${argument.name}${argument.name ? ' = ' : ''}${argument[which]}`;
+  return make(
+    'li',
+    {},
+    argument.differs ? make(which === 'expected' ? 'del' : 'ins', {}, written) : written,
+  );
+}
+
+function trialsView({ strategy, trials, cost_limited: limited }) {
+  return [
+    make(
+      'p',
+      {},
+      `By ${strategy.replaceAll('_', ' ')}${limited ? '; ended by the limit of costs' : ''}.`,
+    ),
+    make(
+      'table',
+      { class: 'trials' },
+      make(
+        'thead',
+        {},
+        make(
+          'tr',
+          {},
+          ['Trial', 'Score', 'Reason'].map((each) => make('th', { scope: 'col' }, each)),
+        ),
+      ),
+      make(
+        'tbody',
+        {},
+        trials.map((each) =>
+          make(
+            'tr',
+            {},
+            make('td', {}, each.attempt + 1),
+            make('td', {}, each.score === null ? '-' : number(each.score)),
+            make('td', {}, each.reason ?? ''),
+          ),
+        ),
+      ),
+    ),
+  ];
+}
+
+function factsView({ id, seconds, cached, evaluator, case: ofCase }) {
+  const facts = {
+    Evaluator: `${evaluator.name} (${evaluator.type}), ${evaluator.required ? 'required' : 'advisory'}, bar: ${evaluator.bar}, weight ${number(evaluator.weight)}`,
+    'In the config': evaluator.place,
+    Recording: ofCase.recording,
+    Trace: ofCase.trace,
+    'Golden case':
+      ofCase.golden ?? (ofCase.no_golden_because ? `none: ${ofCase.no_golden_because}` : 'none'),
+    Time: `${number(seconds)} s${cached ? ', in an earlier run' : ''}`,
+    Id: id,
+  };
+  return make(
+    'dl',
+    { class: 'facts' },
+    Object.entries(facts).map(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]),
+  );
+}

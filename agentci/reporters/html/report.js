@@ -1,0 +1,89 @@
+// The page: the table of checks, or one of them, by what the address says.
+
+const title = document.title;
+let scrolled = 0;
+
+const [overview, detail, section] = ['overview', 'check', 'checks'].map((id) =>
+  document.getElementById(id),
+);
+function show() {
+  const check = byId.get(state.check);
+  overview.hidden = Boolean(state.check);
+  detail.hidden = !state.check;
+  const found = currentChecks();
+  if (state.check) showCheck(check, found);
+  else showTable(found);
+  document.title = check
+    ? `${plain(check.case.id)} \u203a ${plain(check.evaluator.name)} - agentci`
+    : title;
+}
+
+function showCheck(check, found) {
+  const back = make('a', { href: writeHash({ ...state, check: '' }) }, '\u2190 All checks');
+  const heading = check
+    ? `${check.case.id} \u203a ${check.evaluator.name}`
+    : `This report has no check ${state.check}`;
+  const place = found.indexOf(check);
+  const link = (words, other) => (other ? make('a', { href: addressOf(other) }, words) : null);
+  detail.replaceChildren(
+    make(
+      'nav',
+      { 'aria-label': 'Checks' },
+      back,
+      place < 0
+        ? null
+        : [
+            link('Previous', found[place - 1]),
+            make('span', {}, `${count(place + 1)} of ${count(found.length)}`),
+            link('Next', found[place + 1]),
+          ],
+    ),
+    make('h1', { tabindex: -1 }, heading),
+    ...(check ? checkView(check).flat().filter(Boolean) : []),
+  );
+}
+
+function follow() {
+  const from = state.check;
+  if (!from) scrolled = scrollY;
+  state = readHash(location.hash);
+  show();
+  if (state.check) {
+    scrollTo(0, 0);
+    detail.querySelector('h1').focus();
+  } else if (from) {
+    scrollTo(0, scrolled);
+    [...body.querySelectorAll('a')]
+      .find((each) => each.dataset.check === from)
+      ?.focus({ preventScroll: true });
+  } else if (location.hash.includes('=')) {
+    section.scrollIntoView();
+  }
+}
+
+function press(event) {
+  const writing = event.target.closest('input, select, textarea');
+  if (event.key === '/' && !event.ctrlKey && !event.metaKey && !writing && !state.check) {
+    event.preventDefault();
+    search.focus();
+  } else if (event.key === 'Escape' && state.check) {
+    location.hash = writeHash({ ...state, check: '' });
+  }
+}
+
+section.replaceChildren(
+  make('h2', {}, 'Checks'),
+  controls(),
+  make('div', { class: 'found' }, told, clear),
+  make(
+    'table',
+    { class: 'checks' },
+    make('caption', { class: 'unseen' }, 'Checks'),
+    make('thead', {}, head),
+    body,
+  ),
+  pages,
+);
+addEventListener('hashchange', follow);
+addEventListener('keydown', press);
+show();

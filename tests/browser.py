@@ -1,0 +1,154 @@
+"""A real browser, driven through the pipe of its DevTools protocol: no driver, no port."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
+
+_FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe"),
+)
+
+
+class Browser:
+    """One page.
+
+    Attributes:
+        faults: what the page complained of: exceptions, and what its policy kept it from.
+    """
+
+    def __init__(self, commands: int, answers: int) -> None:
+        self._commands, self._answers = commands, answers
+        self._buffer = b""
+        self._number = 0
+        self._session: str | None = None
+        self.faults: list[str] = []
+        target = self._send("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._send("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self._send(f"{domain}.enable")
+
+    def open(self, page: Path, fragment: str = "") -> None:
+        """Load a file, whole."""
+        self._send("Page.navigate", url="about:blank")
+        self._send("Page.navigate", url=f"{page.as_uri()}{fragment}")
+        self.wait("document.readyState === 'complete'")
+
+    def run(self, script: str) -> Any:
+        """The value of an expression, which may be a promise."""
+        told = self._send(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        return told["result"].get("value")
+
+    def wait(self, condition: str) -> None:
+        """Until an expression is true."""
+        for _ in range(500):
+            if self.run(condition):
+                return
+            time.sleep(0.02)  # no timer of the page, which may run no scripts
+        raise AssertionError(f"never true: {condition}")
+
+    def texts(self, selector: str) -> list[str]:
+        """What is to be read in all elements that are shown."""
+        found: list[str] = self.run(
+            f"[...document.querySelectorAll({json.dumps(selector)})]"
+            ".filter((each) => each.checkVisibility()).map((each) => each.innerText)"
+        )
+        return found
+
+    def press(self, key: str) -> None:
+        """A key of the keyboard, by its name or its character."""
+        code = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32}.get(key, 0)
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        for kind in ("keyDown", "keyUp"):
+            self._send(
+                "Input.dispatchKeyEvent",
+                type=kind, key=key, windowsVirtualKeyCode=code, text=text,
+            )  # fmt: skip
+
+    def write(self, text: str) -> None:
+        """Characters, one after the other, into what has the focus."""
+        for character in text:
+            self.press(character)
+
+    def look(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """The size of the window, and which colours its owner prefers."""
+        self._send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._send("Emulation.setEmulatedMedia", features=[scheme])
+
+    def without_scripts(self) -> None:
+        """From the next page on, none runs."""
+        self._send("Emulation.setScriptExecutionDisabled", value=True)
+
+    def picture(self, file: Path) -> None:
+        """Save what is shown."""
+        file.write_bytes(b64decode(self._send("Page.captureScreenshot")["data"]))
+
+    def _send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._receive()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                result: dict[str, Any] = answer["result"]
+                return result
+            if answer.get("method") == "Runtime.exceptionThrown":
+                self.faults.append(str(answer["params"]["exceptionDetails"]))
+            if answer.get("method") == "Log.entryAdded":
+                self.faults.append(answer["params"]["entry"]["text"])
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            piece = os.read(self._answers, 1 << 20)
+            assert piece, "the browser is gone"
+            self._buffer += piece
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        told: dict[str, Any] = json.loads(message)
+        return told
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A browser that keeps what it has to keep in ``folder``."""
+    assert PROGRAM is not None
+    taken, commands = os.pipe()
+    answers, given = os.pipe()
+    program = subprocess.Popen(
+        [
+            *("bash", "-c", f'exec "$0" "$@" 3<&{taken} 4>&{given}'),
+            *(PROGRAM, *_FLAGS, f"--user-data-dir={folder}", "about:blank"),
+        ],
+        pass_fds=(taken, given),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(taken)
+    os.close(given)
+    try:
+        yield Browser(commands, answers)
+    finally:
+        program.kill()
+        program.wait()
+        os.close(commands)
+        os.close(answers)

@@ -1,0 +1,242 @@
+"""``report.html`` in a real browser: by mouse and keyboard, narrow and dark, with hostile text."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.model.result import Report
+from tests.browser import PROGRAM, Browser, browser
+from tests.reporters.html.pages import full_report, hostile_report, long_report, page_of
+from tests.reports import make_report, make_result
+from tests.support import ROOT
+
+AXE = ROOT / ".venv" / "services" / "node_modules" / "axe-core" / "axe.min.js"
+FAILED_CALLS = "#check=id+of+evals/eval_config.yaml,+books_a_flight,+tool_trajectory_avg_score"
+SEARCH_SECONDS = 0.1
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")
+
+Show = Callable[..., Browser]
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser")) as window:
+        yield window
+
+
+@pytest.fixture
+def show(window: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Opens a report's page; nothing that the page complains of is forgiven."""
+
+    def show(report: Report, fragment: str = "", **looks: Any) -> Browser:
+        (tmp_path / "report.html").write_text(page_of(report), encoding="utf-8")
+        window.look(**looks)
+        window.open(tmp_path / "report.html", fragment)
+        return window
+
+    window.faults.clear()
+    yield show
+    assert window.faults == []
+
+
+def _rows(page: Browser) -> list[str]:
+    return [text.split("\n")[0] for text in page.texts(".checks tbody a")]
+
+
+def _focus(page: Browser) -> str:
+    text: str = page.run("document.activeElement.innerText")
+    return text
+
+
+class TestTheTable:
+    def test_shows_the_worst_first(self, show: Show) -> None:
+        page = show(full_report())
+        assert _rows(page) == [
+            "books_a_flight",
+            "cancels",
+            "refunds",
+            "refunds",
+            "cancels",
+            "books_a_flight",
+        ]
+        assert page.texts("#hits") == ["6 checks"]
+
+    def test_is_searched_from_the_keyboard(self, show: Show) -> None:
+        page = show(full_report())
+        page.press("/")
+        page.write("CANCELS sorry")
+        assert page.texts("#hits") == ["1 of 6 checks"]
+        assert _rows(page) == ["cancels"]
+        page.wait("location.hash === '#query=CANCELS+sorry'")
+
+    def test_is_filtered_and_cleared(self, show: Show) -> None:
+        page = show(full_report(), "#evaluator=response_quality")
+        page.run("document.getElementById('status-failed').click()")
+        assert _rows(page) == ["cancels"]
+        page.run("document.querySelector('.found button').click()")
+        assert len(_rows(page)) == 6
+
+    def test_is_filtered_by_what_the_table_of_evaluators_links_to(self, show: Show) -> None:
+        page = show(full_report())
+        page.run(
+            "[...document.querySelectorAll('.wide a')]"
+            ".find((link) => link.hash.includes('errored')).click()"
+        )
+        page.wait("location.hash.includes('errored')")
+        assert page.texts("#hits") == ["1 of 6 checks"]
+
+    def test_is_sorted_by_its_heads(self, show: Show) -> None:
+        page = show(full_report())
+        scores = ".checks tbody .of-score"
+        press = "document.getElementById('by-score').click()"
+        page.run(press)
+        assert page.run("document.getElementById('by-score').parentNode.ariaSort") == "ascending"
+        page.run(press)
+        assert page.texts(scores)[0] == "0.95"
+        assert _focus(page).startswith("Score")
+        page.run(press)
+        assert page.run("document.querySelector('[aria-sort]')") is None
+
+    def test_of_many_checks_is_turned_page_by_page(self, show: Show) -> None:
+        page = show(long_report(250), "#sort=case")
+        assert len(_rows(page)) == 100
+        page.run("document.querySelector('.pages button:last-child').click()")
+        assert _rows(page)[0] == "case 100"
+        assert page.texts(".pages span") == ["101 to 200 of 250"]
+
+    def test_answers_a_search_of_ten_thousand_checks_at_once(self, show: Show) -> None:
+        page = show(long_report(10_000))
+        took: float = page.run(
+            """(() => {
+              const field = document.getElementById('search');
+              return Math.min(...['9', '99', '999', 'sorry 9', 'none'].map((words) => {
+                const start = performance.now();
+                field.value = words;
+                field.dispatchEvent(new Event('input'));
+                document.body.offsetHeight;
+                return performance.now() - start;
+              }));
+            })()"""
+        )
+        assert took < SEARCH_SECONDS * 1000
+        assert page.texts("#hits") == ["0 of 10,000 checks"]
+
+
+class TestACheck:
+    def test_shows_calls_side_by_side(self, show: Show) -> None:
+        page = show(full_report(), FAILED_CALLS)
+        assert page.texts("#check h1") == ["books_a_flight \u203a tool_trajectory_avg_score"]
+        assert page.texts(".calls tbody th") == ["differs", "missing", "equal", "unexpected"]
+        assert page.texts(".calls del, .calls ins") == ['to = "ROM"', 'to = "FCO"']
+        assert page.texts("#overview") == []
+
+    def test_shows_its_trials(self, show: Show) -> None:
+        page = show(
+            full_report(), "#check=id+of+evals/eval_config.yaml,+books_a_flight,+response_quality"
+        )
+        assert page.texts(".trials tbody tr") == ["1\t0.9\t", "2\t-\tit hung"]
+
+    def test_shows_its_details_on_demand(self, show: Show) -> None:
+        page = show(full_report(), FAILED_CALLS)
+        assert page.run("document.querySelector('#check > details pre').textContent") == ""
+        page.run("document.querySelector('#check > details summary').click()")
+        page.wait(
+            "document.querySelector('#check > details pre').textContent.includes('hold_seat')"
+        )
+
+    def test_is_opened_and_left_by_the_keyboard(self, show: Show) -> None:
+        page = show(full_report())
+        page.run("document.querySelector('.checks tbody a').focus()")
+        page.press("Enter")
+        page.wait("!document.getElementById('check').hidden")
+        assert _focus(page) == "books_a_flight \u203a tool_trajectory_avg_score"
+        page.press("Escape")
+        page.wait("document.getElementById('check').hidden")
+        assert _focus(page) == "books_a_flight"
+
+    def test_leads_to_the_next_of_those_that_were_found(self, show: Show) -> None:
+        page = show(full_report(), f"{FAILED_CALLS}&status=failed")
+        assert page.texts("#check nav span") == ["1 of 3"]
+        page.run("document.querySelector('#check nav a:last-child').click()")
+        page.wait("document.querySelector('#check h1').textContent.startsWith('cancels')")
+
+    def test_that_is_not_there_is_told(self, show: Show) -> None:
+        page = show(full_report(), "#check=0000")
+        assert page.texts("#check h1") == ["This report has no check 0000"]
+
+
+class TestWhateverTheTextIs:
+    @pytest.mark.parametrize("fragment", ["", "#query=script"])
+    def test_it_is_nothing_but_text_in_the_table(self, show: Show, fragment: str) -> None:
+        page = show(hostile_report(), fragment)
+        assert page.run("window.stolen") is None
+        assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
+        assert _rows(page)[0].startswith("</script><script>window.stolen = 1</script>")
+
+    def test_it_is_nothing_but_text_in_a_check(self, show: Show) -> None:
+        page = show(hostile_report())
+        page.run("document.querySelector('.checks tbody a').click()")
+        page.wait("!document.getElementById('check').hidden")
+        page.run("document.querySelectorAll('#check summary').forEach((each) => each.click())")
+        page.wait("document.querySelector('#check > details pre').textContent.includes('stolen')")
+        assert page.run("window.stolen") is None
+        assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
+
+    def test_the_policy_would_stop_it_all_the_same(self, show: Show) -> None:
+        page = show(full_report())
+        page.run(
+            "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"stolen=1\">')"
+        )
+        page.run(
+            "const script = document.createElement('script');"
+            "script.text = 'stolen=1';"
+            "document.body.append(script)"
+        )
+        page.run("new Promise((done) => setTimeout(done, 100))")
+        assert page.run("window.stolen") is None
+        assert all("Content Security Policy" in fault for fault in page.faults)
+        page.faults.clear()
+
+
+@pytest.mark.parametrize("fragment", ["", FAILED_CALLS], ids=["the table", "a check"])
+class TestEveryView:
+    def test_fits_on_a_phone(self, show: Show, fragment: str) -> None:
+        page = show(full_report(), fragment, width=360, height=700)
+        assert page.run("document.documentElement.scrollWidth") <= 360
+
+    @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
+    @pytest.mark.parametrize(
+        "looks", [{}, {"dark": True}, {"width": 360}], ids=["light", "dark", "phone"]
+    )
+    def test_is_accessible(self, show: Show, fragment: str, looks: dict[str, Any]) -> None:
+        page = show(full_report(), fragment, **looks)
+        page.run(AXE.read_text())
+        violations = page.run(
+            "axe.run().then((told) => told.violations.map((each) =>"
+            " `${each.id}: ${each.nodes.map((node) => node.target).join(' ')}`))"
+        )
+        assert violations == []
+
+
+def test_a_long_word_does_not_widen_the_page(show: Show) -> None:
+    word = "x" * 500
+    result = make_result(
+        "failed", 0.1, case=word, evaluator=word, misses=[word], details={word: word}
+    )
+    page = show(make_report([result]), width=360)
+    assert page.run("document.documentElement.scrollWidth") <= 360
+    page.run("document.querySelector('.checks tbody a').click()")
+    page.wait("!document.getElementById('check').hidden")
+    assert page.run("document.documentElement.scrollWidth") <= 360
+
+
+def test_without_scripts_the_verdict_and_the_failures_are_there(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page_of(full_report()), encoding="utf-8")
+    with browser(tmp_path / "browser") as window:
+        window.without_scripts()
+        window.open(tmp_path / "report.html")
+        assert window.texts("h1") == ["\u2715 Gate shut"]
+        assert window.texts("#checks h3")[0] == "books_a_flight \u203a tool_trajectory_avg_score"
