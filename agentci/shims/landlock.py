@@ -1,4 +1,4 @@
-"""Which files a jailed program can reach: the kernel's Landlock, which needs no privilege.
+"""Which files and ports a jailed program reaches: the kernel's Landlock, which needs no privilege.
 
 It also keeps a program from looking into processes outside of its jail, and, in newer kernels,
 from signalling them and from their abstract sockets.
@@ -16,7 +16,7 @@ from agentci.shims import kernel
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION_FLAG: Final = 1
-PATH_BENEATH: Final = 1
+PATH_BENEATH, NET_PORT = 1, 2
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE: Final = 1 << 14
@@ -29,6 +29,8 @@ DEVICE: Final = WRITE_FILE | READ_FILE | IOCTL_DEV
 # Rights by the version that brought them: of files, and of what is done to those outside.
 FIRST: Final = (1 << 13) - 1
 ADDED: Final = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
+PORTS_SINCE: Final = 4
+CONNECT_TCP: Final = 1 << 1
 SCOPES_SINCE: Final = 6
 SCOPES: Final = 0b11
 
@@ -48,22 +50,29 @@ def rights(of_version: int) -> int:
     return FIRST | sum(right for since, right in ADDED.items() if since <= of_version)
 
 
-def restrict(rules: Iterable[Rule], of_version: int) -> None:
+def restrict(rules: Iterable[Rule], of_version: int, *, port: int | None = None) -> None:
     """Leave this process, and all that it starts, what ``rules`` allow; after NO_NEW_PRIVS.
 
     A path that is not there, or that this process cannot reach, is left out.
+
+    Args:
+        port: the only one of TCP that it may connect to, on any machine; None for all of them.
 
     Raises:
         OSError: the kernel refuses.
     """
     known = rights(of_version)
     scopes = SCOPES if of_version >= SCOPES_SINCE else 0
-    attributes = struct.pack("=QQQ", known, 0, scopes)
+    held = port is not None and of_version >= PORTS_SINCE
+    attributes = struct.pack("=QQQ", known, CONNECT_TCP if held else 0, scopes)
     # Older kernels know a shorter structure, and take a longer one that ends in zeros.
     ruleset = kernel.syscall(CREATE_RULESET, ctypes.c_char_p(attributes), len(attributes), 0)
     for path, allowed in rules:
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             _allow(ruleset, path, allowed & known)
+    if held:
+        rule = struct.pack("=QQ", CONNECT_TCP, port)
+        kernel.syscall(ADD_RULE, ruleset, NET_PORT, ctypes.c_char_p(rule), 0)
     kernel.syscall(RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
 
