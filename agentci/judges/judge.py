@@ -80,7 +80,7 @@ class Judge:
             failures=tuple(failures),
         )
 
-    def text(self, question: Question, settings: ModelSettings) -> str:
+    def text(self, question: Question, settings: ModelSettings) -> ModelReply:
         """What a model says, whatever its form.
 
         Raises:
@@ -89,7 +89,7 @@ class Judge:
         reply = self._reply(question, settings, self._clock() + self._verdict_seconds)
         if reply.ending != "complete":
             raise NoVerdictError(unfinished(reply))
-        return reply.text
+        return reply
 
     def _verdict(self, question: Question, form: AnyForm, settings: ModelSettings) -> Verdict:
         until = self._clock() + self._verdict_seconds

@@ -150,7 +150,7 @@ def test_a_text_is_any_reply_that_came_to_its_end() -> None:
     question = Question(system="Help.", user="Name a city.", form=None)
     bench = Bench()
     with serve(script(CUT, said("Paris"))) as server:
-        assert bench.judge.text(question, settings(server.url)) == "Paris"
+        assert bench.judge.text(question, settings(server.url)).text == "Paris"
     assert "response_format" not in json.loads(server.asked[0].body)
     with serve(script(WITHHELD)) as server, pytest.raises(EvaluatorError, match="refused to reply"):
         bench.judge.text(question, settings(server.url))
