@@ -28,7 +28,7 @@ LAYERS = (
     {"settings"},
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
-    {"judges"},
+    {"judges", "proxy"},
     {"environments"},
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
