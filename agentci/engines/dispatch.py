@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from agentci.engines.command_line import job_of_command
+from agentci.engines.target import asking
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
@@ -105,8 +106,12 @@ def run(request: RunProgram | RunCommand, *, name: str, world: World) -> Program
     if executor is None:
         raise EvaluatorError(f"there is no executor {executor_of(request)!r}")
     job = job_of(request, name=name, world=world)
+    target = request.target if isinstance(request, RunCommand) else None
     try:
-        return job.run(executor)
+        if target is None:
+            return job.run(executor)
+        with asking(job, target, world) as job_with_target:
+            return job_with_target.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from agentci.model.choices import Isolation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, WantedPanel
+from agentci.model.judging import AskModel, ModelAccess, WantedPanel
 from agentci.model.program import Program, Wanted
 from agentci.model.ruling import Ruling
 from agentci.model.trace import Turn
@@ -60,6 +60,7 @@ class RunCommand:
         folder: absolute path of the working directory.
         home: absolute path of the repository that its config is from, where that is not the
             workspace.
+        target: the model that it may ask, where it may ask any.
         stdin, timeout_seconds, network, variables, memory_mb, processes, isolation, cached: as in
             ``RunProgram``.
     """
@@ -69,6 +70,7 @@ class RunCommand:
     stdin: str
     timeout_seconds: float
     home: str | None = None
+    target: ModelAccess | None = None
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB

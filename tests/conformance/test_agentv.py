@@ -1,15 +1,19 @@
 """agentci answers as AgentV does (1.6.0, 1.6.1, 2.7.0, 4.42.4), save where that misleads a gate."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 import yaml
 
+from tests.http.servers import script, serve
+from tests.judges.bench import said
 from tests.support import Ran, run_agentci
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
@@ -89,7 +93,6 @@ REFUSED = {
         "mode any_order needs `minimums`",
         "mode exact needs `expected`",
     ),
-    "26-code-target-proxy": ("`target` is not run by this version",),
     "54-composite-llm-agg": ("aggregators of type 'llm_judge' are not run by this version",),
     "60-llm-default": ("nothing judges the case 'case1'",),
     "61-llm-bad-reply": ("no `judge` says which one",),
@@ -100,7 +103,7 @@ REFUSED = {
     ),
 }
 # What is read differently by the version that wrote the answers: as it is said in the test's name.
-LEFT_TO_OTHER_TESTS = {"22a-code-stdin-payload-A1", "71-shorthands"}
+LEFT_TO_OTHER_TESTS = {"22a-code-stdin-payload-A1", "26-code-target-proxy", "71-shorthands"}
 
 
 def _versions(folder: Path) -> Iterator[str]:
@@ -168,6 +171,27 @@ def test_the_oldest_judges_read_what_they_always_read(tmp_path: Path) -> None:
     assert _without_inputs(json.loads(told)) == _without_inputs(captured)
 
 
+@pytest.mark.parametrize("version", ["B2", "N"])
+def test_judges_ask_models_as_they_ask_them_in_agentv(version: str, tmp_path: Path) -> None:
+    """Version 4 of AgentV answers none, by a fault; the names of its models are not ours."""
+    folder = Path(__file__).parent / "agentv" / "26-code-target-proxy"
+    with serve(script(said("MOCK REPLY"))) as server:
+        judge = {"provider": "openai", "model": "judge", "base_url": server.url}
+        ran = _run(folder, version, tmp_path, judge=judge)
+    assert list(_our_rows(ran)) == list(_their_rows(folder, "B2"))
+    told = ran.results["results"][0]["details"]
+    captured = json.dumps(json.loads((folder / "captured_proxy.B2.json").read_text()))
+    ours_alone = re.sub(r'("?)rec\1, \1judge\1, \1rec\1', r"\1judge\1", captured)
+    expected = json.loads(ours_alone)
+    # The capture lost what was asked in batches.
+    asked, answered = itemgetter("request"), itemgetter("status", "body")
+    assert [asked(each)[:2] for each in told["log"]] == [
+        asked(each)[:2] for each in expected["log"]
+    ]
+    assert _has(*([*map(answered, each["log"])] for each in (told, expected)))
+    assert (told["env_present"], told["token_len"]) == (True, 64)
+
+
 def test_shorthands_mean_the_same_messages(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "71-shorthands"
     for version, wire in (("B2", "snake"), ("N", "v4")):
@@ -179,14 +203,31 @@ def test_shorthands_mean_the_same_messages(tmp_path: Path) -> None:
         assert json.loads(told.replace('"riskLevel"', '"risk_level"')) == captured
 
 
+def _has(ours: Any, theirs: Any) -> bool:
+    """Whether we say all that they do."""
+    if isinstance(theirs, dict):
+        return all(_has(ours[name], value) for name, value in theirs.items())
+    if isinstance(theirs, list | tuple):
+        return len(ours) == len(theirs) and all(map(_has, ours, theirs))
+    return bool(ours == theirs)
+
+
 def _run(
-    folder: Path, version: str, into: Path, *, without: Sequence[str] = (), wire: str = ""
+    folder: Path,
+    version: str,
+    into: Path,
+    *,
+    without: Sequence[str] = (),
+    wire: str = "",
+    judge: Mapping[str, str] | None = None,
 ) -> Ran:
     shutil.copytree(folder, into, dirs_exist_ok=True)
     file = yaml.safe_load((folder / f"eval.{version}.yaml").read_text())
     _drop(file, without)
     if wire:
         file["wire"] = wire
+    if judge:
+        file["judge"] = judge
     if folder.name.startswith("27"):  # its command line gives two seconds to everything
         _each_evaluator(file)["slow"]["timeout"] = 2
     (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))

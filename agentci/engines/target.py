@@ -1,0 +1,58 @@
+"""Lets a program ask a language model while it runs, by AgentV's target proxy."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Final
+
+from agentci.engines.world import World
+from agentci.errors import EvaluatorError
+from agentci.executors.job import Job
+from agentci.model.judging import ModelAccess, ModelReply, Question
+
+TOKEN_BYTES: Final = 32
+# Of the names that AgentV's SDKs look for, the older ones and the newer ones.
+PREFIXES: Final = ("AGENTV_TARGET_PROXY", "AGENTV_PROVIDER_PROXY")
+# What is not asked for by way of a company's proxy.
+DIRECTLY: Final = ("NO_PROXY", "no_proxy")
+
+
+@contextmanager
+def asking(job: Job, access: ModelAccess, world: World) -> Iterator[Job]:
+    """The job of a program that may ask a model while the block lasts.
+
+    Raises:
+        EvaluatorError: there is no port, as the end of a sentence about the program.
+    """
+    from agentci.proxy.server import HOST, serving  # noqa: PLC0415 (of no use to most runs)
+    from agentci.proxy.target import Target  # noqa: PLC0415 (likewise)
+
+    settings, judge = access.panel.settings, world.judges[access.panel.payer]
+
+    def ask(question: Question) -> ModelReply:
+        return judge.text(question, settings)
+
+    token = secrets.token_hex(TOKEN_BYTES)
+    name = settings.model or settings.provider
+    target = Target(ask, name=name, token=token, max_calls=access.max_calls)
+    with ExitStack() as stack:
+        try:
+            port = stack.enter_context(serving(target))
+        except OSError as error:
+            raise EvaluatorError(
+                f"could not be given a port to ask its model by: {error}"
+            ) from None
+        told = {"URL": f"http://{HOST}:{port}", "TOKEN": token}
+        variables = {f"{p}_{name}": value for p in PREFIXES for name, value in told.items()}
+        yield replace(
+            job,
+            environment={**job.environment, **_direct(job.environment, HOST), **variables},
+            confinement=replace(job.confinement, port=port),
+        )
+
+
+def _direct(environment: Mapping[str, str], host: str) -> Mapping[str, str]:
+    """What keeps a program from asking a company's proxy for ``host``."""
+    given = {environment.get(name, "") for name in DIRECTLY}
+    return dict.fromkeys(DIRECTLY, ",".join(sorted({*given, host} - {""})))
