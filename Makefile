@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SRC    := agentci tests scripts entrypoint.py $(wildcard benchmarks)
 SH     := .ci/run $(wildcard scripts/*.sh)
-PURE   := agentci/model/*,agentci/text/*,agentci/github/*,agentci/telemetry/*,agentci/formats/*,agentci/metrics/*,agentci/questions/*,agentci/dialects/*,agentci/case_scores.py,agentci/reasons.py,agentci/gate.py,agentci/reporters/*,agentci/merging/*
+PURE   := agentci/model/*,agentci/text/*,agentci/github/*,agentci/telemetry/*,agentci/formats/*,agentci/metrics/*,agentci/questions/*,agentci/comparison/*,agentci/dialects/*,agentci/trial_scores.py,agentci/case_scores.py,agentci/reasons.py,agentci/gate.py,agentci/reporters/*,agentci/merging/*
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 
@@ -38,7 +38,7 @@ format: $(VENV)/.dev ## mend what ruff can mend
 types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
-tests: $(VENV)/.dev ## the tests in parallel, then the coverage report
+tests: $(VENV)/.dev $(VENV)/.services ## the tests in parallel, then the coverage report
 	@rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n auto
 	@$(BIN)/coverage combine --quiet
@@ -74,4 +74,8 @@ $(VENV)/.demo: requirements-evaluators.lock
 
 $(VENV)/.dev: requirements-dev.lock
 	@scripts/venv.sh $(PYTHON) $(VENV) $<
+	@touch $@
+
+$(VENV)/.services: tests/services/package-lock.json | $(VENV)/.dev
+	@scripts/services.sh $(VENV)
 	@touch $@

@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
     _add_merge(commands)
+    _add_compare(commands)
     _add_validate(commands)
     _add_schema(commands)
     _add_lock(commands)
@@ -62,6 +63,12 @@ def _add_merge(commands: _Commands) -> None:
         help="results.json of a shard, a folder of them or a glob",
     )
     _add_some(merge, REPORTING)
+
+
+def _add_compare(commands: _Commands) -> None:
+    compare = _command(commands, "compare", "show what became of each evaluator's checks")
+    for name in ("base", "head"):
+        compare.add_argument(name, metavar=name.upper(), help="results.json, or its folder")
 
 
 def _add_validate(commands: _Commands) -> None:

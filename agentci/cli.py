@@ -48,6 +48,12 @@ def _merge(options: Options, world: World) -> int:
     return merge(_texts(options["report"]), settings_of((), _given(options)), world)
 
 
+def _compare(options: Options, world: World) -> int:
+    from agentci.commands.compare import show_comparison
+
+    return show_comparison(_text(options, "base"), _text(options, "head"), world)
+
+
 def _validate(options: Options, world: World) -> int:
     from agentci.commands.validate import validate
 
@@ -139,6 +145,7 @@ COMMANDS: Final[Mapping[str, Callable[[Options, World], int]]] = {
     "run": _run,
     "plan": _plan,
     "merge": _merge,
+    "compare": _compare,
     "validate": _validate,
     "schema": _schema,
     "lock": _lock,

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ from agentci.equipment import cache_folder, wanted_by
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.preflight import Plan
+from agentci.recorder import file_names
 from agentci.replies.inspection import NO_SQLITE, has_sqlite
 from agentci.reporters.registry import REPORTERS
 from agentci.settings import Settings
@@ -41,7 +42,8 @@ def open_replies(
     from agentci.replies.observer import Observer  # noqa: PLC0415
     from agentci.replies.store import ReplyStore  # noqa: PLC0415
 
-    own = set(_own(folder, world.workspace.cwd / settings.output_dir))
+    outputs = file_names(gate.config for gate in plan.gates).values()
+    own = set(_own(folder, world.workspace.cwd / settings.output_dir, outputs))
     keyed = (str(folder), *packages_of(sys.executable))
     watched = Observer(own, left_out={os.path.realpath(each) for each in keyed})
     replies = ReplyCache(
@@ -63,12 +65,13 @@ def _has_commands(plan: Plan) -> bool:
     return any(check.evaluator.identity.type in OF_COMMANDS for check in plan.checks)
 
 
-def _own(cache: Path, output: Path) -> Iterator[str]:
+def _own(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
     """All that a run itself makes, by real paths."""
     folders = [Path(os.path.realpath(each)) for each in (cache, output)]
     for folder in folders:
         yield from map(str, (folder, *folder.parents))
-    yield from (f"{folders[-1]}/{each.file_name}" for each in REPORTERS.values())
+    names = (*(each.file_name for each in REPORTERS.values()), *outputs)
+    yield from (f"{folders[-1]}/{name}" for name in names)
 
 
 def _notice(why: str) -> Problem:

@@ -49,6 +49,7 @@ def decide(
     uncovered: int,
     complete: bool,
     fail_on: FailOn,
+    also: Sequence[Reason] = (),
 ) -> Decision:
     """Hold the results of every config against its policy; all of them have to reach it.
 
@@ -59,9 +60,10 @@ def decide(
         complete: False where the run was broken off, which never opens the gate.
         fail_on: which reasons may shut the gate: ``error`` spares the failures, ``never`` all
             but broken input and a run that was broken off.
+        also: what else speaks for and against it, as a comparison with a baseline does.
     """
     told = reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
-    return _decision(told, praise(judged), fail_on)
+    return _decision([*told, *also], praise(judged), fail_on)
 
 
 def decide_shard(

@@ -115,12 +115,18 @@ OPTIONS: tuple[Option, ...] = (
         "globs.",
     ),
     Option(
+        name="baseline",
+        metavar="REPORT",
+        help="Earlier `results.json`, or the folder that has it, to compare this run with.",
+    ),
+    Option(
         name="locked",
         help="Take remote evaluators and packages from `agentci.lock` alone.",
     ),
     Option(
         name="offline",
-        help="Take remote evaluators from the cache alone, and ask nothing of the network.",
+        help="Take remote evaluators from the cache alone, run no agents, and ask nothing of the "
+        "network.",
     ),
     Option(
         name="no-cache",
@@ -163,5 +169,14 @@ OPTIONS: tuple[Option, ...] = (
 
 # Those that are about what a report is made into: `agentci merge` has them, too.
 REPORTING: Final = (
-    *("output-dir", "fail-on", "annotations", "summary", "junit-dialect", "quiet", "verbose"),
+    *(
+        "baseline",
+        "output-dir",
+        "fail-on",
+        "annotations",
+        "summary",
+        "junit-dialect",
+        "quiet",
+        "verbose",
+    ),
 )

@@ -1,32 +1,28 @@
-"""Finds and reads the recorded outputs of an eval file, and pairs them with its cases."""
+"""Finds and reads the recorded outputs of an eval file, for its cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
-from agentci.config.suite import JudgedSample, Suite
-from agentci.dialects.agentv.derived import candidate_answer_of, question_of
+from agentci.attempts import Attempts, pair
+from agentci.config.suite import Suite
 from agentci.discovery import matches
 from agentci.errors import InputError, RecordingError
 from agentci.formats.agentv.reading import first_value, read_rows
 from agentci.formats.agentv.run import RecordedRun
-from agentci.formats.agentv.traces import run_of, turn_of
+from agentci.formats.agentv.traces import run_of
 from agentci.formats.content import MAX_RECORDING_BYTES, content_of
 from agentci.formats.registry import AUTO, FORMATS, read_recording
-from agentci.model.case import Case
-from agentci.model.place import COMMAND_LINE
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
-from agentci.model.sample import Sample
-from agentci.model.trace import Trace
 from agentci.settings import Settings
 from agentci.spool import Spool
 from agentci.suites import LoadedSuite
 from agentci.telemetry.conversion import trace_of
 from agentci.telemetry.groups import groups_of
 from agentci.telemetry.recorded import Recorded
-from agentci.text.names import quoted
 from agentci.workspace import Workspace, is_file, read_chunks
 
 # What follows the name of an eval file, or the id of a case, in the names of files beside it.
@@ -34,14 +30,12 @@ BESIDE: Final = (".outputs.jsonl", ".outputs.json")
 OF_A_CASE: Final = (".output.json", ".output.txt", ".output.md", ".json", ".txt")
 EXTENSIONS: Final = (".eval.yaml", ".eval.yml", ".yaml", ".yml", ".jsonl")
 
-NO_RUN: Final = "no recorded output is of this case"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:
-    """The cases of an eval file with their runs, and what is worth knowing about these."""
+    """The runs of each case of an eval file, and what is worth knowing about them."""
 
-    cases: tuple[Case, ...]
+    attempts: tuple[Attempts, ...]
     problems: tuple[Problem, ...]
 
 
@@ -49,36 +43,59 @@ def find_outputs(loaded: LoadedSuite, settings: Settings, workspace: Workspace) 
     """The files of recorded outputs: the command line's, else the file's, else those beside it.
 
     Raises:
-        InputError: there are none, or one that is named is missing.
+        InputError: there are none, nor an agent that could be asked, or one that is named is
+            missing.
     """
-    suite = loaded.suite
     if settings.traces:
-        place = COMMAND_LINE
         found = {each: matches(workspace.cwd, each) for each in settings.traces}
-    elif suite.traces:
-        place = suite.place_of("outputs")
-        found = {each: loaded.locator.matches(each, place) for each in suite.traces}
-    else:
-        return _beside(suite, workspace)
-    for pattern, paths in found.items():
-        if not paths:
-            message = f"no recorded output matches {pattern}"
-            raise InputError.of(message, place=place, hint="check the path or the glob")
+        return _all(found, COMMAND_LINE)
+    return named_outputs(loaded) or _beside(loaded.suite, workspace)
+
+
+def named_outputs(loaded: LoadedSuite) -> tuple[Path, ...]:
+    """The files of recorded outputs that an eval file names.
+
+    Raises:
+        InputError: one of them is missing.
+    """
+    suite, place = loaded.suite, loaded.suite.place_of("outputs")
+    return _all({each: loaded.locator.matches(each, place) for each in suite.traces}, place)
+
+
+def _all(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
+    missing = [pattern for pattern, paths in found.items() if not paths]
+    if missing:
+        raise InputError(
+            [
+                Problem(
+                    message=f"no recorded output matches {pattern}",
+                    place=place,
+                    hint="check the path or the glob",
+                )
+                for pattern in missing
+            ]
+        )
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
+
+
+def stem_of(name: str) -> str:
+    """The name of an eval file without what says that it is one."""
+    bare = (name.removesuffix(each) for each in EXTENSIONS if name.endswith(each))
+    return next(bare, PurePath(name).stem)
 
 
 def _beside(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:
     file = workspace.root / suite.file
-    stem = next((file.name.removesuffix(e) for e in EXTENSIONS if file.name.endswith(e)), file.stem)
+    stem = stem_of(file.name)
     ids = [each.sample.id for each in suite.samples or ()]
     names = [
         *(f"{stem}{ending}" for ending in BESIDE),
         *(f"{each}{OF_A_CASE[0]}" for each in ids if "/" not in each),
     ]
     found = tuple(file.parent / name for name in names if is_file(file.parent / name))
-    if not found:
+    if not found and suite.agent is None:
         raise InputError.of(
-            "there are no recorded outputs to judge",
+            "there are no recorded outputs to judge, and no `target` with a `command` to make them",
             place=suite.place,
             hint=f"add `outputs:`, give --traces, or put {stem}{BESIDE[0]} beside the file",
         )
@@ -88,69 +105,11 @@ def _beside(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:
 def pair_outputs(
     loaded: LoadedSuite, paths: Sequence[Path], settings: Settings, workspace: Workspace
 ) -> Paired:
-    """Read the outputs of a suite and give each case its run.
-
-    A case without one has no turns: its checks are errored.
-    """
+    """Read the outputs of a suite and give each case its runs; there may be none."""
     suite = loaded.suite
-    samples = suite.samples or ()
     reader = _Reader(suite=suite, settings=settings, workspace=workspace)
-    by_case, problems = _sorted(reader.runs(paths), samples)
-    cases = tuple(_case(each.sample, by_case.get(each.sample.id)) for each in samples)
-    return Paired(cases=cases, problems=(*reader.problems, *problems))
-
-
-def _sorted(
-    runs: Sequence[RecordedRun], samples: Sequence[JudgedSample]
-) -> tuple[Mapping[str, RecordedRun], list[Problem]]:
-    """The run of each case; more than one of a case cannot be told apart."""
-    questions = {question_of(each.sample): each.sample.id for each in reversed(samples)}
-    ids = {each.sample.id for each in samples}
-    by_case: dict[str, RecordedRun] = {}
-    problems: list[Problem] = []
-    for run in runs:
-        case_id = run.case_id if run.case_id in ids else None
-        if case_id is None and run.question is not None:
-            case_id = questions.get(run.question.strip())
-        if case_id is None:
-            problems.append(_stray(run))
-        elif case_id in by_case:
-            first = by_case[case_id].place
-            problems.append(
-                Problem(
-                    message=f"the case {quoted(case_id)} has two recorded outputs",
-                    place=run.place,
-                    hint=f"the first is {first}; keep one of them",
-                )
-            )
-        else:
-            by_case[case_id] = run
-    return by_case, problems
-
-
-def _stray(run: RecordedRun) -> Problem:
-    what = "a recorded output" if run.case_id is None else f"the output {quoted(run.case_id)}"
-    return Problem(
-        message=f"{what} belongs to no case",
-        place=run.place,
-        hint="it names the id of its case, or a trace begins with the case's question",
-        severity="warning",
-    )
-
-
-def _case(sample: Sample, run: RecordedRun | None) -> Case:
-    if run is None:
-        trace = Trace(id=sample.id, key=sample.id, turns=(), place=sample.place)
-        return Case(id=sample.id, trace=trace, sample=sample, no_run_because=NO_RUN)
-    turn = turn_of(
-        run.transcript,
-        question=question_of(sample),
-        answer=candidate_answer_of(run.transcript),
-    )
-    trace = Trace(
-        id=sample.id, key=sample.id, turns=(turn,), place=run.place, warnings=run.warnings
-    )
-    return Case(id=sample.id, trace=trace, sample=sample, transcript=run.transcript)
+    attempts, problems = pair(reader.runs(paths), suite)
+    return Paired(attempts=attempts, problems=(*reader.problems, *problems))
 
 
 class _Reader:

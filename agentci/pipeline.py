@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from agentci.attempts import Attempts
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
 from agentci.engines.world import World
@@ -31,18 +32,30 @@ class Check:
     Attributes:
         case: what is known of it all the time.
         load: brings all that was recorded of it.
+        attempts: the runs of the case, where an agent makes them or there are several.
+        fingerprint: as in ``Result``.
     """
 
     config: str
     evaluator: Evaluator
     case: Synopsis
     load: Callable[[], Case]
+    attempts: Attempts | None = None
+    fingerprint: str = ""
 
     @property
     def id(self) -> str:
         """A digest that is the same on every run."""
-        parts = (self.config, self.case.id, self.evaluator.identity.name)
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
+        return _digest(self.config, self.case.id, self.evaluator.identity.name)
+
+    @property
+    def dealt_by(self) -> str:
+        """What says to which shard it belongs: checks that share a run of an agent go together."""
+        return self.id if self.attempts is None else _digest(self.config, self.case.id)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,4 +215,5 @@ def _result(
         reason=reason,
         seconds=seconds,
         cached=cached,
+        fingerprint=check.fingerprint,
     )

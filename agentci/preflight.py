@@ -11,6 +11,7 @@ from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError, RecordingError
 from agentci.eval_sets import gaps, read_goldens
+from agentci.fingerprints import Fingerprints
 from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.case import GoldenSet
@@ -147,11 +148,13 @@ def _find_recordings(
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
-    cases = Spool()
+    cases, prints = Spool(), Fingerprints(world.workspace)
     for source in sources:
         suite = source.loaded.suite
         if suite.samples is not None:
-            planned.append(_planned_samples(source, suite.samples, problems, settings, world))
+            planned.append(
+                _planned_samples(source, suite.samples, problems, prints, settings, world)
+            )
             continue
         recordings = Spool()
         recorded, broken = _read(source, settings, world, recordings)
@@ -163,7 +166,13 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
         )
         matching = Matching(source.goldens, are_alone=len(groups) == 1)
         checks = tuple(
-            Check(config=suite.file, evaluator=evaluator, case=kept.synopsis, load=kept.load)
+            Check(
+                config=suite.file,
+                evaluator=evaluator,
+                case=kept.synopsis,
+                load=kept.load,
+                fingerprint=prints.of(evaluator, kept.golden),
+            )
             for group in groups
             for kept in (keep(matching.case_of(trace_of(group, recordings)), cases),)
             for evaluator in suite.evaluators
@@ -184,6 +193,7 @@ def _planned_samples(
     source: _Sources,
     samples: Sequence[JudgedSample],
     problems: dict[Problem, None],
+    prints: Fingerprints,
     settings: Settings,
     world: World,
 ) -> PlannedSuite:
@@ -192,9 +202,16 @@ def _planned_samples(
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(
-        Check(config=suite.file, evaluator=evaluator, case=held.synopsis, load=held.load)
-        for case, judged in zip(paired.cases, samples, strict=True)
-        for held in (hold(case),)
+        Check(
+            config=suite.file,
+            evaluator=evaluator,
+            case=held.synopsis,
+            load=held.load,
+            attempts=attempts if suite.agent or suite.trials else None,
+            fingerprint=prints.of(evaluator, held.case.sample),
+        )
+        for attempts, judged in zip(paired.attempts, samples, strict=True)
+        for held in (hold(attempts.first()),)
         for evaluator in judged.evaluators
     )
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))

@@ -31,6 +31,11 @@ class Progress:
             self._shown_at = now
             self._show()
 
+    def note(self, text: str) -> None:
+        """Say what is about to take a while."""
+        if self._shows:
+            say(f"\r{text}\x1b[K" if self._terminal else f"{text}\n", self._world.err)
+
     def finish(self) -> None:
         """Clear the bar away."""
         if self._shows and self._terminal:

@@ -57,6 +57,7 @@ class Settings:
     output_dir: str
     jobs: int | None
     shard: Shard | None
+    baseline: str
     access: Access
     fail_on: FailOn
     annotations: bool
@@ -92,6 +93,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         output_dir=given.text("output-dir"),
         jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
         shard=given.shard(),
+        baseline=given.text("baseline"),
         access=given.access(),
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
+from agentci.attempts import Attempts
 from agentci.model.shard import Portion, Shard
 from agentci.pipeline import Check
 from agentci.preflight import Plan
@@ -19,13 +20,16 @@ def take(plan: Plan, shard: Shard | None) -> Plan:
     return replace(
         plan,
         suites=tuple(
-            replace(suite, checks=tuple(check for check in suite.checks if shard.holds(check.id)))
+            replace(
+                suite, checks=tuple(each for each in suite.checks if shard.holds(each.dealt_by))
+            )
             for suite in plan.suites
         ),
         portion=Portion(
             shard=shard,
             of=digest_of(plan),
             checks=tuple(check.id for check in checks),
+            dealt_by={check.id: check.dealt_by for check in checks if check.dealt_by != check.id},
         ),
     )
 
@@ -63,4 +67,13 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         case.recording.file,
         len(case.dialogue),
         case.golden,
+        *_of_runs(check.attempts),
     ]
+
+
+def _of_runs(attempts: Attempts | None) -> Iterator[str]:
+    if attempts is not None:
+        agent, trials = attempts.agent, attempts.trials
+        yield repr(agent and agent.command)
+        yield repr(trials and (trials.count, trials.strategy, trials.cost_limit_usd))
+        yield repr(sorted(attempts.recorded))

@@ -19,8 +19,9 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
+    {"trial_scores"},
     {"case_scores", "questions"},
-    {"github", "telemetry", "metrics", "reasons"},
+    {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
@@ -33,10 +34,10 @@ LAYERS = (
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
-    {"suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"eval_sets", "outputs", "cases"},
-    {"preflight"},
-    {"earlier_runs", "equipment", "seating", "sharding"},
+    {"attempts", "suites", "scheduling", "pipeline", "progress", "publishing"},
+    {"eval_sets", "outputs", "cases", "fingerprints"},
+    {"preflight", "recorder", "courses"},
+    {"agents", "baselines", "earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
@@ -45,8 +46,8 @@ LAYERS = (
     {"__main__"},
 )
 PURE = {
-    *("model", "errors", "text", "github", "telemetry", "metrics", "case_scores", "reasons"),
-    *("gate", "questions"),
+    *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
+    *("trial_scores", "case_scores", "gate", "questions", "comparison"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -116,6 +116,13 @@ class TestPairing:
         ran = _run(folder)
         assert (ran.code, _told(ran)) == (2, ["the case 'a' has two recorded outputs"])
 
+    def test_attempts_after_the_first_are_passed_over(self, folder: Path) -> None:
+        rows = [{"id": "a", "attempt": 1, "text": "no"}, {"id": "a", "text": "it"}]
+        rows += [{"id": "b", "attempt": 0, "text": "it"}]
+        (folder / "x.outputs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        ran = _run(folder)
+        assert (ran.code, _statuses(ran)) == (0, {"a": "passed", "b": "passed"})
+
     def test_an_output_without_a_case_is_a_warning(self, folder: Path) -> None:
         rows = [{"id": name, "text": "it"} for name in ("a", "b", "c")]
         (folder / "x.outputs.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"text": "x"}])))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from agentci.baselines import MAX_REPORT_BYTES, REPORT_NAME, beside
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError
@@ -18,9 +19,7 @@ from agentci.settings import Settings
 from agentci.sinks import open_folder
 from agentci.workspace import is_folder, read_file
 
-REPORT_NAME: Final = "results.json"
 NAMED: Final = f"name files, folders that hold {REPORT_NAME}, or globs"
-MAX_REPORT_BYTES: Final = 256 * 1024**2
 
 
 def merge(given: Sequence[str], settings: Settings, world: World) -> int:
@@ -49,7 +48,13 @@ def merge(given: Sequence[str], settings: Settings, world: World) -> int:
 
 def _merged(given: Sequence[str], settings: Settings, world: World) -> Report:
     try:
-        return merged(_parts(given, world), fail_on=settings.fail_on)
+        return merged(
+            _parts(given, world),
+            fail_on=settings.fail_on,
+            beside=lambda results, gates: beside(
+                settings.baseline, results, gates, world.workspace
+            ),
+        )
     except InputError as error:
         decision = decide(
             (), problems=error.problems, uncovered=0, complete=True, fail_on=settings.fail_on

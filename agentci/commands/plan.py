@@ -6,6 +6,7 @@ from typing import Final
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
+from agentci.model.agent import Agent
 from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
 from agentci.model.judging import AskModel, Panel
 from agentci.model.program import LocalProgram, Program
@@ -32,7 +33,7 @@ def show_plan(settings: Settings, world: World) -> int:
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
-        line = f"{place}: {check.case.id}, {name}: {_intent(check)}"
+        line = f"{place}: {check.case.id}, {name}: {_intent(check, settings)}{_trials(check)}"
         world.out.write(f"{one_line(line)}\n")
     world.out.write(f"{_amount(plan)}\n")
     world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
@@ -46,7 +47,10 @@ def _amount(plan: Plan) -> str:
     return f"{amount} of {len(plan.portion.checks):,} in {plan.portion.shard}"
 
 
-def _intent(check: Check) -> str:
+def _intent(check: Check, settings: Settings) -> str:
+    agent = None if check.attempts is None else check.attempts.agent
+    if not check.case.dialogue and agent is not None and not settings.access.offline:
+        return _errand(agent)
     if not check.case.dialogue:
         return f"error: {check.case.no_run_because or NO_TURNS}"
     try:
@@ -54,6 +58,17 @@ def _intent(check: Check) -> str:
     except EvaluatorError as error:
         return f"error: {error}"
     return f"skip: {request.reason}" if isinstance(request, Skip) else _deed(request)
+
+
+def _trials(check: Check) -> str:
+    trials = None if check.attempts is None else check.attempts.trials
+    return "" if trials is None else f"; up to {count(trials.count, 'trial')}"
+
+
+def _errand(agent: Agent) -> str:
+    line = agent.command if isinstance(agent.command, str) else shlex.join(agent.command)
+    shown, seconds = clip.short(line, MAX_COMMAND), agent.timeout_seconds
+    return f"run the agent, {shown}, for at most {seconds:g} s; judge"
 
 
 def _deed(task: Task) -> str:

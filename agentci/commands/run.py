@@ -4,18 +4,22 @@ import signal
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agentci.agents import Agents
 from agentci.commands.plan import show_plan
+from agentci.comparison.verdict import reasons_of
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, decide_shard, judged_by, totals
+from agentci.model.comparison import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
-from agentci.pipeline import Outcome, judge_all
+from agentci.pipeline import Outcome
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
+from agentci.recorder import keep
 from agentci.seating import seat
 from agentci.settings import Settings
 from agentci.sharding import take
@@ -55,11 +59,19 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     replies, problems = open_replies(plan, settings, world)
     try:
         world = replace(world, replies=replies)
-        outcome = judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count)
+        agents = Agents(
+            world=world,
+            jobs=jobs,
+            offline=settings.access.offline,
+            tell=progress.count,
+            note=progress.note,
+            keep=lambda runs: keep(runs, plan.gates, settings, world),
+        )
+        outcome = agents.judge(plan)
     finally:
         problems = (*problems, *close_replies(replies))
     progress.finish()
-    return replace(plan, problems=(*plan.problems, *problems)), outcome
+    return replace(plan, problems=(*plan.problems, *agents.problems, *problems)), outcome
 
 
 def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
@@ -82,7 +94,8 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:
     complete = outcome.complete and not world.interruption.asked()
-    decision = _decision(plan, outcome, settings, complete=complete)
+    comparison = _comparison(plan, outcome, settings, world)
+    decision = _decision(plan, outcome, comparison, settings, complete=complete)
     return Report(
         complete=complete,
         decision=_interrupted(decision, plan, outcome, world),
@@ -92,10 +105,29 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         provenance=plan.provenance,
         gates=plan.gates,
         portion=plan.portion,
+        comparison=comparison,
     )
 
 
-def _decision(plan: Plan, outcome: Outcome, settings: Settings, *, complete: bool) -> Decision:
+def _comparison(
+    plan: Plan, outcome: Outcome, settings: Settings, world: World
+) -> Comparison | None:
+    """The run beside its baseline; what is a part of a run is compared once it is merged."""
+    if not settings.baseline or plan.portion is not None:
+        return None
+    from agentci.baselines import beside  # noqa: PLC0415 (of no use to most runs)
+
+    return beside(settings.baseline, outcome.results, plan.gates, world.workspace)
+
+
+def _decision(
+    plan: Plan,
+    outcome: Outcome,
+    comparison: Comparison | None,
+    settings: Settings,
+    *,
+    complete: bool,
+) -> Decision:
     judged = judged_by(plan.gates, outcome.results)
     if plan.portion is not None:
         return decide_shard(
@@ -111,6 +143,7 @@ def _decision(plan: Plan, outcome: Outcome, settings: Settings, *, complete: boo
         uncovered=sum(gate.uncovered for gate in plan.gates),
         complete=complete,
         fail_on=settings.fail_on,
+        also=tuple(reasons_of(comparison, plan.gates)),
     )
 
 

@@ -1,4 +1,4 @@
-"""``agentci validate``: check configs and the eval sets they name, and run nothing."""
+"""``agentci validate``: check configs and the files that they name, and run nothing."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,9 @@ from agentci.eval_sets import gaps, read_goldens
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID
+from agentci.outputs import named_outputs
 from agentci.reporters.problems import render_problems
-from agentci.suites import load_suite
+from agentci.suites import LoadedSuite, load_suite
 
 
 def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
@@ -26,11 +27,22 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
         try:
             loaded = load_suite(path, Overrides(), world)
             goldens = read_goldens(loaded, world.workspace)
+            problems += _missing_outputs(loaded)
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
         except InputError as error:
             problems += error.problems
     world.out.write(render_problems(problems, form, files=len(paths)))
     return EXIT_INVALID if _errors(problems) else 0
+
+
+def _missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
+    """Recordings that an eval file names and that are not there."""
+    try:
+        if loaded.suite.samples is not None:
+            named_outputs(loaded)
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def _errors(problems: Sequence[Problem]) -> bool:

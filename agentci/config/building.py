@@ -18,6 +18,7 @@ from agentci.dialects.fields import Entry
 from agentci.dialects.panels import Judges
 from agentci.dialects.registry import Surroundings
 from agentci.errors import InputError
+from agentci.model.comparison import RegressionBar
 from agentci.model.exchange import DOCKER
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
@@ -94,6 +95,17 @@ def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
             for name, bar in gate.evaluators.items()
             if name in names
         },
+        regression=_regression_bar(gate),
+    )
+
+
+def _regression_bar(gate: GateSpec) -> RegressionBar | None:
+    if gate.max_regression is None:
+        return None
+    return RegressionBar(
+        max_drop=gate.max_regression,
+        confidence=gate.regression_confidence,
+        shuts=tuple(gate.regression_shuts),
     )
 
 

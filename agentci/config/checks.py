@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci.config.yaml_document import YamlDocument
-from agentci.metrics.registry import METRICS, NOT_YET
+from agentci.metrics.registry import ASKING, METRICS, NOT_YET
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
 
+RUBRIC_BASED: Final = "rubric_based_"
 _WITHOUT_EFFECT: Final = ("output", "output_format")
 
 
@@ -24,7 +25,7 @@ def cross_checks(document: YamlDocument) -> Iterator[Problem]:
 
 def metric_problem(name: str, place: Place | None = None) -> Problem | None:
     """Why there is no built-in metric ``name``, None where there is one."""
-    if name in METRICS:
+    if name in METRICS or name in ASKING:
         return None
     if name in NOT_YET:
         message = f"the metric {name!r} is not run by this version of agentci"
@@ -32,7 +33,8 @@ def metric_problem(name: str, place: Place | None = None) -> Problem | None:
     return Problem(
         message=f"there is no built-in metric {quoted(name)}",
         place=place,
-        hint=did_you_mean(name, [*METRICS, *NOT_YET]) or f"known here: {', '.join(METRICS)}",
+        hint=did_you_mean(name, [*METRICS, *ASKING, *NOT_YET])
+        or f"known here: {', '.join([*METRICS, *ASKING])}",
     )
 
 
@@ -72,7 +74,7 @@ def _metrics(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
         )
         if problem is not None:
             yield problem
-        elif entry.get("rubrics"):
+        elif entry.get("rubrics") and not str(entry["name"]).startswith(RUBRIC_BASED):
             yield Problem(
                 message=f"{entry['name']} does not use rubrics",
                 place=document.place_of(("evaluators", index, "rubrics"), key=True),

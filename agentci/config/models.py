@@ -8,6 +8,7 @@ from agentci.dialects.fields import MatchType, Share, Strict, Text, Version
 from agentci.dialects.panels import SharedJudgeSpec
 from agentci.formats.registry import AUTO, FORMATS
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
+from agentci.model.comparison import Outcome
 
 OWN_PREFIX: Final = "x-"
 
@@ -56,6 +57,17 @@ class BarSpec(Strict, defer_build=True):
 class GateSpec(BarSpec):
     """What has to be reached for the gate to open."""
 
+    max_regression: Share | None = Field(
+        default=None,
+        description="How far the mean score of an evaluator may drop below that of a `--baseline`; "
+        "without it a comparison only informs.",
+    )
+    regression_confidence: Share = Field(
+        default=0.95, description="How sure it has to be that such a drop is no chance."
+    )
+    regression_shuts: list[Outcome] = Field(
+        default=["fail"], description="Outcomes of a comparison that shut the gate."
+    )
     evaluators: dict[str, BarSpec] = Field(
         default={}, description="Demands on single evaluators, by name."
     )

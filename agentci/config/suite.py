@@ -9,11 +9,14 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
+from agentci.metrics.registry import ASKING
+from agentci.model.agent import Agent
 from agentci.model.choices import GroupBy
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.sample import Sample
+from agentci.model.trials import Trials
 
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 
@@ -35,6 +38,8 @@ class Suite:
         evaluators: those of all cases.
         names: of all its evaluators, also of those that are left out (``--only``).
         samples: the cases that it brings; None where recordings are the cases.
+        agent: what is run for those that have no recorded output.
+        trials: how often, where that is more than once.
         traces: paths and globs as they are written; empty leaves them to the command line.
         eval_set: path as it is written.
         trace_format: None where it is to be seen from the content.
@@ -47,6 +52,8 @@ class Suite:
     gate: GatePolicy
     names: tuple[str, ...]
     samples: tuple[JudgedSample, ...] | None = None
+    agent: Agent | None = None
+    trials: Trials | None = None
     traces: tuple[str, ...] = ()
     group_by: GroupBy = "auto"
     eval_set: str | None = None
@@ -76,17 +83,34 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
     return Suite(
         file=COMMAND_LINE.file,
         evaluators=tuple(
-            assemble_builtin(
-                metric,
-                place=COMMAND_LINE,
-                threshold=overrides.threshold,
-                match_type=overrides.trajectory_match_type,
-            )
+            _of_metric(metric, overrides)
             for metric in metrics
             if metric in (overrides.only or metrics)
         ),
         gate=GatePolicy(),
         names=metrics,
+    )
+
+
+def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
+    if metric not in ASKING:
+        return assemble_builtin(
+            metric,
+            place=COMMAND_LINE,
+            threshold=overrides.threshold,
+            match_type=overrides.trajectory_match_type,
+        )
+    # They load pydantic, as below.
+    from agentci.dialects.agentevals.entries import BuiltinEntry  # noqa: PLC0415
+    from agentci.dialects.agentevals.judged_entry import assemble_judged  # noqa: PLC0415
+    from agentci.dialects.panels import Judges  # noqa: PLC0415
+
+    return assemble_judged(
+        BuiltinEntry(name=metric, type="builtin", threshold=overrides.threshold),
+        Judges(payer=COMMAND_LINE.file, model=overrides.judge_model),
+        place=COMMAND_LINE,
+        place_of=lambda _: COMMAND_LINE,
+        turn_mismatch_fails=True,
     )
 
 

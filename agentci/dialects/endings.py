@@ -11,18 +11,19 @@ MAX_LOG_CHARACTERS: Final = 2_000
 SDK: Final = "agentevals_evaluator_sdk"
 
 
-def ending(reply: ProgramReply, *, network: bool, in_image: bool) -> str:
+def ending(reply: ProgramReply, *, network: bool, in_image: bool, jailed: bool = True) -> str:
     """Say how a program ended whose exit code is not 0, and what it may have run into.
 
     Args:
         network: whether it had one.
         in_image: whether it ran in an image.
+        jailed: whether there were any walls.
     """
     how = f"exited with code {reply.exit_code}"
     if reply.exit_code < 0:
         how = f"was killed by {_signal(-reply.exit_code)}"
     said = last_lines(reply.stderr)
-    hint = hint_at_walls(reply.stderr, network=network, in_image=in_image)
+    hint = hint_at_walls(reply.stderr, network=network, in_image=in_image) if jailed else ""
     return f"{how}{': ' if said else ''}{said}{_hint(reply, in_image=in_image)}{hint}"
 
 

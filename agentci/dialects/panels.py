@@ -24,6 +24,8 @@ KEY_VARIABLES: Final = {
 }
 ALWAYS_ELSEWHERE: Final = "azure"
 MAX_SAMPLES: Final = 99
+# Models that agentevals finds without a provider before their name.
+GEMINI_PREFIX: Final = "gemini-"
 
 # What is of no use once another service is asked.
 OF_SERVICE: Final = frozenset(
@@ -115,8 +117,7 @@ class Judges:
 
     Attributes:
         shared: what its top level says.
-        model: which model judges whatever the config says; with ``provider/`` before it where the
-            config names none.
+        model: which model judges whatever the config says.
         payer: whose budget it is: the name of the config.
     """
 
@@ -134,14 +135,15 @@ class Judges:
             InputError: nobody said who judges.
         """
         fields = _given(own)
-        shared = _given(self.shared)
+        shared = _with_provider(_given(self.shared))
         if "provider" in fields:
             shared = {key: value for key, value in shared.items() if key not in OF_SERVICE}
         fields = {**shared, **fields}
         if "command" in fields:
             fields.setdefault("provider", "command")
         if self.model:
-            fields |= _named(self.model, fields)
+            fields["model"] = self.model
+        fields = _with_provider(fields)
         if "provider" not in fields:
             raise InputError.of(
                 "it asks a model, and no `judge` says which one",
@@ -167,12 +169,17 @@ def _given(spec: JudgeSpec | None) -> dict[str, Any]:
     return {} if spec is None else spec.model_dump(exclude_none=True)
 
 
-def _named(model: str, fields: dict[str, Any]) -> dict[str, str]:
-    """What the name of a model says: also its provider, where nothing else does."""
+def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with the provider that the name of the model says, as agentevals' names do."""
+    model = fields.get("model", "")
     provider, slash, name = model.partition("/")
-    if "provider" not in fields and slash and provider in PROVIDER_NAMES:
-        return {"provider": provider, "model": name}
-    return {"model": model}
+    if "provider" in fields:
+        return fields
+    if model.startswith(GEMINI_PREFIX):
+        return {**fields, "provider": "gemini"}
+    if slash and provider in PROVIDER_NAMES:
+        return {**fields, "provider": provider, "model": name}
+    return fields
 
 
 def _settings(fields: dict[str, Any]) -> ModelSettings:

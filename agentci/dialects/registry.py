@@ -17,6 +17,7 @@ from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
 from agentci.dialects.panels import Judges
 from agentci.errors import InputError
+from agentci.metrics.registry import ASKING
 from agentci.model.exchange import DOCKER
 from agentci.model.identity import Identity
 from agentci.model.place import Place
@@ -90,17 +91,30 @@ def _is_entry(model: object) -> bool:
 
 
 def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
+    turn_mismatch_fails = (
+        surroundings.turn_mismatch_fails
+        if entry.on_turn_mismatch is None
+        else entry.on_turn_mismatch == "fail"
+    )
+    if entry.name in ASKING:
+        from agentci.dialects.agentevals.judged_entry import (  # noqa: PLC0415 (slow to load)
+            assemble_judged,
+        )
+
+        return assemble_judged(
+            entry,
+            surroundings.judges,
+            place=surroundings.place,
+            place_of=surroundings.place_of,
+            turn_mismatch_fails=turn_mismatch_fails,
+        )
     return assemble_builtin(
         entry.name,
         place=surroundings.place,
         threshold=entry.threshold,
         match_type=entry.trajectory_match_type,
         required=entry.required,
-        turn_mismatch_fails=(
-            surroundings.turn_mismatch_fails
-            if entry.on_turn_mismatch is None
-            else entry.on_turn_mismatch == "fail"
-        ),
+        turn_mismatch_fails=turn_mismatch_fails,
     )
 
 

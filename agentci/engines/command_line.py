@@ -21,12 +21,21 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
     Raises:
         EvaluatorError: the command is not there.
     """
-    folder = Path(request.folder)
-    homes = () if request.home is None else (Path(request.home),)
     try:
-        command = _found(request.command, folder, world.search_path)
+        return job_of_line(request, world)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+
+
+def job_of_line(request: RunCommand, world: World) -> Job:
+    """What the executor has to do to run a command, whosever it is.
+
+    Raises:
+        EvaluatorError: the command is not there; as the end of a sentence about it.
+    """
+    folder = Path(request.folder)
+    homes = () if request.home is None else (Path(request.home),)
+    command = _found(request.command, folder, world.search_path)
     return Job(
         command=command,
         stdin=request.stdin.encode("utf-8", "backslashreplace"),

@@ -15,6 +15,7 @@ from agentci.errors import InputError
 from agentci.model.case import Golden, GoldenSet
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.model.rubric import Rubric
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 from agentci.text.json_document import JsonDocument, read_json
 from agentci.text.json_fields import Complaint, Fields
@@ -83,10 +84,13 @@ def _golden(fields: Fields, place: Place) -> Golden:
     fields.object("conversation_scenario", noun="a scenario")
     if fields.has("conversation") == fields.has("conversation_scenario"):
         fields.complain("a case has either a 'conversation' or a 'conversation_scenario'")
-    _check_rubrics(fields)
+    shared = _rubrics(fields)
+    invocations = fields.objects("conversation", noun="an invocation")
+    read = [(_turn(each), _rubrics(each)) for each in invocations]
     return Golden(
         id=fields.text("eval_id") or "",
-        turns=tuple(map(_turn, fields.objects("conversation", noun="an invocation"))),
+        turns=tuple(turn for turn, _ in read),
+        rubrics=tuple((*shared, *own) for _, own in read),
         place=place,
     )
 
@@ -103,8 +107,7 @@ def _turn(fields: Fields) -> Turn:
         tool_calls=trajectory.calls,
         tool_responses=tuple(_answering(trajectory)),
     )
-    _check_rubrics(fields)
-    fields.close("app_details")
+    fields.close("app_details", "rubrics")
     return turn
 
 
@@ -193,15 +196,23 @@ def _answering(trajectory: _Content) -> Iterator[ToolResponse]:
         yield ToolResponse(name=it.name, output=it.output, id=it.id, call=call_index)
 
 
-def _check_rubrics(fields: Fields) -> None:
-    for rubric in fields.objects("rubrics", noun="a rubric"):
-        rubric.require("rubric_id", "rubric_content")
-        for name in ("rubric_id", "description", "type"):
-            rubric.text(name)
-        if content := rubric.object("rubric_content", noun="a rubric's content"):
-            content.text("text_property")
-            content.close()
-        rubric.close()
+def _rubrics(fields: Fields) -> tuple[Rubric, ...]:
+    return tuple(map(_rubric, fields.objects("rubrics", noun="a rubric")))
+
+
+def _rubric(fields: Fields) -> Rubric:
+    fields.require("rubric_id", "rubric_content")
+    fields.text("description")
+    content = fields.object("rubric_content", noun="a rubric's content")
+    rubric = Rubric(
+        id=fields.text("rubric_id") or "",
+        text="" if content is None else content.text("text_property") or "",
+        type=fields.text("type") or "",
+    )
+    if content is not None:
+        content.close()
+    fields.close()
+    return rubric
 
 
 def _problem(complaint: Complaint, document: JsonDocument) -> Problem:

@@ -38,14 +38,22 @@ def verdict_in_checklist(document: JsonObject, form: Checklist) -> Verdict | Non
 
 def _mark(check: JsonObject, name: str, form: Checklist) -> Mark:
     value, reason = check.get(mark_name(form)), _text(check.get(REASONING))
-    if form.kind == "boolean":
-        if isinstance(value, bool):
+    match form.kind:
+        case "boolean" if isinstance(value, bool):
             return Mark(value=value, reason=reason)
-        raise UnreadableError(f"the judge's mark for {quoted(name)} is neither true nor false")
-    if isinstance(value, float) and value.is_integer() and form.low <= value <= form.high:
-        return Mark(value=value, reason=reason)
-    bounds = f"from {form.low} to {form.high}"
-    raise UnreadableError(f"the judge's mark for {quoted(name)} is no whole number {bounds}")
+        case "label" if isinstance(value, str) and value in form.labels:
+            return Mark(value=value, reason=reason)
+        case "number" if isinstance(value, float) and value.is_integer():
+            if form.low <= value <= form.high:
+                return Mark(value=value, reason=reason)
+        case _:
+            pass
+    wanted = {
+        "boolean": "neither true nor false",
+        "label": f"none of {', '.join(form.labels)}",
+        "number": f"no whole number from {form.low} to {form.high}",
+    }
+    raise UnreadableError(f"the judge's mark for {quoted(name)} is {wanted[form.kind]}")
 
 
 def _text(value: Json) -> str:

@@ -15,8 +15,8 @@ from agentci.text.words import number
 
 VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
 REASON_NAMES: Final = ("reasoning", "reason", "explanation")
-YES: Final = frozenset({"true", "pass", "passed", "yes"})
-NO: Final = frozenset({"false", "fail", "failed", "no"})
+YES: Final = frozenset({"true", "pass", "passed", "yes", "valid"})
+NO: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
 MAX_CHARACTERS: Final = 200_000
 
 _QUOTES: Final = re.compile("[\"'“”]")
@@ -130,7 +130,7 @@ def _value(value: Json, form: Form) -> Value | None:
         case "label":
             word = value.strip() if isinstance(value, str) else ""
             return word if word in form.labels else None
-        case "number":
+        case _:
             return _grade(value)
 
 

@@ -12,11 +12,14 @@ from agentci.merging.spec import (
     GateSpec,
     PlaceSpec,
     ProblemSpec,
+    RegressionBarSpec,
     ReportSpec,
     ResultSpec,
     ShardSpec,
+    TrialRecordSpec,
 )
 from agentci.model.case import Synopsis
+from agentci.model.comparison import RegressionBar
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -24,6 +27,7 @@ from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
+from agentci.model.trials import Trial, TrialRecord
 from agentci.reporters.synopsis import exchange
 from agentci.text import clip, strict_json
 from agentci.text.json_document import JsonDocument, read_json
@@ -138,6 +142,16 @@ def _result(spec: ResultSpec, case: Synopsis) -> Result:
         reason=spec.reason,
         seconds=spec.seconds or 0.0,
         cached=spec.cached,
+        trials=None if spec.trials is None else _trials(spec.trials),
+        fingerprint=spec.fingerprint,
+    )
+
+
+def _trials(spec: TrialRecordSpec) -> TrialRecord:
+    return TrialRecord(
+        strategy=spec.strategy,
+        trials=tuple(Trial(**each.model_dump()) for each in spec.trials),
+        cost_limited=spec.cost_limited,
     )
 
 
@@ -174,13 +188,22 @@ def _gate(spec: GateSpec) -> Gate:
                 name: Bar(**bar.model_dump()) for name, bar in spec.policy.evaluators.items()
             },
             cases=None if spec.policy.cases is None else CaseBar(**spec.policy.cases.model_dump()),
+            regression=_regression(spec.policy.regression),
         ),
+    )
+
+
+def _regression(spec: RegressionBarSpec | None) -> RegressionBar | None:
+    if spec is None:
+        return None
+    return RegressionBar(
+        max_drop=spec.max_drop, confidence=spec.confidence, shuts=tuple(spec.shuts)
     )
 
 
 def _portion(spec: ShardSpec) -> Portion:
     shard = Shard(index=spec.index, total=spec.total)
-    return Portion(shard=shard, of=spec.of, checks=tuple(spec.checks))
+    return Portion(shard=shard, of=spec.of, checks=tuple(spec.checks), dealt_by=dict(spec.dealt_by))
 
 
 def _place(spec: PlaceSpec) -> Place:

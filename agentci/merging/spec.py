@@ -6,9 +6,11 @@ from pydantic import Field, model_validator
 
 from agentci.dialects.fields import Share, Strict
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
+from agentci.model.comparison import Outcome
 from agentci.model.problem import Severity
 from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
+from agentci.model.trials import Strategy
 
 # No score is beyond; the sum of those that are might be none.
 MOST: Final = 10**9
@@ -28,6 +30,22 @@ class PlaceSpec(Strict):
     file: str
     line: Ordinal
     column: Ordinal | None
+
+
+class TrialSpec(Strict):
+    """One run of a case."""
+
+    attempt: Count
+    score: Score | None
+    reason: str | None
+
+
+class TrialRecordSpec(Strict):
+    """Several runs of a case."""
+
+    strategy: Strategy
+    trials: Annotated[list[TrialSpec], Field(min_length=1)]
+    cost_limited: bool
 
 
 class ResultSpec(Strict):
@@ -56,6 +74,8 @@ class ResultSpec(Strict):
     warnings: list[str]
     seconds: float | None
     cached: bool
+    trials: TrialRecordSpec | None
+    fingerprint: str
     place: PlaceSpec
 
 
@@ -125,12 +145,21 @@ class CaseBarSpec(Strict):
     min_pass_rate: Share
 
 
+class RegressionBarSpec(Strict):
+    """How much worse than a baseline a run may be."""
+
+    max_drop: Share
+    confidence: Share
+    shuts: list[Outcome]
+
+
 class PolicySpec(Strict):
     """The ``gate`` of one config."""
 
     overall: BarSpec
     evaluators: dict[str, BarSpec]
     cases: CaseBarSpec | None
+    regression: RegressionBarSpec | None
 
 
 class GateSpec(Strict):
@@ -149,6 +178,7 @@ class ShardSpec(Strict):
     total: Annotated[int, Field(ge=1, le=MAX_SHARDS)]
     of: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     checks: list[CheckId]
+    dealt_by: dict[CheckId, CheckId]
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -196,4 +226,5 @@ class ReportSpec(Strict):
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]
     gates: list[GateSpec]
+    comparison: AnyObject | None
     shard: ShardSpec | None

@@ -3,22 +3,31 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from agentci.comparison.verdict import reasons_of
 from agentci.errors import InputError
 from agentci.gate import decide, judged_by, totals
 from agentci.merging.part import Part, pieces_of
 from agentci.merging.wholeness import disunity, flaws
 from agentci.model.choices import FailOn
-from agentci.model.result import Report
+from agentci.model.comparison import Comparison
+from agentci.model.policy import Gate
+from agentci.model.result import Report, Result
 
 T = TypeVar("T")
 
 
-def merged(parts: Sequence[Part], *, fail_on: FailOn) -> Report:
+def merged(
+    parts: Sequence[Part],
+    *,
+    fail_on: FailOn,
+    beside: Callable[[Sequence[Result], Sequence[Gate]], Comparison | None] = lambda *_: None,
+) -> Report:
     """The report of the whole run, as it would be without shards; the gate is held over all of it.
 
     Args:
         parts: the reports of all shards of one run, in any order; or of one whole run.
         fail_on: which reasons may shut the gate.
+        beside: compares the results with those of a baseline, where there is one.
 
     Raises:
         InputError: shards are missing, broken off, there twice, or not of one run; with all that
@@ -34,6 +43,7 @@ def merged(parts: Sequence[Part], *, fail_on: FailOn) -> Report:
         results.sort(key=lambda result: order[result.id])
     gates = reports[0].gates
     problems = _union(reports, lambda report: report.problems)
+    comparison = beside(results, gates)
     return Report(
         complete=True,
         decision=decide(
@@ -42,12 +52,14 @@ def merged(parts: Sequence[Part], *, fail_on: FailOn) -> Report:
             uncovered=sum(gate.uncovered for gate in gates),
             complete=True,
             fail_on=fail_on,
+            also=tuple(reasons_of(comparison, gates)),
         ),
         totals=totals(results),
         results=tuple(results),
         problems=problems,
         provenance=_union(reports, lambda report: report.provenance),
         gates=gates,
+        comparison=comparison,
     )
 
 

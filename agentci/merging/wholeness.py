@@ -58,6 +58,7 @@ def _alike(one: Piece, other: Piece) -> bool:
     return (
         _run(one) == _run(other)
         and one.portion.checks == other.portion.checks
+        and one.portion.dealt_by == other.portion.dealt_by
         and one.part.report.gates == other.part.report.gates
     )
 
@@ -101,7 +102,7 @@ def _strays(part: Part) -> Iterator[Problem]:
     if portion is not None:
         known = set(portion.checks)
         yield from _listed(part, (each for each in ids if each not in known), "of no known check")
-        elsewhere = (each for each in ids if each in known and not portion.shard.holds(each))
+        elsewhere = (each for each in ids if each in known and not portion.holds(each))
         yield from _listed(part, elsewhere, f"not of {portion.shard}")
 
 
@@ -112,13 +113,14 @@ def _listed(part: Part, names: Iterable[str], what: str) -> Iterator[Problem]:
 
 
 def _lacks(piece: Piece) -> Iterator[Problem]:
-    checks, shard = piece.portion.checks, piece.portion.shard
+    checks, portion = piece.portion.checks, piece.portion
     if len(set(checks)) != len(checks):
         yield piece.part.problem("it lists a check twice")
     judged = {result.id for result in piece.part.report.results}
-    lacking = sum(shard.holds(check) and check not in judged for check in checks)
+    lacking = sum(portion.holds(check) and check not in judged for check in checks)
     if lacking:
-        yield piece.part.problem(f"it lacks the results of {count(lacking, 'check')} of {shard}")
+        lacks = f"it lacks the results of {count(lacking, 'check')} of {portion.shard}"
+        yield piece.part.problem(lacks)
 
 
 def _changes(pieces: Sequence[Piece]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The metrics that are computed here, and those that are known and not here yet."""
+"""The metrics that are computed here, those that ask a model, and those that are not run."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,16 +11,19 @@ METRICS: Final[Mapping[str, Metric]] = {
     response_match.name: response_match,
 }
 
-JUDGED: Final = "it asks a language model to judge, which this version does not do yet"
+# Those that ask a model (see the registry of ``judged``, which is slow to load), and what they do.
+ASKING: Final[Mapping[str, str]] = {
+    "final_response_match_v2": "Whether the final answer says what the golden one says.",
+    "rubric_based_final_response_quality_v1": "How many rubrics the final answer fulfils.",
+    "rubric_based_tool_use_quality_v1": "How many rubrics the tool calls fulfil.",
+    "hallucinations_v1": "How much of the final answer is shown by what tools answered.",
+}
+
 HOSTED: Final = "it is computed by a Google Cloud service, which this version does not call"
 UNRUNNABLE: Final = "it cannot be run by agentevals 0.11.0 either"
 
 # Metrics of agentevals by name, and why this version does not run them.
 NOT_YET: Final[Mapping[str, str]] = {
-    "final_response_match_v2": JUDGED,
-    "hallucinations_v1": JUDGED,
-    "rubric_based_final_response_quality_v1": JUDGED,
-    "rubric_based_tool_use_quality_v1": JUDGED,
     "response_evaluation_score": HOSTED,
     "safety_v1": HOSTED,
     "multi_turn_task_success_v1": HOSTED,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agentci.model.place import Place
+from agentci.model.rubric import Rubric
 from agentci.model.sample import Sample
 from agentci.model.trace import Trace, Turn
 from agentci.model.transcript import Transcript
@@ -10,11 +11,16 @@ from agentci.model.transcript import Transcript
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
-    """A golden case: the turns that a good agent would take."""
+    """A golden case: the turns that a good agent would take.
+
+    Attributes:
+        rubrics: what the answer to each turn has to fulfil; those of the whole case included.
+    """
 
     id: str
     turns: tuple[Turn, ...]
     place: Place
+    rubrics: tuple[tuple[Rubric, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

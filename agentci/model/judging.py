@@ -55,14 +55,16 @@ class Checklist:
 
     Attributes:
         names: of the criteria, each once.
-        kind: whether criteria are met or graded.
+        kind: whether criteria are met, graded or labelled.
         low, high: the bounds of grades, which are whole numbers.
+        labels: the words of which a label is one.
     """
 
     names: tuple[str, ...]
-    kind: Literal["number", "boolean"] = "boolean"
+    kind: MarkKind = "boolean"
     low: int = 0
     high: int = 10
+    labels: tuple[str, ...] = ()
 
 
 AnyForm: TypeAlias = Form | Checklist

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
+from agentci.model.comparison import RegressionBar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +51,13 @@ class GatePolicy:
             that have such a demand of their own.
         evaluators: by name; what they say holds over that evaluator's checks alone.
         cases: None where cases are not looked at as a whole.
+        regression: how much worse than a baseline it may be; None where a comparison only informs.
     """
 
     overall: Bar = field(default_factory=Bar)
     evaluators: Mapping[str, Bar] = field(default_factory=dict)
     cases: CaseBar | None = None
+    regression: RegressionBar | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from agentci.model.case import Synopsis
+from agentci.model.comparison import Comparison
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.shard import Portion
+from agentci.model.trials import TrialRecord
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
 
@@ -26,6 +28,8 @@ class Result:
         id: digest of config path, case id and evaluator name; the same on every run.
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
+        trials: what it was made of, where the case was run several times.
+        fingerprint: digest of what it was judged by: the evaluator and the golden case.
     """
 
     id: str
@@ -37,6 +41,8 @@ class Result:
     reason: str | None = None
     seconds: float = 0.0
     cached: bool = False
+    trials: TrialRecord | None = None
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +106,7 @@ class Report:
         provenance: of the evaluators that are kept elsewhere.
         gates: of all configs, in their order.
         portion: what of a whole it is about; None for a whole run.
+        comparison: with a baseline, where one was named.
     """
 
     complete: bool
@@ -110,3 +117,4 @@ class Report:
     provenance: tuple[Provenance, ...] = ()
     gates: tuple[Gate, ...] = ()
     portion: Portion | None = None
+    comparison: Comparison | None = None

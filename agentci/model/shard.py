@@ -1,7 +1,8 @@
 """Shards: parts of a run that are judged apart, and merged before anything is decided."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 MAX_SHARDS: Final = 256
@@ -37,11 +38,18 @@ class Portion:
     Attributes:
         of: a digest of the whole; shards that do not share it are not of one run.
         checks: the ids of all checks of the whole, in its order.
+        dealt_by: what says in the place of a check's id to which shard it belongs, by that id:
+            checks that need the same run of an agent go together.
     """
 
     shard: Shard
     of: str
     checks: tuple[str, ...]
+    dealt_by: Mapping[str, str] = field(default_factory=dict)
+
+    def holds(self, check: str) -> bool:
+        """Whether the check of this id falls into the shard."""
+        return self.shard.holds(self.dealt_by.get(check, check))
 
 
 def read_shard(text: str, *, matrix_job: str = "") -> Shard:

@@ -14,6 +14,7 @@ CHECKS: Final = "checks"
 ID: Final = "id"
 SATISFIED: Final = "satisfied"
 SCORE: Final = "score"
+LABEL: Final = "label"
 REASONING: Final = "reasoning"
 OVERALL: Final = "overall_reasoning"
 _TEXT: Final[JsonObject] = {"type": "string"}
@@ -35,13 +36,12 @@ def contract_of(form: AnyForm) -> str:
 
 def mark_name(form: Checklist) -> str:
     """The member of an item that is its mark."""
-    return SATISFIED if form.kind == "boolean" else SCORE
+    names = {"boolean": SATISFIED, "number": SCORE, "label": LABEL}
+    return names[form.kind]
 
 
 def _of_one(form: Form) -> JsonObject:
-    value: JsonObject = {"type": form.kind}
-    if form.kind == "label":
-        value = {"type": "string", "enum": list(form.labels)}
+    value = _label(form) if form.kind == "label" else {"type": form.kind}
     notes: JsonObject = {name: {"type": "array", "items": _TEXT} for name in form.notes}
     return _object({form.reason_name: _TEXT, **notes, form.value_name: value})
 
@@ -49,8 +49,13 @@ def _of_one(form: Form) -> JsonObject:
 def _of_checklist(form: Checklist) -> JsonObject:
     name: JsonObject = {"type": "string", "enum": list(form.names)}
     kind = "boolean" if form.kind == "boolean" else "integer"
-    item = _object({ID: name, REASONING: _TEXT, mark_name(form): {"type": kind}})
+    mark = _label(form) if form.kind == "label" else {"type": kind}
+    item = _object({ID: name, REASONING: _TEXT, mark_name(form): mark})
     return _object({CHECKS: {"type": "array", "items": item}, OVERALL: _TEXT})
+
+
+def _label(form: AnyForm) -> JsonObject:
+    return {"type": "string", "enum": list(form.labels)}
 
 
 def _object(properties: JsonObject) -> JsonObject:
@@ -71,24 +76,20 @@ def _one_in_words(form: Form) -> str:
     )
 
 
-def _value_in_words(form: Form) -> str:
+def _checklist_in_words(form: Checklist) -> str:
+    return (
+        f'{{"{CHECKS}": [for each of them {{"{ID}": its id, "{REASONING}": "your reasons, in a'
+        f' sentence", "{mark_name(form)}": {_value_in_words(form)}}}],'
+        f' "{OVERALL}": "what they come to, in a sentence"}}'
+    )
+
+
+def _value_in_words(form: AnyForm) -> str:
     match form.kind:
         case "boolean":
             return "true or false"
         case "label":
             return "one of " + ", ".join(f'"{label}"' for label in form.labels)
-        case "number":
-            return f"a number from {number(form.low)} to {number(form.high)}"
-
-
-def _checklist_in_words(form: Checklist) -> str:
-    mark = (
-        "true or false"
-        if form.kind == "boolean"
-        else f"a whole number from {form.low} to {form.high}"
-    )
-    return (
-        f'{{"{CHECKS}": [for each of them {{"{ID}": its id, "{REASONING}": "your reasons, in a'
-        f' sentence", "{mark_name(form)}": {mark}}}],'
-        f' "{OVERALL}": "what they come to, in a sentence"}}'
-    )
+        case _:
+            noun = "whole number" if isinstance(form, Checklist) else "number"
+            return f"a {noun} from {number(form.low)} to {number(form.high)}"

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from agentci.model.comparison import Comparison
 from agentci.model.result import Report, Result
+from agentci.reporters import trends
 from agentci.reporters.base import (
     Tally,
     by_reason,
@@ -69,6 +71,7 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
         yield "Checks", map(_check, report.results)
     several = several_configs(report.results)
     yield "Evaluators", _table(tallies(report.results), several=several)
+    yield "Against the baseline", comparison_lines(report.comparison)
     yield "Worst cases", _worst(of_status(report.results, "failed"))
     yield "Could not be judged", _grouped(of_status(report.results, "errored"), several=several)
     yield "Nothing to judge", _grouped(of_status(report.results, "skipped"), several=several)
@@ -92,14 +95,34 @@ def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
     rows = [COLUMNS, *(_row(tally) for tally in found)]
     names = 2 if several else 1
     rows = [row[2 - names :] for row in rows]
+    yield from _aligned(rows, names=names)
+
+
+def _aligned(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]:
+    """Rows of equal columns, of which the first ``names`` are no numbers; nor is the last."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        *cells, bar = row
+        *cells, last = row
         padded = (
             cell.ljust(width) if column < names else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(cells, widths, strict=False))
         )
-        yield f"{'  '.join(padded)}  {bar}"
+        yield f"{'  '.join(padded)}  {last}"
+
+
+def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
+    """A line an evaluator, then what is to be known of it, then what got worse."""
+    if comparison is None:
+        return
+    if comparison.trends:
+        cells = ([_cell(each) for each in trends.cells(trend)] for trend in comparison.trends)
+        yield from _aligned([trends.COLUMNS, *cells], names=1)
+    yield from map(_line, trends.remarks(comparison))
+    worse = [
+        _line(f"worse: {case} > {evaluator}: {scores}")
+        for case, evaluator, scores in trends.regressions(comparison)
+    ]
+    yield from clip.listed(worse, MAX_ITEMS)
 
 
 def _row(tally: Tally) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from agentci.model.case import Exchange, Synopsis
+from agentci.model.comparison import Comparison
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -37,6 +38,7 @@ class JsonReport:
             "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
             "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
             "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
+            "comparison": [strict_json.dumps(_comparison(report.comparison))],
             "shard": [strict_json.dumps(_shard(report.portion))],
         }
         before = "{"
@@ -85,6 +87,8 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
+        "trials": None if result.trials is None else asdict(result.trials),
+        "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
     }
 
@@ -118,7 +122,12 @@ def _gate(gate: Gate) -> JsonObject:
     }
 
 
+def _comparison(comparison: Comparison | None) -> JsonObject | None:
+    return None if comparison is None else asdict(comparison)
+
+
 def _shard(portion: Portion | None) -> JsonObject | None:
     if portion is None:
         return None
-    return {**asdict(portion.shard), "of": portion.of, "checks": portion.checks}
+    told = {"of": portion.of, "checks": portion.checks, "dealt_by": portion.dealt_by}
+    return {**asdict(portion.shard), **told}

@@ -3,7 +3,19 @@
 from typing import get_args
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
-from agentci.model.json import Json, JsonObject
+from agentci.model.json import JsonObject
+from agentci.model.trials import Strategy
+from agentci.reporters.schema_of_comparison import comparison_schema, regression_bar
+from agentci.reporters.schema_words import (
+    BOOLEAN,
+    COUNT,
+    NUMBER_OR_NULL,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    members,
+    said,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -14,29 +26,30 @@ def results_schema() -> JsonObject:
         "$schema": DIALECT,
         "title": "results.json of agentci",
         "description": "What a run judged, and whether its gate is open.",
-        **_object(
+        **members(
             schema_version={"const": 1},
-            tool=_object(name={"const": "agentci"}, version=_TEXT),
-            complete=_said(_BOOLEAN, "False where the run was broken off."),
-            decision=_object(
-                open=_BOOLEAN,
-                exit_code=_COUNT,
-                why=_said(_TEXTS, "The weightiest reason first."),
+            tool=members(name={"const": "agentci"}, version=TEXT),
+            complete=said(BOOLEAN, "False where the run was broken off."),
+            decision=members(
+                open=BOOLEAN,
+                exit_code=COUNT,
+                why=said(TEXTS, "The weightiest reason first."),
             ),
-            totals=_object(
-                checks=_COUNT,
-                passed=_COUNT,
-                failed=_COUNT,
-                errored=_COUNT,
-                skipped=_COUNT,
-                score=_said(_NUMBER_OR_NULL, "The mean of the scores that were given."),
+            totals=members(
+                checks=COUNT,
+                passed=COUNT,
+                failed=COUNT,
+                errored=COUNT,
+                skipped=COUNT,
+                score=said(NUMBER_OR_NULL, "The mean of the scores that were given."),
             ),
             results={"type": "array", "items": {"$ref": "#/$defs/result"}},
             cases={"type": "array", "items": {"$ref": "#/$defs/case"}},
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
             gates={"type": "array", "items": {"$ref": "#/$defs/gate"}},
-            shard=_said(
+            comparison=said(comparison_schema(), "With a baseline, where one was named."),
+            shard=said(
                 {"anyOf": [_shard(), {"type": "null"}]}, "What it is a part of; null for a whole."
             ),
         ),
@@ -52,97 +65,120 @@ def results_schema() -> JsonObject:
 
 
 def _result() -> JsonObject:
-    return _object(
-        id=_said(_TEXT, "Of config, case and evaluator: the same on every run."),
-        config=_TEXT,
-        case=_said(_TEXT, "The golden case's id, else the trace's or the conversation's."),
-        trace=_TEXT,
-        golden=_said(_TEXT_OR_NULL, "The golden case's id."),
-        recording=_said(_TEXT, "The recorded file."),
-        evaluator=_TEXT,
-        type=_said(_TEXT, "The evaluator's `type` in the config."),
+    return members(
+        id=said(TEXT, "Of config, case and evaluator: the same on every run."),
+        config=TEXT,
+        case=said(TEXT, "The golden case's id, else the trace's or the conversation's."),
+        trace=TEXT,
+        golden=said(TEXT_OR_NULL, "The golden case's id."),
+        recording=said(TEXT, "The recorded file."),
+        evaluator=TEXT,
+        type=said(TEXT, "The evaluator's `type` in the config."),
         status={"enum": ["passed", "failed", "errored", "skipped"]},
-        score=_said(_NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."),
-        bar=_said(_TEXT, "What had to be reached, in words."),
-        threshold=_NUMBER_OR_NULL,
-        required=_said(_BOOLEAN, "False for an advisory evaluator, which never shuts the gate."),
-        weight=_said({"type": "number"}, "How much its score counts in that of its case."),
-        turn_scores={"type": "array", "items": _NUMBER_OR_NULL},
-        hits=_TEXTS,
-        misses=_TEXTS,
-        reasoning=_TEXT_OR_NULL,
-        details=_said({"type": "object"}, "Whatever else the evaluator told."),
-        reason=_said(
-            _TEXT_OR_NULL,
+        score=said(NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."),
+        bar=said(TEXT, "What had to be reached, in words."),
+        threshold=NUMBER_OR_NULL,
+        required=said(BOOLEAN, "False for an advisory evaluator, which never shuts the gate."),
+        weight=said({"type": "number"}, "How much its score counts in that of its case."),
+        turn_scores={"type": "array", "items": NUMBER_OR_NULL},
+        hits=TEXTS,
+        misses=TEXTS,
+        reasoning=TEXT_OR_NULL,
+        details=said({"type": "object"}, "Whatever else the evaluator told."),
+        reason=said(
+            TEXT_OR_NULL,
             "Why it errored or was skipped, or passed or failed in spite of its score.",
         ),
-        warnings=_said(_TEXTS, "What had to be guessed or dropped while the case was read."),
+        warnings=said(TEXTS, "What had to be guessed or dropped while the case was read."),
         seconds={"type": ["number", "null"]},
-        cached=_BOOLEAN,
-        place=_said(_place(), "The evaluator in the config."),
+        cached=BOOLEAN,
+        trials=said(
+            {"anyOf": [_trials(), {"type": "null"}]},
+            "What the result was made of, where the case was run several times.",
+        ),
+        fingerprint=said(TEXT, "Digest of the evaluator and of the golden case."),
+        place=said(_place(), "The evaluator in the config."),
+    )
+
+
+def _trials() -> JsonObject:
+    trial = members(
+        attempt=said(COUNT, "Counted from 0."),
+        score=NUMBER_OR_NULL,
+        reason=said(TEXT_OR_NULL, "Why it could not be judged."),
+    )
+    return members(
+        strategy={"enum": list(get_args(Strategy))},
+        trials={"type": "array", "items": trial},
+        cost_limited=said(BOOLEAN, "Whether a limit of costs kept further runs from being made."),
     )
 
 
 def _case() -> JsonObject:
-    return _object(
-        id=_TEXT,
-        trace=_TEXT,
-        golden=_said(_TEXT_OR_NULL, "The golden case's id."),
-        no_golden_because=_TEXT_OR_NULL,
-        recording=_said(_TEXT, "The recorded file."),
-        turns=_COUNT,
-        dialogue=_said(
-            {"type": "array", "items": _object(asked=_TEXT, answered=_TEXT_OR_NULL)},
+    return members(
+        id=TEXT,
+        trace=TEXT,
+        golden=said(TEXT_OR_NULL, "The golden case's id."),
+        no_golden_because=TEXT_OR_NULL,
+        recording=said(TEXT, "The recorded file."),
+        turns=COUNT,
+        dialogue=said(
+            {"type": "array", "items": members(asked=TEXT, answered=TEXT_OR_NULL)},
             "What was said in each turn, in short.",
         ),
-        warnings=_TEXTS,
-        performance=_said({"type": ["object", "null"]}, "Latency, tokens and counts, as recorded."),
+        warnings=TEXTS,
+        performance=said({"type": ["object", "null"]}, "Latency, tokens and counts, as recorded."),
     )
 
 
 def _problem() -> JsonObject:
-    return _object(
+    return members(
         severity={"enum": ["error", "warning", "notice"]},
-        message=_TEXT,
-        hint=_said(_TEXT_OR_NULL, "A way out."),
+        message=TEXT,
+        hint=said(TEXT_OR_NULL, "A way out."),
         place={"anyOf": [_place(), {"type": "null"}]},
     )
 
 
 def _place() -> JsonObject:
-    return _object(file=_TEXT, line=_COUNT, column={"type": ["integer", "null"], "minimum": 1})
+    return members(file=TEXT, line=COUNT, column={"type": ["integer", "null"], "minimum": 1})
 
 
 def _provenance() -> JsonObject:
-    return _object(
-        config=_TEXT,
-        evaluator=_said(_TEXT, "An evaluator that is kept elsewhere."),
-        source=_TEXT,
-        repository=_TEXT,
-        revision=_said(_TEXT, "Branch, tag or commit that the config names."),
-        ref=_TEXT,
-        commit=_said(_TEXT, "What the revision meant in this run."),
-        digest=_said(_TEXT, "Of all files; the same digest is the same evaluator."),
+    return members(
+        config=TEXT,
+        evaluator=said(TEXT, "An evaluator that is kept elsewhere."),
+        source=TEXT,
+        repository=TEXT,
+        revision=said(TEXT, "Branch, tag or commit that the config names."),
+        ref=TEXT,
+        commit=said(TEXT, "What the revision meant in this run."),
+        digest=said(TEXT, "Of all files; the same digest is the same evaluator."),
     )
 
 
 def _gate() -> JsonObject:
     bars: JsonObject = {"type": "object", "additionalProperties": {"$ref": "#/$defs/bar"}}
-    return _object(
-        config=_TEXT,
-        evaluators=_said(_TEXTS, "Those that judge, in the order of the config."),
-        uncovered=_said(_COUNT, "Golden cases that no recording matched."),
-        policy=_said(
-            _object(overall={"$ref": "#/$defs/bar"}, evaluators=bars, cases=_case_bar()),
+    return members(
+        config=TEXT,
+        evaluators=said(TEXTS, "Those that judge, in the order of the config."),
+        uncovered=said(COUNT, "Golden cases that no recording matched."),
+        policy=said(
+            members(
+                overall={"$ref": "#/$defs/bar"},
+                evaluators=bars,
+                cases=_case_bar(),
+                regression=regression_bar(),
+            ),
             "The config's `gate`.",
         ),
     )
 
 
 def _bar() -> JsonObject:
-    return _object(
-        min_pass_rate=_said(_NUMBER_OR_NULL, "Null counts the checks among all others."),
-        min_score=_NUMBER_OR_NULL,
+    return members(
+        min_pass_rate=said(NUMBER_OR_NULL, "Null counts the checks among all others."),
+        min_score=NUMBER_OR_NULL,
         on_error={"enum": list(get_args(OnError))},
         on_skip={"enum": list(get_args(OnSkip))},
         on_turn_mismatch={"enum": list(get_args(OnTurnMismatch))},
@@ -150,33 +186,20 @@ def _bar() -> JsonObject:
 
 
 def _case_bar() -> JsonObject:
-    bar = _object(threshold={"type": "number"}, min_pass_rate={"type": "number"})
-    return _said(
+    bar = members(threshold={"type": "number"}, min_pass_rate={"type": "number"})
+    return said(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
     )
 
 
 def _shard() -> JsonObject:
-    return _object(
-        index=_said(_COUNT, "Counted from 1."),
-        total=_COUNT,
-        of=_said(_TEXT, "Of the whole: shards of one run share it."),
-        checks=_said(_TEXTS, "The ids of all checks of the whole, in its order."),
+    return members(
+        index=said(COUNT, "Counted from 1."),
+        total=COUNT,
+        of=said(TEXT, "Of the whole: shards of one run share it."),
+        checks=said(TEXTS, "The ids of all checks of the whole, in its order."),
+        dealt_by=said(
+            {"type": "object", "additionalProperties": TEXT},
+            "Digests that say in the place of a check's id to which shard it belongs.",
+        ),
     )
-
-
-_TEXT: JsonObject = {"type": "string"}
-_TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
-_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
-_BOOLEAN: JsonObject = {"type": "boolean"}
-_COUNT: JsonObject = {"type": "integer", "minimum": 0}
-_NUMBER_OR_NULL: JsonObject = {"type": ["number", "null"]}
-
-
-def _object(**properties: Json) -> dict[str, Json]:
-    """All of ``properties`` are always there."""
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-def _said(schema: JsonObject, description: str) -> JsonObject:
-    return {**schema, "description": description}

@@ -110,10 +110,13 @@ def _versions(folder: Path) -> Iterator[str]:
     yield from json.loads((folder / "expected.json").read_text())["results"]
 
 
+# Whose agent is run, several times.
+TRIED = [folder for folder in FOLDERS if (folder / "agent.py").exists()]
+
 JUDGED = [
     pytest.param(folder, version, id=f"{folder.name}-{version}")
     for folder in FOLDERS
-    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS}
+    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS} and folder not in TRIED
     for version in _versions(folder)
     if (folder.name, version)
     not in {
@@ -133,6 +136,23 @@ def test_a_recorded_run_is_judged_as_agentv_judges_it(
     known = [each for each in DIFFERENCES.get(folder.name, ()) if version in each.versions]
     assert sorted(differing) == sorted(row for each in known for row in each.rows)
     assert [one[:2] for one in ours] == [one[:2] for one in theirs]
+
+
+@pytest.mark.parametrize("folder", TRIED, ids=lambda folder: folder.name)
+def test_trials_of_an_agent_come_to_what_they_do_in_agentv(folder: Path, tmp_path: Path) -> None:
+    targets = yaml.safe_load((folder / "targets.B2.yaml").read_text())["targets"]
+    target = next(each for each in targets if each["provider"] == "cli")
+    ran = _run(folder, "B2", tmp_path, target=target)
+    [theirs] = json.loads((folder / "expected.json").read_text())["results"]["B2"]["cases"]
+    [ours] = ran.results["results"]
+    assert ours["score"] == theirs["score"]
+    assert [(each["attempt"], each["score"]) for each in ours["trials"]["trials"]] == [
+        (each["attempt"], each["score"]) for each in theirs["trials"]
+    ]
+    assert ours["trials"]["strategy"] == theirs["aggregation"]["strategy"]
+    assert ours["trials"]["cost_limited"] == theirs.get("cost_limited", False)
+    answered = ran.results["cases"][0]["dialogue"][0]["answered"]
+    assert answered == theirs["candidate_answer"]
 
 
 @pytest.mark.parametrize("name", INVALID)
@@ -213,21 +233,12 @@ def _has(ours: Any, theirs: Any) -> bool:
 
 
 def _run(
-    folder: Path,
-    version: str,
-    into: Path,
-    *,
-    without: Sequence[str] = (),
-    wire: str = "",
-    judge: Mapping[str, str] | None = None,
+    folder: Path, version: str, into: Path, *, without: Sequence[str] = (), **fields: Any
 ) -> Ran:
     shutil.copytree(folder, into, dirs_exist_ok=True)
     file = yaml.safe_load((folder / f"eval.{version}.yaml").read_text())
     _drop(file, without)
-    if wire:
-        file["wire"] = wire
-    if judge:
-        file["judge"] = judge
+    file |= fields
     if folder.name.startswith("27"):  # its command line gives two seconds to everything
         _each_evaluator(file)["slow"]["timeout"] = 2
     (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))

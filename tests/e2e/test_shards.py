@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agentci.action import run_action
-from agentci.commands.merge import MAX_REPORT_BYTES, merge
+from agentci.baselines import MAX_REPORT_BYTES
+from agentci.commands.merge import merge
 from agentci.settings import settings_of
 from tests.recordings import eval_set, otlp
 from tests.runner import commands_in, read_output_file

@@ -13,6 +13,7 @@ from agentci.formats.adk_eval_set import SET_HINT, read_eval_set
 from agentci.model.case import Golden, GoldenSet
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
+from agentci.model.rubric import Rubric
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 
 FILE = "evals/golden.json"
@@ -81,10 +82,26 @@ def test_a_set_in_snake_case() -> None:
                     ),
                 ),
                 place=Place(file=FILE, line=4, column=5),
+                rubrics=((),),
             ),
         ),
         place=Place(file=FILE, line=1, column=1),
     )
+
+
+def test_rubrics_of_a_case_are_those_of_all_its_turns() -> None:
+    def rubric(name: str) -> dict[str, object]:
+        return {"rubric_id": name, "rubric_content": {"text_property": f"is {name}"}, "type": "T"}
+
+    turns = [
+        {"user_content": says("q"), "rubrics": [rubric("b")]},
+        {"user_content": says("q")},
+    ]
+    case = {"eval_id": "c", "rubrics": [rubric("a")], "conversation": turns}
+    text = json.dumps({"eval_set_id": "s", "eval_cases": [case]})
+    [golden] = read_eval_set(text.encode(), file=FILE).cases
+    a, b = (Rubric(id=name, text=f"is {name}", type="T") for name in "ab")
+    assert golden.rubrics == ((a, b), (a,))
 
 
 def test_camel_case_at_every_level_means_the_same() -> None:

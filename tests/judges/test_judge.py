@@ -156,6 +156,11 @@ def test_a_text_is_any_reply_that_came_to_its_end() -> None:
         bench.judge.text(question, settings(server.url))
 
 
+def test_only_what_has_a_form_has_a_verdict() -> None:
+    with pytest.raises(TypeError, match="without a form"):
+        Bench().judge.rule(asking("http://localhost", Question(system="", user="", form=None)))
+
+
 def test_a_service_that_fails_ends_the_samples_at_once() -> None:
     bench = Bench()
     with serve(script(YES, refused(401))) as server:

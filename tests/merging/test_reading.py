@@ -11,13 +11,14 @@ from agentci.errors import InputError
 from agentci.merging.reading import read_report
 from agentci.model.place import Place
 from agentci.model.result import Report, Result
+from agentci.model.trials import Trial, TrialRecord
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.console import render_console
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
 from agentci.reporters.summary.page import Summary
 from tests.reporters.test_hostile_reports import REPORTS
-from tests.reports import mixed_report, text_of
+from tests.reports import make_report, make_result, mixed_report, text_of
 
 
 def _read(report: Report) -> Report:
@@ -48,6 +49,13 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
         render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
     ]
     assert shown[0] == shown[1]
+
+
+def test_trials_are_read_as_what_they_were() -> None:
+    trials = (Trial(attempt=0, score=None, reason="it hung"), Trial(attempt=2, score=0.9))
+    record = TrialRecord(strategy="mean", trials=trials, cost_limited=True)
+    [result] = _read(make_report([make_result("passed", 0.9, trials=record)])).results
+    assert result.trials == record
 
 
 def _without_line(result: Result) -> Result:

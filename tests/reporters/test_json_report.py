@@ -35,7 +35,7 @@ def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
         "id config case evaluator type status score bar threshold required turn_scores hits misses "
         "reasoning details reason seconds cached place"
     )
-    more = {"trace", "golden", "recording", "warnings", "weight"}
+    more = {"trace", "golden", "recording", "warnings", "weight", "trials", "fingerprint"}
     assert [key for key in result if key not in more] == contract.split()
 
 
@@ -145,6 +145,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
                 "overall": {**bar, "min_score": 0.5},
                 "evaluators": {"tone": {**bar, "on_error": "warn"}},
                 "cases": None,
+                "regression": None,
             },
         }
     ]
@@ -156,6 +157,7 @@ def test_a_shard_says_of_what_it_is_one() -> None:
         "total": 3,
         "of": "0" * 64,
         "checks": ["0" * 16],
+        "dealt_by": {},
     }
 
 

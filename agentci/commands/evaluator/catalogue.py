@@ -8,7 +8,7 @@ from typing import Final
 
 from agentci.engines.world import World
 from agentci.errors import AgentciError, FetchError, InputError
-from agentci.metrics.registry import METRICS, NOT_YET
+from agentci.metrics.registry import ASKING, METRICS, NOT_YET
 from agentci.model.program import Listing
 from agentci.sinks import say
 from agentci.sources.crew import side_by_side
@@ -24,6 +24,8 @@ BUILTIN: Final = "builtin"
 GITHUB: Final = "github"
 # Tells programs which metrics are known, and not run by this version.
 NOT_RUN: Final = "not-run"
+# And those that need a `judge`.
+ASKS_A_MODEL: Final = "asks-a-model"
 
 HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
 # Of a terminal that does not say it.
@@ -102,6 +104,16 @@ def _metrics() -> Sequence[Listing]:
         *(
             Listing(name=name, source=BUILTIN, ref=name, description=text)
             for name, text in ours.items()
+        ),
+        *(
+            Listing(
+                name=name,
+                source=BUILTIN,
+                ref=name,
+                description=f"{text} Asks a model.",
+                tags=(ASKS_A_MODEL,),
+            )
+            for name, text in ASKING.items()
         ),
         *(
             Listing(

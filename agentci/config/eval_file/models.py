@@ -59,7 +59,7 @@ class Execution(Lenient):
     threshold: Share | None = Field(
         default=None, description="Score that passes, 0.8 by default; for the whole file."
     )
-    trials: JsonValue = Field(default=None, description="Repeats; one output a case is judged.")
+    trials: JsonValue = Field(default=None, description="Several runs of each case.")
 
 
 class CaseSpec(Lenient):

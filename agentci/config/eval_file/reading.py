@@ -11,6 +11,7 @@ from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
 from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
+from agentci.config.eval_file.target import TargetReader
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
 from agentci.config.suite import JudgedSample, Suite
@@ -52,19 +53,23 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
     )
     reader = CaseReader(document=document, files=files, judges=judges)
     samples = reader.listed(keys[0])
-    problems = [*document.problems, *reader.problems, *judges.problems]
+    target = TargetReader(document=document, files=files)
+    agent, trials = target.agent(), target.trials()
+    target.of_cases(keys[0])
+    problems = [*document.problems, *reader.problems, *judges.problems, *target.problems]
     problems += key_problems(
         document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
     )
     problems += _listed_twice(keys, document)
-    problems += _without_effect(spec, overrides, document)
+    problems += _without_effect(overrides, document)
     names = _names(samples)
     problems += _unknown_bars(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
         raise InputError(in_order(problems))
     samples = _selected(samples, overrides)
     policy = policy_of(spec.gate, _names(samples), vital=judges.vital, line=judges.line)
-    return _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
+    suite = _suite(spec, document, samples, policy, names=names, notices=in_order(problems))
+    return replace(suite, agent=agent, trials=trials)
 
 
 def _suite(
@@ -134,9 +139,8 @@ def _listed_twice(keys: list[str], document: YamlDocument) -> list[Problem]:
     ]
 
 
-def _without_effect(
-    spec: EvalFile, overrides: Overrides, document: YamlDocument
-) -> Iterator[Problem]:
+def _without_effect(overrides: Overrides, document: YamlDocument) -> Iterator[Problem]:
+    """Options that are for other evaluators than those of eval files."""
     if overrides.metrics:
         yield Problem(
             message="--metric does not judge the cases of an eval file",
@@ -144,10 +148,11 @@ def _without_effect(
             hint="list evaluators in the file",
             severity="warning",
         )
-    if spec.execution is not None and spec.execution.trials is not None:
+    if overrides.trajectory_match_type is not None:
         yield Problem(
-            message="`trials` have no effect: one recorded output a case is judged",
-            place=document.place_of(("execution", "trials"), key=True),
+            message="--trajectory-match-type does not change the evaluators of an eval file",
+            place=Place(file=document.file),
+            hint="give its `tool_trajectory` evaluators a `mode`",
             severity="warning",
         )
 

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentci.config.eval_file.models import CaseSpec, EvalFile
+from agentci.config.eval_file.target import TargetSpec, TrialsSpec
 from agentci.config.kind import CASE_KEYS
 from agentci.config.schema import DIALECT, readable
 from agentci.config.schema_words import Schema
@@ -46,6 +47,14 @@ def eval_file_schema() -> Schema:
     for key in CASE_KEYS:
         described = schema["properties"][key]["description"]
         schema["properties"][key] = {**cases, "description": described}
+    definitions |= {each.__name__: each.model_json_schema() for each in (TargetSpec, TrialsSpec)}
+    target = {
+        "anyOf": [{"type": "string"}, {"$ref": "#/$defs/TargetSpec"}],
+        "description": "The agent; a mere name has no effect here.",
+    }
+    schema["properties"]["target"] = target
+    trials = {"$ref": "#/$defs/TrialsSpec", "description": "Several runs of each case."}
+    definitions["Execution"]["properties"] |= {"target": target, "trials": trials}
     schema["anyOf"] = [{"required": [key]} for key in CASE_KEYS]
     return {"$schema": DIALECT, "$id": SCHEMA_ID, **readable(schema)}
 

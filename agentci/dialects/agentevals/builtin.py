@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of, threshold_of
+from agentci.dialects.agentevals.measured import judgement_of
+from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.exchange import Measure, Measurement, Reply, Skip
@@ -11,7 +12,6 @@ from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import Wanted
-from agentci.text.words import count as count_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,7 @@ class BuiltinEvaluator:
     Attributes:
         metric: its name in the table of metrics.
         options: the metric's own.
-        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
-            which is that of the turns that have a partner. (agentevals passes such cases.)
+        turn_mismatch_fails: see ``judgement_of``.
     """
 
     identity: Identity
@@ -48,16 +47,7 @@ class BuiltinEvaluator:
         """Judge by the score, and by the number of turns."""
         if not isinstance(reply, Measurement):
             raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
-        mismatch = _mismatch(reply) if self.turn_mismatch_fails else None
-        by_score = reply.score >= threshold_of(self.identity)
-        return Judgement(
-            score=reply.score,
-            passed=by_score and mismatch is None,
-            reason=mismatch if by_score else None,
-            turn_scores=reply.turn_scores,
-            misses=reply.misses if by_score or mismatch is None else (mismatch, *reply.misses),
-            details=reply.details,
-        )
+        return judgement_of(reply, self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
 
 
 def assemble_builtin(
@@ -85,20 +75,3 @@ def assemble_builtin(
         options={} if match_type is None else {"match_type": match_type},
         turn_mismatch_fails=turn_mismatch_fails,
     )
-
-
-def _mismatch(found: Measurement) -> str | None:
-    """Say in words how many turns have no partner; None where all have one."""
-    pairs = len(found.turn_scores)
-    missing, unexpected = (
-        count if isinstance(count := found.details.get(key), int) else 0
-        for key in ("missing_turns", "unexpected_turns")
-    )
-    if missing:
-        what = f"{missing} missing"
-    elif unexpected:
-        what = f"{unexpected} more recorded"
-    else:
-        return None
-    expected = count_of(pairs + missing, "turn")
-    return f"{expected} expected, {what}: the score is that of the first {pairs}"

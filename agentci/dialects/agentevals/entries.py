@@ -16,6 +16,7 @@ from agentci.dialects.fields import (
     Text,
     VariableName,
 )
+from agentci.dialects.panels import JudgeSpec
 from agentci.model.choices import Isolation, OnTurnMismatch, Requirements
 from agentci.model.exchange import MEMORY_MB, PROCESSES
 
@@ -154,8 +155,12 @@ class BuiltinEntry(Entry, json_schema_extra=_with_camel_case, defer_build=True):
         description="Whether missing or unexpected turns fail a case whatever its score; by "
         "default as in `gate`.",
     )
+    judge: JudgeSpec | None = Field(
+        default=None,
+        description="Which model judges, for metrics that ask one, where that is not the config's.",
+    )
     judge_model: Text | None = Field(
-        default=None, description="Model that judges, where the metric asks one."
+        default=None, description="The same in agentevals' words: the model that judges."
     )
     rubrics: list[Text | dict[str, JsonValue]] | None = Field(
         default=None, description="What a rubric-based metric looks for."
@@ -163,7 +168,9 @@ class BuiltinEntry(Entry, json_schema_extra=_with_camel_case, defer_build=True):
     credential_ref: Text | None = Field(
         default=None, description="Credential of the judge, as agentevals names it."
     )
-    judge_base_url: Text | None = Field(default=None, description="Address of the judge.")
+    judge_base_url: Text | None = Field(
+        default=None, description="Address of the judge's API, in agentevals' words."
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.agentv.judge import Judge
-from agentci.dialects.agentv.recorded import settled
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of, verdict_of
+from agentci.dialects.settled import settled
 from agentci.model.case import Case
 from agentci.model.exchange import Compose, Need, Reply, Settled, Task
 from agentci.model.identity import Identity

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
+from agentci.dialects.settled import settled
 from agentci.model.case import Case
 from agentci.model.exchange import Reply, Settled
 from agentci.model.identity import Identity
@@ -48,10 +49,3 @@ def recorded(case: Case) -> tuple[Sample, Transcript]:
     if case.sample is None or case.transcript is None:
         raise TypeError(f"{case.id} is no case of an eval file")
     return case.sample, case.transcript
-
-
-def settled(reply: Reply) -> Judgement:
-    """The judgement that was made without an engine."""
-    if not isinstance(reply, Settled):
-        raise TypeError(f"nothing was asked for, and {type(reply).__name__} came")
-    return reply.judgement

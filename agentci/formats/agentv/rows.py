@@ -5,7 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentci.formats.agentv.messages import message_of, messages_of
-from agentci.formats.agentv.run import Metrics, RecordedRun, case_id_of, metrics_of, text_of
+from agentci.formats.agentv.run import (
+    Metrics,
+    RecordedRun,
+    attempt_of,
+    case_id_of,
+    metrics_of,
+    text_of,
+)
 from agentci.formats.base import ShapeError
 from agentci.formats.documents import Document
 from agentci.model.json import Json, JsonObject
@@ -39,7 +46,7 @@ def runs_in(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]:
             raise ShapeError(f"line {line} holds no output, as `output_messages` or `text`")
         if _is_message(row):
             tests.setdefault(case_id_of(row), []).append((row, line))
-        elif row.get("attempt", 0) == 0:  # later attempts are of no use to one judgement a case
+        else:
             yield _run(row, Place(file=file, line=line))
     for test, rows in tests.items():
         yield _conversation(test, rows, file)
@@ -58,6 +65,7 @@ def _run(row: JsonObject, place: Place) -> RecordedRun:
     try:
         metrics = metrics_of(row)
         messages = _messages(row)
+        attempt = attempt_of(row)
         start, end = (text_of(row.get(key), key) for key in ("start_time", "end_time"))
     except ShapeError as error:
         raise ShapeError(f"line {place.line} {error}") from None
@@ -65,6 +73,7 @@ def _run(row: JsonObject, place: Place) -> RecordedRun:
         case_id=case_id_of(row),
         transcript=_transcript(messages, metrics, start=start, end=end),
         place=place,
+        attempt=attempt,
         warnings=metrics.warnings,
     )
 

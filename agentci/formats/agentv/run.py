@@ -17,6 +17,7 @@ class RecordedRun:
 
     Attributes:
         case_id: of the case that it names; None where it names none.
+        attempt: which run of the case it is, counted from 0; None where it does not say.
         question: what the agent was asked, where that tells the case.
         warnings: what was dropped.
     """
@@ -24,6 +25,7 @@ class RecordedRun:
     case_id: str | None
     transcript: Transcript
     place: Place
+    attempt: int | None = None
     question: str | None = None
     warnings: tuple[str, ...] = ()
 
@@ -32,6 +34,18 @@ def case_id_of(row: JsonObject) -> str | None:
     """The case that ``row`` names, by any of AgentV's spellings."""
     ids = (row.get(key) for key in ID_KEYS)
     return next((each for each in ids if isinstance(each, str) and each), None)
+
+
+def attempt_of(row: JsonObject) -> int | None:
+    """Which run of its case ``row`` is, None where it does not say.
+
+    Raises:
+        ShapeError: it says something else.
+    """
+    attempt = row.get("attempt")
+    if attempt is None or (type(attempt) is int and attempt >= 0):
+        return attempt
+    raise ShapeError("has an attempt that is no number from 0 on")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,9 @@ from agentci.reporters.base import (
     worst_first,
 )
 from agentci.reporters.places import file_name
+from agentci.reporters.summary.against import against
 from agentci.reporters.summary.failed_check import block
+from agentci.reporters.summary.section import Section
 from agentci.text import clip
 from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
 from agentci.text.words import count, number
@@ -33,7 +35,6 @@ MAX_BYTES = limits.SUMMARY_BYTES - 124 * 1024
 MAX_CASES = 50
 UNFOLDED_CASES = 3
 MAX_EVALUATORS = 200
-MAX_ITEMS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,40 +66,24 @@ class Summary:
         yield f"{text.rstrip()}\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """Blocks under a title.
-
-    Attributes:
-        noun: what a block is about, to count those left out.
-        blocks: made only where they may be shown.
-        share: of the whole text that the blocks may take; all shares together leave some room.
-    """
-
-    title: str
-    noun: str
-    blocks: Iterator[str]
-    total: int
-    at_most: int = MAX_ITEMS
-    share: float = 0.05
-
-
-def _sections(report: Report) -> Iterator[_Section]:
+def _sections(report: Report) -> Iterator[Section]:
     """All that stands under the verdict, in the order of the page."""
     reasons = report.decision.why[1:]
-    yield _Section(
+    yield Section(
         title="",
         noun="reason",
         blocks=(f"- {prose(why)}\n" for why in reasons),
         total=len(reasons),
     )
     yield _evaluators(report)
+    if report.comparison is not None:
+        yield against(report.comparison)
     yield _worst(of_status(report.results, "failed"))
     several = several_configs(report.results)
     yield _errors(of_status(report.results, "errored"), several=several)
     yield _skips(of_status(report.results, "skipped"), several=several)
     yield _warnings(report.results)
-    yield _Section(
+    yield Section(
         title="### Problems\n\n",
         noun="problem",
         blocks=map(_problem, report.problems),
@@ -121,13 +106,13 @@ def _verdict(report: Report) -> str:
     return f"## {head}\n\n{counts(report)}\n\n"
 
 
-def _evaluators(report: Report) -> _Section:
+def _evaluators(report: Report) -> Section:
     found, several = tallies(report.results), several_configs(report.results)
     columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped", "Mean score", "Bar"]
     ruler = ["---", *["--:"] * 6, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
-    return _Section(
+    return Section(
         title=row(columns) + row(ruler),
         noun="evaluator",
         blocks=(_evaluator(tally, several=several, shut=report.decision.shuts) for tally in found),
@@ -158,9 +143,9 @@ def _icon(tally: Tally, *, shut: bool) -> str:
     return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
 
 
-def _worst(failed: Sequence[Result]) -> _Section:
+def _worst(failed: Sequence[Result]) -> Section:
     ordered = worst_first(failed)
-    return _Section(
+    return Section(
         title="### Worst cases\n\n",
         noun="failed check",
         blocks=(block(result, unfolded=i < UNFOLDED_CASES) for i, result in enumerate(ordered)),
@@ -170,9 +155,9 @@ def _worst(failed: Sequence[Result]) -> _Section:
     )
 
 
-def _errors(errored: Sequence[Result], *, several: bool) -> _Section:
+def _errors(errored: Sequence[Result], *, several: bool) -> Section:
     groups = by_reason(errored)
-    return _Section(
+    return Section(
         title="### Could not be judged\n\n",
         noun="error",
         blocks=(
@@ -184,9 +169,9 @@ def _errors(errored: Sequence[Result], *, several: bool) -> _Section:
     )
 
 
-def _skips(skipped: Sequence[Result], *, several: bool) -> _Section:
+def _skips(skipped: Sequence[Result], *, several: bool) -> Section:
     groups = by_reason(skipped)
-    return _Section(
+    return Section(
         title="### Nothing to judge\n\n",
         noun="skip reason",
         blocks=(
@@ -203,9 +188,9 @@ def _evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
     return f"{code(evaluator)}{where_from}"
 
 
-def _warnings(results: Sequence[Result]) -> _Section:
+def _warnings(results: Sequence[Result]) -> Section:
     found = warnings(results)
-    return _Section(
+    return Section(
         title="### Warnings\n\n",
         noun="warning",
         blocks=(f"- {prose(text)} ({case_names(cases, code)})\n" for text, cases in found.items()),

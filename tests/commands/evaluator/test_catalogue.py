@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.metrics.registry import METRICS, NOT_YET
+from agentci.metrics.registry import ASKING, METRICS, NOT_YET
 from tests.commands.evaluator.terminals import shown_on_terminal
 from tests.sources.fake_github import FakeGitHub, rate_limited
 from tests.support import Ran, run_agentci
@@ -92,7 +92,7 @@ class TestTheTable:
         assert heading.split() == ["NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF"]
         assert (ran.code, ran.err) == (0, "")
         assert cells == [
-            *([name, "builtin"] for name in sorted({*METRICS, *NOT_YET})),
+            *([name, "builtin"] for name in sorted({*METRICS, *ASKING, *NOT_YET})),
             *(["tone", "github"], ["words", "github"], ["own", "local"]),
         ]
         assert ran.out.endswith(f"\n{len(rows)} evaluators\n")

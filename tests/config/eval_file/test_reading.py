@@ -113,9 +113,8 @@ class TestCases:
         assert _told(_cases(own))[0].startswith("f.yaml:3:46: the threshold of a single case")
         for_all = _cases("{id: a, input: q}") + "input: before\n"
         assert _told(for_all)[0].startswith("f.yaml:4:1: `input` is not read")
-        text = _cases("{id: a, input: q}").replace("execution: {", "execution: {trials: {}, ")
-        [notice] = _read(text).notices
-        assert str(notice).startswith("f.yaml:1:13: `trials` have no effect")
+        [notice] = _read(_cases("{id: a, input: q, execution: {trials: {count: 2}}}")).notices
+        assert str(notice).startswith("f.yaml:3:35: `trials` of a single case have no effect")
 
     def test_have_an_id_each(self) -> None:
         assert _told(_cases("{id: a, input: q}", "{id: a, input: q}")) == [

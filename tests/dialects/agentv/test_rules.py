@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from agentci.dialects.agentv.dates import day_of
-from agentci.dialects.agentv.recorded import recorded, settled
+from agentci.dialects.agentv.recorded import recorded
+from agentci.dialects.settled import settled
 from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply
 from agentci.model.judgement import Judgement

@@ -109,7 +109,7 @@ class TestATranscript:
             _read(self._row(0, "b"), self._row(0, **flaw))
 
 
-def test_a_replay_fixture_is_read_and_its_later_attempts_passed_over() -> None:
+def test_a_replay_fixture_is_read_and_says_which_attempt_it_is() -> None:
     row = {
         "schema_version": "agentv.replay_fixture.v1",
         "suite": "s",
@@ -117,7 +117,8 @@ def test_a_replay_fixture_is_read_and_its_later_attempts_passed_over() -> None:
         "source_target": "t",
         "output": [ANSWER],
     }
-    assert [run.case_id for run in _read(row, {**row, "attempt": 1})] == ["a"]
+    runs = _read(row, {**row, "attempt": 1})
+    assert [(run.case_id, run.attempt) for run in runs] == [("a", None), ("a", 1)]
 
 
 @pytest.mark.parametrize(

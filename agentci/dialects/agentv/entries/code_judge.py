@@ -29,7 +29,7 @@ Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
 
 
 # Built where they are used: most judges ask no model.
-class TargetSpec(Strict, defer_build=True):
+class AccessSpec(Strict, defer_build=True):
     """Access to a language model."""
 
     max_calls: Calls = Field(
@@ -82,7 +82,7 @@ class CodeJudgeEntry(JudgeEntry):
         description="Whether an earlier reply is taken where nothing has changed that it was made "
         "from; `false` for a command that asks a network, a clock or chance.",
     )
-    target: TargetSpec | bool | None = Field(
+    target: AccessSpec | bool | None = Field(
         default=None,
         description="Whether it may ask the language model of `judge`, through the address and the "
         "token in `AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`.",
@@ -104,7 +104,7 @@ class CodeJudgeEntry(JudgeEntry):
 
 def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJudge:
     """Make the evaluator; raises InputError where its folder is missing, or nobody answers it."""
-    target = entry.target if isinstance(entry.target, TargetSpec) else TargetSpec()
+    target = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
     return CodeJudge(
         identity=identity_of(entry, surroundings),
         command=_command(entry.script),

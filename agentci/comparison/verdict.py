@@ -1,0 +1,40 @@
+"""What a comparison with a baseline has to say to the gate."""
+
+from collections.abc import Iterator, Sequence
+
+from agentci.model.comparison import Comparison, RegressionBar, Trend
+from agentci.model.policy import Gate
+from agentci.reasons import Reason
+
+NO_BASELINE = "there is no baseline to compare with, though `max_regression` asks for one"
+
+
+def reasons_of(comparison: Comparison | None, gates: Sequence[Gate]) -> Iterator[Reason]:
+    """What shuts the gate, and what is worth a remark beside it.
+
+    Args:
+        gates: of all configs; those without a bar are only informed.
+    """
+    held = bars_of(gates)
+    if comparison is None or comparison.refused:
+        why = NO_BASELINE if comparison is None else comparison.refused
+        if held:
+            shuts = any("non-comparable" in bar.shuts for bar in held.values())
+            yield Reason("failed" if shuts else "remark", why)
+        return
+    for trend in comparison.trends:
+        bar = held.get(trend.config)
+        if bar is None or trend.outcome == "pass":
+            continue
+        shuts = trend.required and trend.outcome in bar.shuts
+        yield Reason("failed" if shuts else "remark", _said(trend))
+
+
+def _said(trend: Trend) -> str:
+    return f"{trend.evaluator} against the baseline: {trend.outcome} ({trend.why})"
+
+
+def bars_of(gates: Sequence[Gate]) -> dict[str, RegressionBar]:
+    """How much worse a run may be, by the configs that say so."""
+    bars = ((gate.config, gate.policy.regression) for gate in gates)
+    return {config: bar for config, bar in bars if bar is not None}

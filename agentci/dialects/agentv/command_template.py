@@ -1,0 +1,65 @@
+"""Command lines with placeholders, as AgentV's cli provider fills them in."""
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Final
+
+from agentci.model.agent import CommandTemplate
+
+FILES: Final = "FILES"
+OUTPUT_FILE: Final = "OUTPUT_FILE"
+PROMPT: Final = "PROMPT"
+PROMPT_FILE: Final = "PROMPT_FILE"
+PLACEHOLDERS: Final = (
+    PROMPT, PROMPT_FILE, "GUIDELINES", "EVAL_ID", "ATTEMPT", FILES, OUTPUT_FILE,
+)  # fmt: skip
+SHELL: Final = ("sh", "-c")
+
+# `${NAME}` is the shell's.
+_PLACE: Final = re.compile(r"(?<!\$)\{([A-Z][A-Z_]*)\}")
+
+
+def names_in(template: CommandTemplate) -> Collection[str]:
+    """All that stands in braces as a placeholder does, known or not."""
+    words = (template,) if isinstance(template, str) else template
+    return dict.fromkeys(name for word in words for name in _PLACE.findall(word))
+
+
+def filled_in(
+    template: CommandTemplate, values: Mapping[str, str], files: Sequence[str]
+) -> tuple[str, ...]:
+    """The command: a line is the shell's to read, with every value quoted; words stay words.
+
+    Args:
+        values: of all placeholders but ``{FILES}``; others stay as they are.
+        files: what ``{FILES}`` stands for, a word each.
+    """
+    if isinstance(template, str):
+        quoted = {name: shlex.quote(value) for name, value in values.items()}
+        return (*SHELL, _put(template, {**quoted, FILES: shlex.join(files)}))
+    return tuple(_words(template, values, files))
+
+
+def formatted(path: str, files_format: str) -> str:
+    """How a file is written, by a format with ``{path}`` and ``{basename}``."""
+    return re.sub(
+        r"\{(path|basename)\}",
+        lambda found: path if found[1] == "path" else PurePath(path).name,
+        files_format,
+    )
+
+
+def _words(
+    template: Sequence[str], values: Mapping[str, str], files: Sequence[str]
+) -> Iterator[str]:
+    for word in template:
+        if word == f"{{{FILES}}}":
+            yield from files
+        else:
+            yield _put(word, {**values, FILES: " ".join(files)})
+
+
+def _put(text: str, values: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)

@@ -1,0 +1,102 @@
+"""What tells whether two runs judged by the same: digests of evaluators and golden cases."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Final
+
+from agentci.dialects.base import Evaluator
+from agentci.model.case import Golden
+from agentci.model.json import Json
+from agentci.model.place import Place
+from agentci.model.program import LocalProgram
+from agentci.model.sample import Sample
+from agentci.text import strict_json
+from agentci.workspace import Workspace, is_file
+
+DIGITS: Final = 16
+# What changes neither a score nor whether it passes.
+OF_NO_WEIGHT: Final = frozenset(
+    {
+        *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
+        *("required", "weight", "needs_golden", "home", "payer", "caps"),
+    }
+)
+MAX_PROGRAM_BYTES: Final = 16 * 1024**2
+
+
+class Fingerprints:
+    """The digests of one run, each made once.
+
+    Of a program it is its own file that counts, and of a command the files that it names: what
+    they import is not looked at.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._known: dict[int, tuple[object, str]] = {}
+
+    def of(self, evaluator: Evaluator, expected: Golden | Sample | None) -> str:
+        """The digest of an evaluator with what it is to expect of a case."""
+        if expected is None:
+            return self._digest(evaluator)
+        both = f"{self._digest(evaluator)} {self._digest(expected)}"
+        return _sha256(both.encode())
+
+    def _digest(self, value: object) -> str:
+        """Kept with the value, so that its id is not given to another one."""
+        found = self._known.get(id(value))
+        if found is None:
+            facts = strict_json.dumps(self._facts(value))
+            found = self._known[id(value)] = (value, _sha256(facts.encode()))
+        return found[1]
+
+    def _facts(self, value: object) -> Json:
+        match value:
+            case None | bool() | int() | float():
+                return value
+            case str():
+                return self._text(value)
+            case Mapping() | list() | tuple():
+                return self._parts(value)
+            case LocalProgram():
+                return [self._text(value.path), self._content(Path(value.path))]
+            case _:
+                return self._of_object(value)
+
+    def _parts(self, value: Mapping[object, object] | Sequence[object]) -> Json:
+        if isinstance(value, Mapping):
+            return {str(key): self._facts(value[key]) for key in sorted(value, key=str)}
+        return [self._facts(each) for each in value]
+
+    def _of_object(self, value: object) -> Json:
+        """The fields of a dataclass; of anything else what it is, which may be all that it is."""
+        members = self._members(value) if is_dataclass(value) else ()
+        return {"": type(value).__qualname__, **dict(members)}
+
+    def _members(self, value: object) -> Iterator[tuple[str, Json]]:
+        for field in fields(value):  # type: ignore[arg-type]  # it is a dataclass
+            member = getattr(value, field.name)
+            if field.name not in OF_NO_WEIGHT and not isinstance(member, Place):
+                yield field.name, self._facts(member)
+        command, folder = getattr(value, "command", None), getattr(value, "folder", None)
+        if isinstance(command, tuple) and isinstance(folder, str):
+            named = (Path(folder, word) for word in command)
+            yield "files", [self._content(path) for path in named if is_file(path)]
+
+    def _text(self, text: str) -> str:
+        """A text, or a path as it is seen from the workspace."""
+        root = str(self._workspace.root)
+        return text.replace(root, ".") if root in text else text
+
+    def _content(self, path: Path) -> str:
+        try:
+            with path.open("rb") as file:
+                return _sha256(file.read(MAX_PROGRAM_BYTES))
+        except OSError:
+            return ""
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:DIGITS]

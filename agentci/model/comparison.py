@@ -1,0 +1,78 @@
+"""A run beside an earlier one: what changed, evaluator by evaluator."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "insufficient-data", "non-comparable"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionBar:
+    """How much worse than the baseline a run may be.
+
+    Attributes:
+        max_drop: of the mean score of an evaluator over the checks of both runs, 0 to 1.
+        confidence: how sure it has to be that a drop is none by chance, 0 to 1.
+        shuts: the outcomes that shut the gate.
+    """
+
+    max_drop: float = 0.0
+    confidence: float = 0.95
+    shuts: tuple[Outcome, ...] = ("fail",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A check that passed in one run and failed in the other.
+
+    Attributes:
+        before, after: its scores; None where it had none.
+    """
+
+    case: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """The checks of one evaluator that both runs judged.
+
+    Attributes:
+        config: the config file, as shown to the user.
+        pairs: how many they are.
+        before, after: their mean scores; None without any.
+        chance: of a drop like this one if nothing had changed, raised by Holm's rule for the number
+            of evaluators; None where that was not asked.
+        why: the outcome in words.
+    """
+
+    config: str
+    evaluator: str
+    required: bool
+    pairs: int
+    before: float | None
+    after: float | None
+    regressions: tuple[Change, ...]
+    improvements: tuple[Change, ...]
+    chance: float | None
+    outcome: Outcome
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A run beside a baseline.
+
+    Attributes:
+        baseline: where it was found, as shown to the user.
+        refused: why nothing can be compared; empty where something can.
+        added, gone: how many checks only this run has, and only the baseline.
+    """
+
+    baseline: str
+    trends: tuple[Trend, ...] = ()
+    refused: str = ""
+    added: int = 0
+    gone: int = 0

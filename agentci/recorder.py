@@ -1,0 +1,57 @@
+"""Keeps what agents answered, in files that can be named as recorded outputs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from pathlib import PurePath
+from typing import Final
+
+from agentci.engines.world import World
+from agentci.errors import InputError
+from agentci.formats.agentv.run import RecordedRun
+from agentci.formats.agentv.writing import row_of
+from agentci.model.policy import Gate
+from agentci.model.problem import Problem
+from agentci.outputs import BESIDE, stem_of
+from agentci.settings import Settings
+from agentci.sinks import open_folder, write_files
+from agentci.text import strict_json
+
+ENDING: Final = BESIDE[0]
+
+
+def file_names(configs: Iterable[str]) -> Mapping[str, str]:
+    """The name of the file for each config: as if it lay beside it; numbered where two are one."""
+    names: dict[str, str] = {}
+    for config in dict.fromkeys(configs):
+        stem = stem_of(PurePath(config).name)
+        numbered = (f"{stem}{'' if number == 1 else f'-{number}'}{ENDING}" for number in count(1))
+        names[config] = next(name for name in numbered if name not in names.values())
+    return names
+
+
+def keep(
+    runs: Mapping[str, Sequence[RecordedRun]],
+    gates: Sequence[Gate],
+    settings: Settings,
+    world: World,
+) -> tuple[Problem, ...]:
+    """Write the runs of each config, whole; tell which could not be.
+
+    Args:
+        runs: by their config.
+        gates: of all configs of the plan.
+    """
+    names = file_names(gate.config for gate in gates)
+    files = {names[config]: map(_line, own) for config, own in runs.items()}
+    try:
+        folder = open_folder(settings.output_dir, world.workspace)
+    except InputError as error:
+        return error.problems
+    refused = write_files(folder, files, world.workspace)
+    return tuple(
+        Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
+    )
+
+
+def _line(run: RecordedRun) -> str:
+    return f"{strict_json.dumps(row_of(run.case_id or '', run.attempt, run.transcript))}\n"

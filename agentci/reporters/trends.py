@@ -1,0 +1,50 @@
+"""A comparison with a baseline in words, for every form of the report."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentci.model.comparison import Change, Comparison, Trend
+from agentci.text.words import count, number
+
+COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcome")
+
+
+def cells(trend: Trend) -> tuple[str, ...]:
+    """What a table shows of an evaluator, in the order of ``COLUMNS``."""
+    return (
+        trend.evaluator,
+        f"{trend.pairs:,}",
+        _score(trend.before),
+        _score(trend.after),
+        f"{len(trend.regressions):,}",
+        f"{len(trend.improvements):,}",
+        trend.outcome,
+    )
+
+
+def remarks(comparison: Comparison) -> Iterator[str]:
+    """What a table has no column for."""
+    if comparison.refused:
+        yield comparison.refused
+    for trend in comparison.trends:
+        if trend.outcome != "pass":
+            yield f"{trend.evaluator}: {trend.why}"
+    if comparison.added:
+        yield f"{count(comparison.added, 'check')} of this run alone"
+    if comparison.gone:
+        yield f"{count(comparison.gone, 'check')} of the baseline alone"
+
+
+def regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+    """The checks that passed and now fail: case, evaluator, and their scores in words."""
+    for trend in comparison.trends:
+        for each in trend.regressions:
+            yield each.case, trend.evaluator, _change(each)
+
+
+def _change(change: Change) -> str:
+    return f"score {_score(change.after)}, was {_score(change.before)}"
+
+
+def _score(score: float | None) -> str:
+    return "-" if score is None else number(score)

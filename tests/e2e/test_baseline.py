@@ -1,0 +1,125 @@
+"""A run beside an earlier one: what reviewers see, and what shuts the gate."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recordings import otlp
+from tests.support import Ran, run_agentci
+
+PROGRAM = (
+    "import json, sys\n"
+    "said = json.load(sys.stdin)['invocations'][0]['final_response']\n"
+    "print(json.dumps({'score': float('sunny' in said)}))\n"
+)
+
+
+def run(folder: Path, *options: str, sunny: int = 6, cases: int = 6, **gate: Any) -> Ran:
+    """Judge ``cases`` answers, of which ``sunny`` are good."""
+    (folder / "own.py").write_text(PROGRAM)
+    for number in range(cases):
+        answer = "It is sunny." if number < sunny else "It rains."
+        text = otlp(f"Question {number}?", answer, trace=number + 1)
+        (folder / f"trace{number}.json").write_text(text)
+    config = {
+        "traces": "trace*.json",
+        "evaluators": [{"name": "own", "type": "code", "path": "own.py"}],
+        "gate": {"min_pass_rate": 0, **gate},
+    }
+    (folder / "agentci.yaml").write_text(json.dumps(config))
+    return run_agentci(["run", *options], cwd=folder, environ={})
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> str:
+    assert run(tmp_path, "--output-dir", "base").code == 0
+    return "base"
+
+
+def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
+    ran = run(tmp_path, "--baseline", base, sunny=0)
+    assert ran.code == 0
+    [trend] = ran.results["comparison"]["trends"]
+    assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
+    assert len(trend["regressions"]) == 6
+    table = ran.out.partition("Against the baseline\n")[2].splitlines()
+    assert table[1].split() == ["own", "6", "1", "0", "6", "0", "fail"]
+    assert (
+        "### Against the baseline `base`"
+        in (tmp_path / "agentci-results" / "summary.md").read_text()
+    )
+
+
+def test_a_drop_that_is_too_large_shuts_the_gate(tmp_path: Path, base: str) -> None:
+    ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
+    assert ran.code == 1
+    assert ran.out.startswith("Gate shut: own against the baseline: fail (mean score 0, was 1")
+
+
+def test_a_drop_that_may_be_chance_shuts_it_where_that_is_wanted(tmp_path: Path, base: str) -> None:
+    given: dict[str, Any] = {"max_regression": 0.1, "sunny": 4}
+    assert run(tmp_path, "--baseline", base, **given).code == 0
+    strict = {**given, "regression_shuts": ["fail", "inconclusive"]}
+    assert run(tmp_path, "--baseline", base, **strict).code == 1
+
+
+def test_another_evaluator_is_not_compared(tmp_path: Path, base: str) -> None:
+    (tmp_path / base / "results.json").write_text(
+        (tmp_path / base / "results.json")
+        .read_text()
+        .replace('"fingerprint": "', '"fingerprint": "0')
+    )
+    [trend] = run(tmp_path, "--baseline", base).results["comparison"]["trends"]
+    assert (trend["outcome"], trend["pairs"]) == ("non-comparable", 0)
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("nowhere", "there is no report nowhere"),
+        ("own.py", "own.py:1:1: "),
+        ("agentci.yaml", "the file is no results.json of agentci"),
+    ],
+)
+def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(
+    tmp_path: Path, named: str, why: str
+) -> None:
+    ran = run(tmp_path, "--baseline", named, max_regression=0.1)
+    assert ran.code == 0
+    assert why in ran.results["comparison"]["refused"]
+    assert "the baseline is of no use" in ran.out
+    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    assert run(tmp_path, "--baseline", named, **strict).code == 1
+    assert run(tmp_path, **strict).code == 1
+
+
+def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) -> None:
+    file = tmp_path / base / "results.json"
+    file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
+    ran = run(tmp_path, "--baseline", base)
+    assert ran.results["comparison"]["refused"].endswith("its run was broken off")
+
+
+def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> None:
+    for shard in (1, 2):
+        options = ("--shard", f"{shard}/2", "--baseline", base, "--output-dir", f"s{shard}")
+        ran = run(tmp_path, *options, sunny=0, max_regression=0.1)
+        report = json.loads((tmp_path / f"s{shard}" / "results.json").read_text())
+        assert (ran.code, report["comparison"]) == (0, None)
+    ran = run_agentci(["merge", "s1", "s2", "--baseline", base], cwd=tmp_path)
+    assert ran.code == 1
+    assert ran.results["comparison"]["trends"][0]["outcome"] == "fail"
+
+
+def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) -> None:
+    run(tmp_path, sunny=5)
+    ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].split() == [
+        *("own", "6", "1", "0.833", "1", "0", "inconclusive")
+    ]
+    assert "worse: " in ran.out
+    lost = run_agentci(["compare", base, "nowhere"], cwd=tmp_path)
+    assert (lost.code, lost.problems[0].message) == (2, "there is no report nowhere")
