@@ -1,6 +1,6 @@
 """Lets a program ask a language model while it runs, by AgentV's target proxy."""
 
-import secrets
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -33,7 +33,7 @@ def asking(job: Job, access: ModelAccess, world: World) -> Iterator[Job]:
     def ask(question: Question) -> ModelReply:
         return judge.text(question, settings)
 
-    token = secrets.token_hex(TOKEN_BYTES)
+    token = os.urandom(TOKEN_BYTES).hex()
     name = settings.model or settings.provider
     target = Target(ask, name=name, token=token, max_calls=access.max_calls)
     with ExitStack() as stack:

@@ -1,8 +1,11 @@
 """Code judges that ask a language model through the proxy which they are given."""
 
 import json
+import os
 import resource
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,9 @@ from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import RunCommand
 from agentci.model.judging import ModelAccess, ModelSettings, Panel
-from tests.http.servers import Answer, Asked, script, serve
+from tests.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import Bench, refused, said
-from tests.support import Ran, run_agentci, world_at
+from tests.support import ROOT, Ran, run_agentci, world_at
 
 KEY = "sk-secret-0123456789"
 
@@ -209,6 +212,27 @@ def test_a_proxy_of_the_company_is_not_in_the_way(tmp_path: Path) -> None:
     with serve(script(said("It is."))) as server:
         ran = run(tmp_path, {"target": {}, "network": False}, at(server.url), program=program)
     assert details(ran)["said"]["rawText"] == "It is."
+
+
+def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Path) -> None:
+    silent = Raw(pieces=(), endlessly=b" ", pause_seconds=0.1)
+    with serve(lambda _: silent) as server:
+        run(tmp_path, {"target": {}, "timeout": 1}, at(server.url))  # writes the files
+        begun = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "agentci", "run", "e.yaml"],
+            cwd=tmp_path,
+            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "KEY": KEY},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        seconds = time.monotonic() - begun
+    assert done.returncode == 3, done.stderr
+    assert "timed out after 1s" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert seconds < 20
 
 
 def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:

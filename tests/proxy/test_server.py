@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import resource
 import socket
 import threading
 import time
@@ -197,6 +198,30 @@ def test_who_is_slow_holds_up_nobody_for_long(port: int) -> None:
     assert call(port, "GET", "/info")[0] == 200
     for each in slow:
         each.close()
+
+
+def test_who_sends_a_byte_now_and_then_is_not_waited_for(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        begun = time.monotonic()
+        with pytest.raises(OSError, match=r"reset|Broken"):  # noqa: PT012 (whichever comes first)
+            while time.monotonic() < begun + 20:
+                connection.sendall(b"G")
+                time.sleep(0.02)
+    assert time.monotonic() < begun + 10
+
+
+def test_it_goes_on_once_there_are_files_to_be_opened_again(port: int) -> None:
+    _, most = usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket() as client:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+        try:
+            client.connect(("127.0.0.1", port))
+            client.sendall(INFO)
+            time.sleep(0.2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+        client.settimeout(10)
+        assert client.recv(100).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_who_goes_before_the_answer_harms_nobody(port: int) -> None:
