@@ -46,11 +46,9 @@ class Agents:
     problems: dict[Problem, None] = field(default_factory=dict)
 
     def judge(self, plan: Plan) -> Outcome:
-        """Judge all checks of ``plan``; as ``judge_all``."""
+        """Judge all checks of ``plan``, some of which have attempts; as ``judge_all``."""
         checks = plan.checks
         courses = courses_of(checks, plan.gates, runs_agents=not self.offline)
-        if not courses:
-            return judge_all(checks, world=self.world, jobs=self.jobs, tell=self.tell)
         others = [check for check in checks if check.attempts is None]
         found: dict[str, Result] = {}
         bug: Exception | None = None

@@ -11,10 +11,10 @@ from agentci.equipment import cache_folder, wanted_by
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.preflight import Plan
-from agentci.recorder import file_names
 from agentci.replies.inspection import NO_SQLITE, has_sqlite
 from agentci.reporters.registry import REPORTERS
 from agentci.settings import Settings
+from agentci.text.output_names import file_names
 
 if TYPE_CHECKING:
     from agentci.replies.cache import ReplyCache

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from agentci.dialects.base import Evaluator
 from agentci.engines.world import World
 from agentci.errors import InputError
-from agentci.model.lock import LOCK_NAME, Lock
 from agentci.model.program import LocalProgram, Wanted
 from agentci.preflight import Plan
 from agentci.settings import Access, Settings
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from agentci.environments.store import Environments
     from agentci.environments.workshop import Workshop
     from agentci.library.stock import Stock
+    from agentci.model.lock import Lock
 
 MAX_LOCK_BYTES = 16 * 1024**2
 
@@ -69,12 +69,14 @@ def needs_preparation(wanted: Wanted) -> bool:
     return not isinstance(program, LocalProgram) or program.requirements is not None
 
 
-def load_lock(world: World) -> Lock | None:
+def load_lock(world: World) -> "Lock | None":
     """The lock of the workspace, None where there is none.
 
     Raises:
         InputError: it cannot be read.
     """
+    from agentci.model.lock import LOCK_NAME  # noqa: PLC0415 (likewise)
+
     path = world.workspace.root / LOCK_NAME
     # What is there and cannot be read is no reason to go without.
     if not os.path.lexists(path):
@@ -84,7 +86,7 @@ def load_lock(world: World) -> Lock | None:
     return read_lock(read_file(path, name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES), file=LOCK_NAME)
 
 
-def stock_of(access: Access, world: World, *, lock: Lock | None) -> "Stock":
+def stock_of(access: Access, world: World, *, lock: "Lock | None") -> "Stock":
     """Where programs are taken from."""
     from agentci.library.packages import Packages  # noqa: PLC0415 (likewise)
     from agentci.library.stock import Stock  # noqa: PLC0415

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from agentci.config.suite import Suite
-from agentci.formats.adk_eval_set import read_eval_set
 from agentci.model.case import Golden, GoldenSet
 from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
@@ -33,6 +32,8 @@ def read_goldens(
         path = loaded.locator.locate(named, place)
     else:
         return None
+    from agentci.formats.adk_eval_set import read_eval_set  # noqa: PLC0415 (many runs have none)
+
     name = workspace.name_of(path)
     data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
     return read_eval_set(data, file=name)

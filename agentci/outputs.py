@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
 
 from agentci.attempts import Attempts, pair
@@ -23,12 +23,11 @@ from agentci.suites import LoadedSuite
 from agentci.telemetry.conversion import trace_of
 from agentci.telemetry.groups import groups_of
 from agentci.telemetry.recorded import Recorded
+from agentci.text.output_names import BESIDE, stem_of
 from agentci.workspace import Workspace, is_file, read_chunks
 
-# What follows the name of an eval file, or the id of a case, in the names of files beside it.
-BESIDE: Final = (".outputs.jsonl", ".outputs.json")
+# What follows the id of a case in the names of files beside its eval file.
 OF_A_CASE: Final = (".output.json", ".output.txt", ".output.md", ".json", ".txt")
-EXTENSIONS: Final = (".eval.yaml", ".eval.yml", ".yaml", ".yml", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +75,6 @@ def _all(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
             ]
         )
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
-
-
-def stem_of(name: str) -> str:
-    """The name of an eval file without what says that it is one."""
-    bare = (name.removesuffix(each) for each in EXTENSIONS if name.endswith(each))
-    return next(bare, PurePath(name).stem)
 
 
 def _beside(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:

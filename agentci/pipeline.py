@@ -3,12 +3,11 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Final
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 
-from agentci.attempts import Attempts
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
 from agentci.engines.world import World
@@ -19,9 +18,13 @@ from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.scheduling import Schedule
 
+if TYPE_CHECKING:
+    from agentci.attempts import Attempts
+
 # What is computed here seldom takes as long.
 PATIENCE_SECONDS: Final = 0.03
-PAUSE_SECONDS: Final = 0.002
+# Woken for each end that comes, the thread that takes them would hold up those that work, too.
+PAUSE_SECONDS: Final = 0.01
 NO_TURNS = "No invocations extracted from trace."
 
 
@@ -40,7 +43,7 @@ class Check:
     evaluator: Evaluator
     case: Synopsis
     load: Callable[[], Case]
-    attempts: Attempts | None = None
+    attempts: "Attempts | None" = None
     fingerprint: str = ""
 
     @property
@@ -144,19 +147,28 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
         finally:
             ends.put(None)
 
-    with ThreadPoolExecutor(max_workers=most) as pool:
-        try:
-            yield from _arriving(ends, begin=lambda: pool.submit(work), most=most)
-        finally:
-            schedule.close()
+    threads: list[Thread] = []
+
+    def begin() -> None:
+        thread = Thread(target=work)
+        thread.start()
+        threads.append(thread)
+
+    try:
+        yield from _arriving(ends, len(checks), begin=begin, most=most)
+    finally:
+        schedule.close()
+        for thread in threads:
+            thread.join()
 
 
 def _arriving(
-    ends: SimpleQueue[_End | None], *, begin: Callable[[], object], most: int
+    ends: SimpleQueue[_End | None], count: int, *, begin: Callable[[], object], most: int
 ) -> Iterator[_End]:
     """All that comes from threads, which tell by None when they are done.
 
     Args:
+        count: how many ends there are, if none is given up.
         begin: begins a thread; is called up to ``most`` times.
     """
     begin()
@@ -173,7 +185,8 @@ def _arriving(
             done += 1
             continue
         yield end
-        if ends.empty():  # woken for each that comes, this thread would be in the way, too
+        count -= 1
+        if count and ends.empty():
             time.sleep(PAUSE_SECONDS)
 
 

@@ -20,7 +20,6 @@ from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
-from agentci.outputs import find_outputs, pair_outputs
 from agentci.pipeline import Check
 from agentci.settings import Settings
 from agentci.spool import Spool
@@ -112,14 +111,21 @@ def _find_sources(
         except InputError as error:
             problems += error.problems
         try:
-            find = _find_recordings if loaded.suite.samples is None else find_outputs
-            recordings = find(loaded, settings, world.workspace)
+            recordings = _find_files(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
         sources.append(_Sources(loaded=loaded, goldens=goldens, recordings=recordings))
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     return tuple(sources)
+
+
+def _find_files(loaded: LoadedSuite, settings: Settings, workspace: Workspace) -> tuple[Path, ...]:
+    if loaded.suite.samples is None:
+        return _find_recordings(loaded, settings, workspace)
+    from agentci.outputs import find_outputs  # noqa: PLC0415 (of no use to most runs)
+
+    return find_outputs(loaded, settings, workspace)
 
 
 def _find_recordings(
@@ -198,6 +204,8 @@ def _planned_samples(
     world: World,
 ) -> PlannedSuite:
     """The checks of an eval file, each of whose cases has evaluators of its own."""
+    from agentci.outputs import pair_outputs  # noqa: PLC0415 (likewise)
+
     paired = pair_outputs(source.loaded, source.recordings, settings, world.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite

@@ -1,5 +1,6 @@
 """One process: the real world it runs in, the signals it gets, and the only catch-all."""
 
+import atexit
 import errno
 import gc
 import os
@@ -42,7 +43,7 @@ SHORTAGES: Final = frozenset(
 
 # Next to nothing of ours is garbage in cycles, and to look for it as often as Python does by itself
 # takes a tenth of a short run. Memory may grow by as many objects, a few MB.
-YOUNG_OBJECTS: Final = 50_000
+YOUNG_OBJECTS: Final = 100_000
 
 Command: TypeAlias = Callable[[World], int]
 
@@ -53,6 +54,8 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
     Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
     """
     gc.set_threshold(YOUNG_OBJECTS)
+    # All goes with the process; Python would search it for cycles first, several times.
+    atexit.register(gc.freeze)
     _open_streams()
     try:
         world = _world(environ)

@@ -1,9 +1,6 @@
 """Keeps what agents answered, in files that can be named as recorded outputs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
-from pathlib import PurePath
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 from agentci.engines.world import World
 from agentci.errors import InputError
@@ -11,22 +8,10 @@ from agentci.formats.agentv.run import RecordedRun
 from agentci.formats.agentv.writing import row_of
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
-from agentci.outputs import BESIDE, stem_of
 from agentci.settings import Settings
 from agentci.sinks import open_folder, write_files
 from agentci.text import strict_json
-
-ENDING: Final = BESIDE[0]
-
-
-def file_names(configs: Iterable[str]) -> Mapping[str, str]:
-    """The name of the file for each config: as if it lay beside it; numbered where two are one."""
-    names: dict[str, str] = {}
-    for config in dict.fromkeys(configs):
-        stem = stem_of(PurePath(config).name)
-        numbered = (f"{stem}{'' if number == 1 else f'-{number}'}{ENDING}" for number in count(1))
-        names[config] = next(name for name in numbered if name not in names.values())
-    return names
+from agentci.text.output_names import file_names
 
 
 def keep(

@@ -3,13 +3,16 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
-from agentci.attempts import Attempts
 from agentci.model.shard import Portion, Shard
 from agentci.pipeline import Check
 from agentci.preflight import Plan
 from agentci.text import strict_json
 from agentci.version import __version__
+
+if TYPE_CHECKING:
+    from agentci.attempts import Attempts
 
 
 def take(plan: Plan, shard: Shard | None) -> Plan:
@@ -71,7 +74,7 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
     ]
 
 
-def _of_runs(attempts: Attempts | None) -> Iterator[str]:
+def _of_runs(attempts: "Attempts | None") -> Iterator[str]:
     if attempts is not None:
         agent, trials = attempts.agent, attempts.trials
         yield repr(agent and agent.command)

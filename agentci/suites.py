@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentci.attachments import Attachments, sidecar_of
-from agentci.config.eval_file.jsonl import read_jsonl
 from agentci.config.kind import is_eval_file
 from agentci.config.overrides import Overrides, selection_problems
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
@@ -92,7 +90,8 @@ def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
     document = _document(path, world)
     locator = _locator(path.parent, world)
     if is_eval_file(document):
-        # It loads pydantic, and much that eval configs have no use for.
+        # They load much that eval configs have no use for.
+        from agentci.attachments import Attachments  # noqa: PLC0415
         from agentci.config.eval_file.reading import read_eval_file  # noqa: PLC0415
 
         files = Attachments(path.parent, world.workspace)
@@ -108,6 +107,9 @@ def _document(path: Path, world: World) -> YamlDocument:
     """A config, or an eval file; one of JSON Lines with what the file beside it adds."""
     if path.suffix != ".jsonl":
         return _yaml(path, world)
+    from agentci.attachments import sidecar_of  # noqa: PLC0415 (likewise)
+    from agentci.config.eval_file.jsonl import read_jsonl  # noqa: PLC0415 (likewise)
+
     sidecar = sidecar_of(path)
     return read_jsonl(
         _content(path, world),

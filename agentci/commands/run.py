@@ -4,7 +4,6 @@ import signal
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agentci.agents import Agents
 from agentci.commands.plan import show_plan
 from agentci.comparison.verdict import reasons_of
 from agentci.earlier_runs import close_replies, open_replies
@@ -15,11 +14,10 @@ from agentci.gate import decide, decide_shard, judged_by, totals
 from agentci.model.comparison import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
-from agentci.pipeline import Outcome
+from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
-from agentci.recorder import keep
 from agentci.seating import seat
 from agentci.settings import Settings
 from agentci.sharding import take
@@ -59,19 +57,31 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     replies, problems = open_replies(plan, settings, world)
     try:
         world = replace(world, replies=replies)
-        agents = Agents(
-            world=world,
-            jobs=jobs,
-            offline=settings.access.offline,
-            tell=progress.count,
-            note=progress.note,
-            keep=lambda runs: keep(runs, plan.gates, settings, world),
-        )
-        outcome = agents.judge(plan)
+        outcome, found = _outcome(plan, jobs, progress, settings, world)
     finally:
         problems = (*problems, *close_replies(replies))
     progress.finish()
-    return replace(plan, problems=(*plan.problems, *agents.problems, *problems)), outcome
+    return replace(plan, problems=(*plan.problems, *found, *problems)), outcome
+
+
+def _outcome(
+    plan: Plan, jobs: int, progress: Progress, settings: Settings, world: World
+) -> tuple[Outcome, Iterable[Problem]]:
+    """What all checks come to, and what came up in the runs of the agents that they wait for."""
+    if all(check.attempts is None for check in plan.checks):
+        return judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count), ()
+    from agentci.agents import Agents  # noqa: PLC0415 (of no use to most runs)
+    from agentci.recorder import keep  # noqa: PLC0415 (likewise)
+
+    agents = Agents(
+        world=world,
+        jobs=jobs,
+        offline=settings.access.offline,
+        tell=progress.count,
+        note=progress.note,
+        keep=lambda runs: keep(runs, plan.gates, settings, world),
+    )
+    return agents.judge(plan), agents.problems
 
 
 def _planned(settings: Settings, world: World) -> tuple[Plan, World]:

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from agentci.engines.command_line import job_of_command
-from agentci.engines.target import asking
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.confinement import Confinement
 from agentci.executors.job import Job
 from agentci.library.shelf import Ready
-from agentci.metrics.registry import METRICS
 from agentci.model.exchange import (
     LOCAL,
     Compose,
@@ -67,6 +64,8 @@ def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
         EvaluatorError: its program is not there, or cannot be run on this machine.
     """
     if isinstance(request, RunCommand):
+        from agentci.engines.command_line import job_of_command  # noqa: PLC0415 (seldom of use)
+
         return job_of_command(request, name=name, world=world)
     ready = ready_for(request.program, name, world)
     folder = ready.path.parent
@@ -110,6 +109,8 @@ def run(request: RunProgram | RunCommand, *, name: str, world: World) -> Program
     try:
         if target is None:
             return job.run(executor)
+        from agentci.engines.target import asking  # noqa: PLC0415 (seldom of use)
+
         with asking(job, target, world) as job_with_target:
             return job_with_target.run(executor)
     except EvaluatorError as error:
@@ -157,4 +158,6 @@ def ready_for(program: Program, name: str, world: World) -> Ready:
 
 
 def _measure(request: Measure) -> Measurement:
+    from agentci.metrics.registry import METRICS  # noqa: PLC0415 (programs have no use for them)
+
     return METRICS[request.metric].measure(request.actual, request.golden, request.options)

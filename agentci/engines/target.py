@@ -10,6 +10,8 @@ from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.executors.job import Job
 from agentci.model.judging import ModelAccess, ModelReply, Question
+from agentci.proxy.server import HOST, serving
+from agentci.proxy.target import Target
 
 TOKEN_BYTES: Final = 32
 # Of the names that AgentV's SDKs look for, the older ones and the newer ones.
@@ -25,9 +27,6 @@ def asking(job: Job, access: ModelAccess, world: World) -> Iterator[Job]:
     Raises:
         EvaluatorError: there is no port, as the end of a sentence about the program.
     """
-    from agentci.proxy.server import HOST, serving  # noqa: PLC0415 (of no use to most runs)
-    from agentci.proxy.target import Target  # noqa: PLC0415 (likewise)
-
     settings, judge = access.panel.settings, world.judges[access.panel.payer]
 
     def ask(question: Question) -> ModelReply:

@@ -1,7 +1,6 @@
 """Work that blocks, done where it can be left: name look-ups, handshakes, headers that drip."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from threading import Event, Thread
 from typing import Final, TypeVar
 
@@ -37,6 +36,8 @@ def watched(
         OverdueError: it was not done after ``seconds``.
         UnreachableError: the run is to end.
     """
+    from concurrent.futures import Future, wait  # noqa: PLC0415 (most runs ask for nothing)
+
     left = Event()
     future: Future[T] = Future()
 

@@ -4,8 +4,9 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,11 @@ from agentci.version import __version__
 FORMAT: Final = 1
 # The list of inputs of programs that have no others than what is in the key.
 NOTHING: Final = b"{}"
+# All of a request but what the program reads.
+_ALIKE: Final = {
+    kind: attrgetter(*(field.name for field in fields(kind) if field.name != "stdin"))
+    for kind in (RunProgram, RunCommand)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ class ReplyCache:
         Args:
             find: is called once for all of them.
         """
-        alike = replace(request, stdin="")
+        alike = (type(request), *_ALIKE[type(request)](request))
         if alike not in self._places:
             given = find()
             self._places[alike] = Place(given=given, prefix=self._prefix(given))

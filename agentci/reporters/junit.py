@@ -30,6 +30,9 @@ MAX_ATTRIBUTE = 1_000
 MAX_TEXT = 8_000
 MAX_REASON = 6_000
 
+# Test cases that are elements at a time: of few, each would take longer to serialise.
+AT_ONCE = 100
+
 # No check takes as long; a foreign report may say anything.
 MAX_SECONDS = 1e9
 
@@ -76,15 +79,19 @@ class JUnit:
         said = [ET.tostring(each, encoding="unicode") for each in element]
         element[:] = []
         self._count(element, results)
-        cases = (self._test_case(result, classname) for result in results)
+        portions = (results[at : at + AT_ONCE] for at in range(0, len(results), AT_ONCE))
+        cases = (self._test_cases(portion, classname) for portion in portions)
         return _nested(element, ([text] for text in chain(said, cases)), level=1)
 
-    def _test_case(self, result: Result, classname: str) -> str:
-        document = junit_xml.TestSuite("", [_test_case(result, classname)]).build_xml_doc()
-        [element] = document.iter("testcase")
-        self._amend(element, result)
-        ET.indent(element, level=2)
-        return ET.tostring(element, encoding="unicode")
+    def _test_cases(self, results: Sequence[Result], classname: str) -> str:
+        cases = [_test_case(result, classname) for result in results]
+        suite: ET.Element = junit_xml.TestSuite("", cases).build_xml_doc()
+        for element, result in zip(suite, results, strict=True):
+            self._amend(element, result)
+        suite.attrib.clear()
+        ET.indent(suite, level=1)
+        text = ET.tostring(suite, encoding="unicode")
+        return text.removeprefix("<testsuite>").removesuffix("</testsuite>").strip()
 
     def _amend(self, test_case: ET.Element, result: Result) -> None:
         """Add what ``junit-xml`` cannot write or leaves out where it is zero."""

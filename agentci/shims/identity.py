@@ -1,6 +1,5 @@
 """Whom a jailed program runs as: another user where we may choose one, and without capabilities."""
 
-import ctypes
 import errno
 import os
 import struct
@@ -93,8 +92,4 @@ def _bound(kept: int) -> None:
 
 
 def _hold(kept: int) -> None:
-    head = ctypes.create_string_buffer(struct.pack("=Ii", VERSION_3, 0))
-    content = ctypes.create_string_buffer(struct.pack("=6I", kept, kept, kept, 0, 0, 0))
-    if kernel.LIBC.capset(head, content) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    kernel.capset(struct.pack("=Ii", VERSION_3, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0))

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from typing import Final
 
 PR_SET_PDEATHSIG: Final = 1
@@ -23,25 +24,43 @@ def prctl(option: int, *values: int) -> None:
     Raises:
         OSError: it does not, or is not Linux.
     """
-    if not IS_LINUX:
-        raise OSError("only Linux has prctl")
-    arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    _check(LIBC.prctl(option, *arguments))
+    _check(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
 
 
-def syscall(number: int, *arguments: object) -> int:
-    """Call the kernel by number.
+def syscall(number: int, *kinds: type) -> Callable[..., int]:
+    """The call of the kernel that has this number; it raises OSError where the kernel refuses.
 
     Args:
-        arguments: numbers, None, or what ctypes takes for pointers.
+        kinds: of ctypes, of the arguments.
+    """
+    call = _declared("syscall", ctypes.c_long, *kinds)
+    return lambda *arguments: _check(call(number, *arguments))
+
+
+def capset(head: bytes, content: bytes) -> None:
+    """Change the capabilities of this process.
 
     Raises:
-        OSError: it refuses, or is not Linux.
+        OSError: it may not.
     """
+    _check(_capset(head, content))
+
+
+def _declared(name: str, *kinds: type) -> Callable[..., int]:
+    """A function of the C library; told what its arguments are, ctypes is quick about them."""
     if not IS_LINUX:
-        raise OSError("only Linux has these numbers")
-    given = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    return _check(LIBC.syscall(ctypes.c_long(number), *given))
+        return _missing
+    function = LIBC[name]
+    function.argtypes = kinds
+    return function
+
+
+def _missing(*_: object) -> int:
+    raise OSError("only Linux has it")
+
+
+_prctl: Final = _declared("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)
+_capset: Final = _declared("capset", ctypes.c_char_p, ctypes.c_char_p)
 
 
 def _check(result: int) -> int:

@@ -9,12 +9,14 @@ import os
 import stat
 import struct
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Final, TypeAlias
 
 from agentci.shims import kernel
 
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+NUMBER, BYTES = ctypes.c_long, ctypes.c_char_p
+create_ruleset: Final = kernel.syscall(444, BYTES, NUMBER, NUMBER)
+add_rule: Final = kernel.syscall(445, NUMBER, NUMBER, BYTES, NUMBER)
+restrict_self: Final = kernel.syscall(446, NUMBER, NUMBER)
 VERSION_FLAG: Final = 1
 PATH_BENEATH, NET_PORT = 1, 2
 
@@ -40,7 +42,7 @@ Rule: TypeAlias = tuple[bytes, int]
 def version() -> int:
     """How much of Landlock the kernel has; 0 where it has none."""
     try:
-        return kernel.syscall(CREATE_RULESET, None, 0, VERSION_FLAG)
+        return create_ruleset(None, 0, VERSION_FLAG)
     except OSError:
         return 0
 
@@ -66,23 +68,24 @@ def restrict(rules: Iterable[Rule], of_version: int, *, port: int | None = None)
     held = port is not None and of_version >= PORTS_SINCE
     attributes = struct.pack("=QQQ", known, CONNECT_TCP if held else 0, scopes)
     # Older kernels know a shorter structure, and take a longer one that ends in zeros.
-    ruleset = kernel.syscall(CREATE_RULESET, ctypes.c_char_p(attributes), len(attributes), 0)
+    ruleset = create_ruleset(attributes, len(attributes), 0)
     for path, allowed in rules:
-        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            _allow(ruleset, path, allowed & known)
+        _allow(ruleset, path, allowed & known)
     if held:
-        rule = struct.pack("=QQ", CONNECT_TCP, port)
-        kernel.syscall(ADD_RULE, ruleset, NET_PORT, ctypes.c_char_p(rule), 0)
-    kernel.syscall(RESTRICT_SELF, ruleset, 0)
+        add_rule(ruleset, NET_PORT, struct.pack("=QQ", CONNECT_TCP, port), 0)
+    restrict_self(ruleset, 0)
     os.close(ruleset)
 
 
 def _allow(ruleset: int, path: bytes, allowed: int) -> None:
-    folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
     try:
         if not stat.S_ISDIR(os.fstat(folder).st_mode):
             allowed &= OF_FILES
         rule = struct.pack("=Qi", allowed, folder)
-        kernel.syscall(ADD_RULE, ruleset, PATH_BENEATH, ctypes.c_char_p(rule), 0)
+        add_rule(ruleset, PATH_BENEATH, rule, 0)
     finally:
         os.close(folder)

@@ -81,6 +81,11 @@ ASK: Final = 0x7FC00000
 INSTRUCTION: Final = struct.Struct("=HBBI")
 SET_MODE_FILTER: Final = 1
 NEW_LISTENER: Final = 8
+UNKNOWN: Final = -1
+set_mode: Final = kernel.syscall(
+    CALLS.get(os.uname().machine, {}).get("seccomp", UNKNOWN),
+    *(ctypes.c_ulong, ctypes.c_ulong, ctypes.c_char_p),
+)
 
 
 @cache
@@ -112,8 +117,7 @@ def install(program: bytes, *, asks: bool = False) -> int:
     content = ctypes.create_string_buffer(program, len(program))
     count = len(program) // INSTRUCTION.size
     head = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(content)))
-    number = CALLS[os.uname().machine]["seccomp"]
-    return kernel.syscall(number, SET_MODE_FILTER, NEW_LISTENER if asks else 0, head)
+    return set_mode(SET_MODE_FILTER, NEW_LISTENER if asks else 0, head)
 
 
 def _instructions(

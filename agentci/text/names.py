@@ -1,7 +1,6 @@
 """Names that people write, in messages: quoted, listed, and the one that was meant."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from agentci.text import clip
@@ -32,6 +31,8 @@ def did_you_mean(name: str, known: Sequence[str]) -> str | None:
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
     """The first of the names most like ``name``; case counts for nothing, a hyphen as ``_``."""
+    from difflib import get_close_matches  # noqa: PLC0415 (most runs have no use for it)
+
     plain = {_letters(each): each for each in reversed(known)}
     close = get_close_matches(_letters(name), plain, n=1, cutoff=_ALIKE)
     return plain[close[0]] if close else None

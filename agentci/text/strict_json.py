@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from agentci.model.json import Json
 from agentci.text.escape import encodable
@@ -16,13 +17,17 @@ def dumps(value: Json) -> str:
     NaN and infinities are null, what lies too deep is said to be. ``##[`` is written with an
     escape, so that a file printed to a workflow's log commands nothing.
     """
-    text = json.dumps(strict(value), allow_nan=False)
-    return text.replace("##[", r"##\u005b")
+    return _written(value, _ASCII).replace("##[", r"##\u005b")
 
 
 def readable(value: Json) -> str:
     """One line for people: as ``dumps``, with all letters as they are, and not escaped for logs."""
-    return json.dumps(strict(value), ensure_ascii=False)
+    return _written(value, _LETTERS)
+
+
+def compact(value: Json) -> str:
+    """As ``readable``, without spaces."""
+    return _written(value, _COMPACT)
 
 
 def strict(value: Json, depth: int = 0) -> Json:
@@ -32,6 +37,22 @@ def strict(value: Json, depth: int = 0) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, int) else _inside(value, depth + 1)
+
+
+_ASCII: Final = json.JSONEncoder(allow_nan=False)
+_LETTERS: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+_COMPACT: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def _written(value: Json, encoder: json.JSONEncoder) -> str:
+    """``strict(value)``; most values are that already, which is quicker to see in the text."""
+    try:
+        text = encoder.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return encoder.encode(strict(value))
+    may_be_deep = text.count("[") + text.count("{") > MAX_DEPTH
+    may_have_halves = r"\ud" in text or encodable(text) != text
+    return encoder.encode(strict(value)) if may_be_deep or may_have_halves else text
 
 
 def _inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:

@@ -4,6 +4,8 @@ import json
 import os
 import py_compile
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,18 @@ import pytest
 from tests.e2e.replies import HELPERS, PROGRAMS, configure, run, write_helper
 from tests.e2e.replies import write_program as write
 from tests.recordings import otlp
-from tests.support import run_agentci
+from tests.support import ROOT, run_agentci
 
 NAMES = list(PROGRAMS)
+# Each would take milliseconds of a second that has little to do.
+IDLE = {
+    *("asyncio", "concurrent.futures", "difflib", "http.client", "jsonschema", "logging"),
+    *("requests", "ssl", "subprocess", "agentci.action", "agentci.attachments"),
+    *("agentci.config.eval_file.jsonl", "agentci.dialects.agentv", "agentci.engines.command_line"),
+    *("agentci.executors.local", "agentci.executors.docker", "agentci.formats.adk_eval_set"),
+    *("agentci.formats.agentv", "agentci.lockfile", "agentci.merging", "agentci.model.lock"),
+    *("agentci.outputs", "agentci.agents", "agentci.sources.registry", "agentci.store.evaluators"),
+}
 
 
 @pytest.fixture
@@ -32,6 +43,28 @@ class TestUnchangedInput:
         first, second = run(tmp_path), run(tmp_path)
         assert (first.cached, second.cached) == ([False], [True])
         assert first.times == second.times
+
+    def test_loads_nothing_that_it_has_no_use_for(self, folder: Path) -> None:
+        program = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+            "from agentci.cli import main\n"
+            "main(['run', '--quiet', '--cache-dir', '.cache'])\n"
+            f"print(*(sys.modules.keys() & {IDLE}))\n"
+        )
+
+        def judge() -> list[str]:
+            ran = subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            *_, totals, loaded = ran.stdout.splitlines()
+            return [totals.rpartition("; ")[2], loaded]
+
+        assert "agentci.executors.local" in judge()[1]
+        assert judge() == ["1 cached", ""]
 
     def test_gives_the_same_report_but_for_seconds_and_cached(self, folder: Path) -> None:
         def report() -> object:

@@ -80,6 +80,18 @@ class TestEveryDialect:
         assert (suite.get("tests"), suite.get("file")) == ("0", None)
         assert suite.findtext("system-err") == "error: no config"
 
+    def test_any_number_of_checks_is_laid_out_alike(self, dialect: JUnitDialect) -> None:
+        verdicts = ["passed", "failed", "errored", "skipped", "passed"] * 50
+        text = text_of(
+            JUnit(dialect=dialect),
+            make_report([make_result(each, case=str(n)) for n, each in enumerate(verdicts)]),  # type: ignore[arg-type]
+        )
+        tree = ET.fromstring(text)
+        names = [case.get("name", "").partition(" ")[0] for case in tree.iter("testcase")]
+        assert names == [str(number) for number in range(250)]
+        ET.indent(tree)
+        assert text.partition("\n")[2] == f"{ET.tostring(tree, encoding='unicode')}\n"
+
     def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: JUnitDialect) -> None:
         output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
         assert (output or "").splitlines()[-1] == "guessed"

@@ -3,11 +3,12 @@
 import errno
 import os
 import re
+import struct
 from pathlib import Path
 
 import pytest
 
-from agentci.shims import kernel, seccomp
+from agentci.shims import identity, kernel, landlock, seccomp
 from tests.shims.bpf import verdict
 
 HEADERS = {
@@ -130,5 +131,7 @@ def test_a_refusal_of_the_kernel_is_an_error() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         kernel.prctl(kernel.PR_SET_DUMPABLE, 99)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        kernel.syscall(446, 10_000, 0)
-    assert os.getpid() == kernel.syscall({"x86_64": 39}.get(os.uname().machine, 172))
+        landlock.restrict_self(10_000, 0)
+    with pytest.raises(OSError, match="Operation not permitted"):
+        kernel.capset(struct.pack("=Ii", identity.VERSION_3, os.getppid()), bytes(24))
+    assert os.getpid() == kernel.syscall({"x86_64": 39}.get(os.uname().machine, 172))()

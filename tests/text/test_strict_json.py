@@ -2,13 +2,14 @@
 
 import json
 import math
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.text.strict_json import MAX_DEPTH, dumps, readable, strict
+from agentci.text.strict_json import MAX_DEPTH, compact, dumps, readable, strict
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=10)
 ANY_JSON = st.recursive(
@@ -23,7 +24,7 @@ def _refuse(constant: str) -> Any:
 
 @given(ANY_JSON)
 def test_any_value_is_written_and_read_back_as_strict_json(value: Any) -> None:
-    for text in (dumps(value), readable(value)):
+    for text in (dumps(value), readable(value), compact(value)):
         assert json.loads(text, parse_constant=_refuse) == strict(value)
         assert "\n" not in text
         assert text.encode()
@@ -39,6 +40,12 @@ def test_any_value_is_written_and_read_back_as_strict_json(value: Any) -> None:
         pytest.param("é", r'"\u00e9"', id="letters are escaped"),
         pytest.param("##[error]", r'"##\u005berror]"', id="a command of the runner"),
         pytest.param((1, True, None), "[1, true, null]", id="tuples are arrays"),
+        pytest.param(MappingProxyType({"a": 1}), '{"a": 1}', id="mappings are objects"),
+        pytest.param(
+            [{}] * MAX_DEPTH + [r"\ud800"],
+            "[" + "{}, " * MAX_DEPTH + r'"\\ud800"]',
+            id="what looks deep or like half a pair",
+        ),
     ],
 )
 def test_programs_get(value: Any, expected: str) -> None:
@@ -47,12 +54,13 @@ def test_programs_get(value: Any, expected: str) -> None:
 
 def test_people_get_letters_as_they_are() -> None:
     assert readable({"é": "中"}) == '{"é": "中"}'
+    assert compact({"é": [1, "中"]}) == '{"é":[1,"中"]}'
 
 
 def test_what_is_too_deep_is_said_to_be() -> None:
     deep: Any = "bottom"
     for _ in range(5_000):
         deep = [deep]
-    text = dumps(deep)
-    assert text.count("[") == MAX_DEPTH
-    assert "nested" in text
+    for text in (dumps(deep), readable(deep), compact(deep)):
+        assert text.count("[") == MAX_DEPTH
+        assert "nested" in text

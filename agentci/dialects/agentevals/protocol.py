@@ -10,7 +10,7 @@ from typing import Final
 from agentci.model.case import Case
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.text.strict_json import strict
+from agentci.text.strict_json import compact, strict
 
 VERSION: Final = "1.1"
 
@@ -23,7 +23,7 @@ def eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -
         "threshold": float(threshold),
         "config": config,
     }
-    return f"{_dumps(asked)[:-1]},{_judged(_Same(case))[1:]}"
+    return f"{compact(asked)[:-1]},{_judged(_Same(case))[1:]}"
 
 
 class _Same:
@@ -43,7 +43,7 @@ class _Same:
 def _judged(same: _Same) -> str:
     """What all programs read that judge a case; they do so one after the other."""
     trace, golden = same.case.trace, same.case.golden
-    return _dumps(
+    return compact(
         {
             "invocations": [
                 {**_invocation(turn), "performance_metrics": trace.performance}
@@ -54,10 +54,6 @@ def _judged(same: _Same) -> str:
             ),
         }
     )
-
-
-def _dumps(document: JsonObject) -> str:
-    return json.dumps(strict(document), ensure_ascii=False, separators=(",", ":"))
 
 
 def _invocation(turn: Turn) -> dict[str, Json]:
