@@ -1,19 +1,27 @@
 """Finds the files that one eval file refers to, by AgentV's rules, inside the workspace."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agentci.config.eval_file.files import Attachment
+from agentci.config.eval_file.files import Attachment, Source
 from agentci.config.yaml_document import read_yaml
 from agentci.discovery import matches
 from agentci.errors import InputError
 from agentci.model.place import Place
+from agentci.text.names import one_of
 from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
 
 MAX_ATTACHMENT_BYTES: Final = 16 * 1024**2
 MAX_SETTINGS_BYTES: Final = 1024**2
 SETTINGS: Final = ".agentv/config.yaml"
+TEMPLATES: Final = ".agentv/templates"
+# Where programs are that judge by the name of their file.
+ASSERTIONS: Final = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
+ASSERTION_EXTENSIONS: Final = (".ts", ".js", ".mts", ".mjs")
+CASE_FILES: Final = ("case.yaml", "case.yml")
+CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl")
 
 
 class Attachments:
@@ -46,8 +54,78 @@ class Attachments:
             return str(self._folder)
         return str(self._found(named, place, test=is_folder))
 
-    def _found(self, named: str, place: Place, *, test: Callable[[Path], bool]) -> Path:
-        for base in self._roots():
+    def cases(self, named: str, place: Place) -> tuple[Source, ...]:
+        """See ``Files``."""
+        found = matches(self._folder, named)
+        if not found:
+            hint = "it is looked for beside this file"
+            raise InputError.of(f"no file of cases matches {named}", place=place, hint=hint)
+        return tuple(source for path in found for source in self._cases_at(path, named, place))
+
+    def _cases_at(self, path: Path, named: str, place: Place) -> Iterator[Source]:
+        if is_folder(path):
+            folder = self._inside(path, named, place)
+            files = {
+                file.parent: file
+                for name in reversed(CASE_FILES)
+                for file in matches(folder, f"*/{name}")
+            }
+            if not files:
+                what = f"no folder in {named} has a {CASE_FILES[0]}"
+                raise InputError.of(what, place=place, hint="one folder a case")
+            for below, file in sorted(files.items()):
+                yield replace(self._source(file, named, place), case_id=below.name)
+        elif path.suffix in CASE_EXTENSIONS:
+            yield self._source(path, named, place)
+        else:
+            raise InputError.of(
+                f"{self._workspace.name_of(path)} is no file of cases",
+                place=place,
+                hint=f"cases are read from {one_of(CASE_EXTENSIONS)}",
+            )
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> Source:
+        """See ``Files``."""
+        if "/" in named or named.startswith("."):
+            bases = () if beside is None else (Path(beside).parent,)
+            return self._source(self._found(named, place, test=is_file, bases=bases), named, place)
+        path = self._convention(TEMPLATES, named, (".yaml", ".yml"))
+        if path is None:
+            raise InputError.of(
+                f"there is no {TEMPLATES}/{named}.yaml",
+                place=place,
+                hint="it is looked for beside this file, and in the folders above",
+            )
+        return self._source(path, named, place)
+
+    def assertion(self, kind: str) -> str | None:
+        """See ``Files``."""
+        if "/" in kind:
+            return None
+        found = (self._convention(each, kind, ASSERTION_EXTENSIONS) for each in ASSERTIONS)
+        path = next((each for each in found if each is not None), None)
+        return None if path is None or not self._holds(path) else str(real(path))
+
+    def _convention(self, folder: str, name: str, endings: Sequence[str]) -> Path | None:
+        """The nearest file of that name in a folder that AgentV looks into by itself."""
+        paths = (root / folder / f"{name}{end}" for root in self._roots() for end in endings)
+        return next((path for path in paths if is_file(path)), None)
+
+    def _source(self, path: Path, named: str, place: Place) -> Source:
+        inside = self._inside(path, named, place)
+        name = self._workspace.name_of(path)
+        data = read_file(inside, name=name, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
+        return Source(file=name, path=str(inside), data=data)
+
+    def _found(
+        self,
+        named: str,
+        place: Place,
+        *,
+        test: Callable[[Path], bool],
+        bases: Sequence[Path] = (),
+    ) -> Path:
+        for base in (*bases, *self._roots()):
             path = base / named.lstrip("/")
             if test(path):
                 return self._inside(path, named, place)
@@ -70,13 +148,16 @@ class Attachments:
         yield self._workspace.cwd
 
     def _inside(self, path: Path, named: str, place: Place) -> Path:
-        if not self._workspace.holds(path) and not self._own.holds(path):
+        if not self._holds(path):
             raise InputError.of(
                 f"{named} leads out of the workspace",
                 place=place,
                 hint="a config may only name files inside of it, symbolic links followed",
             )
         return real(path)
+
+    def _holds(self, path: Path) -> bool:
+        return self._workspace.holds(path) or self._own.holds(path)
 
     def _all_guidelines(self) -> frozenset[Path]:
         """What the ``guideline_patterns`` of the nearest settings match, from the root on."""

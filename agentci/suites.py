@@ -95,7 +95,8 @@ def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
         from agentci.config.eval_file.reading import read_eval_file  # noqa: PLC0415
 
         files = Attachments(path.parent, world.workspace)
-        return LoadedSuite(suite=read_eval_file(document, overrides, files), locator=locator)
+        suite = read_eval_file(document, overrides, files, variables=world.variables)
+        return LoadedSuite(suite=suite, locator=locator)
     try:
         suite = read_suite(document, overrides, locator)
     except InputError as error:
@@ -107,12 +108,15 @@ def _document(path: Path, world: World) -> YamlDocument:
     """A config, or an eval file; one of JSON Lines with what the file beside it adds."""
     if path.suffix != ".jsonl":
         return _yaml(path, world)
-    from agentci.attachments import sidecar_of  # noqa: PLC0415 (likewise)
+    from agentci.attachments import (  # noqa: PLC0415 (likewise)
+        MAX_ATTACHMENT_BYTES,
+        sidecar_of,
+    )
     from agentci.config.eval_file.jsonl import read_jsonl  # noqa: PLC0415 (likewise)
 
     sidecar = sidecar_of(path)
     return read_jsonl(
-        _content(path, world),
+        _content(path, world, limit_bytes=MAX_ATTACHMENT_BYTES),
         file=world.workspace.name_of(path),
         sidecar=None if sidecar is None else _yaml(sidecar, world),
     )
@@ -122,9 +126,9 @@ def _yaml(path: Path, world: World) -> YamlDocument:
     return read_yaml(_content(path, world), file=world.workspace.name_of(path))
 
 
-def _content(path: Path, world: World) -> bytes:
+def _content(path: Path, world: World, *, limit_bytes: int = MAX_CONFIG_BYTES) -> bytes:
     name = world.workspace.name_of(path)
-    return read_file(path, name=name, limit_bytes=MAX_CONFIG_BYTES)
+    return read_file(path, name=name, limit_bytes=limit_bytes)
 
 
 def _locator(folder: Path, world: World) -> Locator:

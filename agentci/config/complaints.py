@@ -1,6 +1,6 @@
 """Everything that is wrong with a config, each at its place, in the order of the file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentci.config.checks import cross_checks
@@ -30,8 +30,10 @@ def complaints(document: YamlDocument, types: Types = EVALUATOR_TYPES) -> tuple[
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Each problem once, in the order of the file; of a flood only the beginning."""
-    ordered = sorted(dict.fromkeys(problems), key=_position)
+    """Each problem once, file by file in the order of its lines; of a flood only the beginning."""
+    each = dict.fromkeys(problems)
+    files = list(dict.fromkeys(p.place.file for p in each if p.place is not None))
+    ordered = sorted(each, key=lambda problem: _position(problem, files))
     if len(ordered) <= MAX_LISTED:
         return tuple(ordered)
     listed = ordered[:MAX_LISTED]
@@ -66,6 +68,8 @@ def _violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
     return violations(document, types)
 
 
-def _position(problem: Problem) -> tuple[int, int]:
+def _position(problem: Problem, files: Sequence[str]) -> tuple[int, int, int]:
     place = problem.place
-    return (0, 0) if place is None else (place.line, place.column or 0)
+    if place is None:
+        return (-1, 0, 0)
+    return (files.index(place.file), place.line, place.column or 0)

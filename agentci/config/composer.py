@@ -20,7 +20,7 @@ from agentci.model.problem import Problem
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
 
-_NEEDS: Final = "a config needs at least `evaluators:`"
+_NEEDS: Final = "a config has `evaluators:`, an eval file `cases:` or `tests:`"
 _TOO_MUCH: Final = "keep data in files of its own"
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
@@ -44,6 +44,18 @@ def compose(text: str, *, file: str) -> tuple[Fields, tuple[Problem, ...]]:
     Raises:
         InputError: it is not YAML, not one mapping, or beyond the limits.
     """
+    root, problems = compose_any(text, file=file)
+    if not isinstance(root, Fields):
+        raise _not_a_mapping(root)
+    return root, problems
+
+
+def compose_any(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
+    """Read YAML; as ``compose``, save that any top level will do.
+
+    Raises:
+        InputError: it is not YAML, not one document, or beyond the limits.
+    """
     if problem := unprintable(text, file=file):
         raise InputError([problem])
     composer = _Composer(text, file)
@@ -62,7 +74,7 @@ class _Composer:
         self._anchors: dict[str, Node | None] = {}
         self._size = 0
 
-    def document(self) -> Fields:
+    def document(self) -> Node:
         next(self._events)  # the start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
             raise InputError.of("the file is empty", place=Place(file=self._file), hint=_NEEDS)
@@ -75,8 +87,6 @@ class _Composer:
                 place=self._place(after),
                 hint="keep one config in one file",
             )
-        if not isinstance(root, Fields):
-            raise _not_a_mapping(root)
         return root
 
     def _node(self, event: yaml.Event, *, depth: int) -> Node:
@@ -194,7 +204,7 @@ def _not_a_mapping(root: Node) -> InputError:
         case Items():
             message, hint = (
                 "the top level is a list, not a mapping of keys",
-                "put the list below `evaluators:`",
+                "put evaluators below `evaluators:`, cases below `tests:`",
             )
         case Scalar(value=None, plain=True):
             message, hint = "the file holds no config", _NEEDS

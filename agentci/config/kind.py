@@ -6,7 +6,7 @@ from typing import Final
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.place import Place
-from agentci.text.names import did_you_mean, quoted
+from agentci.text.names import nearest, quoted
 
 # AgentV has called the list of cases by each of these.
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
@@ -52,10 +52,10 @@ def check_kind(document: YamlDocument) -> None:
 
 def _likely_key(keys: AbstractSet[str]) -> str:
     for key in keys:
-        if did_you_mean(key, ("evaluators",)):
-            return f"did you mean `evaluators` instead of {quoted(key)}?"
+        if meant := nearest(key, ("evaluators", *CASE_KEYS)):
+            return f"did you mean `{meant}` instead of {quoted(key)}?"
     if RECORDING_KEYS & keys:
         return "this is a recording: name it in a config, or give it with --traces"
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
         return f"`{old[0]}` of older configs is now part of `evaluators`"
-    return "add `evaluators:`, a list of what judges the recorded runs"
+    return "add `evaluators:`, a list of what judges recorded runs; an eval file lists `tests:`"

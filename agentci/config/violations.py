@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from pydantic import ValidationError as Rejection
+from pydantic_core import ErrorDetails
 
 from agentci.config.entry_types import type_of, type_problem
 from agentci.config.schema import OWN_FIELDS, Types, json_schema
@@ -55,11 +56,24 @@ def breaches(
     found = tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
     return found or tuple(
         Problem(
-            message=each["msg"].removeprefix("Value error, "),
+            message=_said(each),
             place=document.place_of((*at, *each["loc"])),
         )
         for each in rejection.errors(include_url=False, include_input=False)
     )
+
+
+def _said(error: ErrorDetails) -> str:
+    """A message of a model; for a part of several types, which there are."""
+    match error["type"]:
+        case "union_tag_invalid":
+            names = error["ctx"]["expected_tags"].replace("'", "").split(", ")
+            known = [name for name in names if "-" not in name]
+            return f"type must be {one_of(known)}, not {quoted(error['ctx']['tag'])}"
+        case "union_tag_not_found":
+            return f"{error['loc'][-1]} has no 'type'"
+        case _:
+            return error["msg"].removeprefix("Value error, ")
 
 
 def subject(path: Path) -> str:

@@ -80,6 +80,17 @@ def read_yaml(data: bytes, *, file: str) -> YamlDocument:
     return YamlDocument(file=file, data=content, root=root, problems=problems)
 
 
+def read_tree(data: bytes, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
+    """Read a part of a config that is kept in a file of its own, and may be a list.
+
+    Raises:
+        InputError: as ``read_yaml``, save that any top level will do.
+    """
+    from agentci.config.composer import compose_any  # noqa: PLC0415
+
+    return compose_any(decode(data, file=file), file=file)
+
+
 def _step(node: Node, step: str | int) -> Field | Node | None:
     match node, step:
         case Fields(), str():

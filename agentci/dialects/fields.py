@@ -41,7 +41,12 @@ Image: TypeAlias = Annotated[str, Field(pattern=IMAGE_PATTERN)]
 # One variable, by its full name: a pattern would let through what nobody thought of.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Count: TypeAlias = Annotated[int, BeforeValidator(_integral), Field(ge=1, le=MAX_COUNT)]
+Count: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_integral),
+    Field(ge=1, le=MAX_COUNT),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_COUNT}),
+]
 Seconds: TypeAlias = Annotated[
     int,
     BeforeValidator(_integral),

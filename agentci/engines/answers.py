@@ -130,7 +130,13 @@ def _circumstances(request: RunProgram | RunCommand, name: str, world: World) ->
     executor = executor_of(request)
     if isinstance(request, RunCommand):
         programs = _named(request, job)
-        return Circumstances(job=job, executor=executor, programs=programs, line=request.command)
+        return Circumstances(
+            job=job,
+            executor=executor,
+            programs=programs,
+            line=request.command,
+            sealed=_sealed(job, executor, name, world),
+        )
     ready = ready_for(request.program, name, world)
     return Circumstances(
         job=job,

@@ -30,12 +30,17 @@ def job_of_command(request: RunCommand, *, name: str, world: World) -> Job:
 def job_of_line(request: RunCommand, world: World) -> Job:
     """What the executor has to do to run a command, whosever it is.
 
+    In an image it is what is written.
+
     Raises:
         EvaluatorError: the command is not there; as the end of a sentence about it.
     """
     folder = Path(request.folder)
     homes = () if request.home is None else (Path(request.home),)
-    command = _found(request.command, folder, world.search_path)
+    command = request.command
+    if not request.image:
+        command = _found(command, folder, world.search_path)
+    forks = request.isolation == "fork" and not request.image
     return Job(
         command=command,
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
@@ -51,7 +56,8 @@ def job_of_line(request: RunCommand, world: World) -> Job:
             shares_memory=True,
             memory_mb=request.memory_mb,
             processes=request.processes,
-            imports=_imports(command, folder) if request.isolation == "fork" else None,
+            image=request.image,
+            imports=_imports(command, folder) if forks else None,
         ),
     )
 

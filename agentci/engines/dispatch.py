@@ -10,7 +10,6 @@ from agentci.executors.confinement import Confinement
 from agentci.executors.job import Job
 from agentci.library.shelf import Ready
 from agentci.model.exchange import (
-    LOCAL,
     Compose,
     Measure,
     Measurement,
@@ -96,7 +95,7 @@ def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
 
 def executor_of(request: RunProgram | RunCommand) -> str:
     """The name of the executor that runs a program."""
-    return request.executor if isinstance(request, RunProgram) else LOCAL
+    return request.executor
 
 
 def run(request: RunProgram | RunCommand, *, name: str, world: World) -> ProgramReply:

@@ -80,13 +80,17 @@ class Judge:
             failures=tuple(failures),
         )
 
-    def text(self, question: Question, settings: ModelSettings) -> ModelReply:
+    def text(self, question: Question, settings: ModelSettings, *, seconds: float) -> ModelReply:
         """What a model says, whatever its form.
+
+        Args:
+            seconds: for how long somebody waits for it; never longer than for a verdict.
 
         Raises:
             EvaluatorError: there is no reply, or it was cut off or withheld.
         """
-        reply = self._reply(question, settings, self._clock() + self._verdict_seconds)
+        until = self._clock() + min(seconds, self._verdict_seconds)
+        reply = self._reply(question, settings, until)
         if reply.ending != "complete":
             raise NoVerdictError(unfinished(reply))
         return reply

@@ -61,8 +61,8 @@ class RunCommand:
         home: absolute path of the repository that its config is from, where that is not the
             workspace.
         target: the model that it may ask, where it may ask any.
-        stdin, timeout_seconds, network, variables, memory_mb, processes, isolation, cached: as in
-            ``RunProgram``.
+        stdin, timeout_seconds, executor, network, variables, memory_mb, processes, isolation,
+            image, cached: as in ``RunProgram``; in an image there is a copy of ``folder``.
     """
 
     command: tuple[str, ...]
@@ -71,11 +71,13 @@ class RunCommand:
     timeout_seconds: float
     home: str | None = None
     target: ModelAccess | None = None
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     isolation: Isolation = "fork"
+    image: str = ""
     cached: bool = True
 
 

@@ -56,7 +56,11 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """One recorded run; None stands for what was not recorded."""
+    """One recorded run; None stands for what was not recorded.
+
+    Attributes:
+        answer: what is judged, where that is not the last thing that the agent said.
+    """
 
     messages: tuple[Message, ...]
     token_usage: TokenUsage | None = None
@@ -64,6 +68,7 @@ class Transcript:
     duration_ms: float | None = None
     start_time: str | None = None
     end_time: str | None = None
+    answer: str | None = None
 
     @property
     def tool_uses(self) -> Iterator[ToolUse]:

@@ -161,14 +161,15 @@ class ReplyCache:
             OSError: one of them is not there.
         """
         command = given.job.command
+        if given.sealed is not None:
+            files = [str(path) for path in given.programs]
+            started = [part for part in command if part not in files]
+            return [given.sealed, *(path.name for path in given.programs)], started
         if given.line:
             words = (*command, *words_of(given.line))
             runs = [*self._interpreters.of(words, given.programs), self._interpreters.ours()]
             return [fact for each in given.programs for fact in self._file(each)], runs
         [path] = given.programs
-        if given.sealed is not None:
-            started = [part for part in command if part != str(path)]
-            return [given.sealed, path.name], started
         runs = [*self._interpreters.of(command, given.programs), self._interpreters.ours()]
         if given.tree is not None:
             return [given.tree.name, path.relative_to(given.tree).as_posix()], runs

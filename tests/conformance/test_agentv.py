@@ -12,9 +12,12 @@ from typing import Any, TypeAlias
 import pytest
 import yaml
 
+from agentci.dialects.agentv.derived import question_of, reference_answer_of
+from agentci.settings import settings_of
+from agentci.suites import load_suites
 from tests.http.servers import script, serve
 from tests.judges.bench import said
-from tests.support import Ran, run_agentci
+from tests.support import Ran, run_agentci, world_at
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
 # By AgentV's own word; a borderline score does not pass.
@@ -103,7 +106,10 @@ REFUSED = {
     ),
 }
 # What is read differently by the version that wrote the answers: as it is said in the test's name.
-LEFT_TO_OTHER_TESTS = {"22a-code-stdin-payload-A1", "26-code-target-proxy", "71-shorthands"}
+LEFT_TO_OTHER_TESTS = {
+    *("22a-code-stdin-payload-A1", "26-code-target-proxy", "71-shorthands"),
+    *("90-conversation-4x", "91-written-out-4x"),
+}
 
 
 def _versions(folder: Path) -> Iterator[str]:
@@ -230,6 +236,65 @@ def _has(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, list | tuple):
         return len(ours) == len(theirs) and all(map(_has, ours, theirs))
     return bool(ours == theirs)
+
+
+def test_turns_are_judged_as_agentv_judges_them(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "90-conversation-4x"
+    ran = _run(folder, V4, tmp_path)
+    ours = {row["evaluator"]: (row["score"], *_told(row)) for row in ran.results["results"]}
+    [case] = json.loads((folder / "expected.json").read_text())["results"][V4]["cases"]
+    theirs = {
+        ("" if part["name"] == "conversation" else f"{part['name']}/") + found["name"]: (
+            found["score"],
+            *(
+                [each["text"] for each in found["assertions"] if each["passed"] is passed]
+                for passed in (True, False)
+            ),
+        )
+        for part in case["scores"]
+        for found in part["scores"]
+    }
+    assert ours == theirs
+    weighted = [(row["score"], row["weight"]) for row in ran.results["results"]]
+    total = sum(weight for _, weight in weighted)
+    assert sum(score * weight for score, weight in weighted) / total == pytest.approx(case["score"])
+
+
+def test_cases_are_put_together_as_agentv_does_it(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "agentv" / "91-written-out-4x"
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    shutil.copy(folder / "eval.N.yaml", tmp_path / "a.eval.yaml")
+    [loaded] = load_suites(settings_of([], {}), world_at(tmp_path, {}))
+    theirs = json.loads((folder / "expected.json").read_text())["results"][V4]["tests"]
+    for judged, case in zip(loaded.suite.samples or (), theirs, strict=True):
+        sample = judged.sample
+        assert (sample.id, sample.criteria, sample.metadata) == (
+            case["id"], case["criteria"], case["metadata"],
+        )  # fmt: skip
+        assert list(sample.input_messages) == _as_written(case["input"])
+        assert list(sample.expected_messages) == case["expected_output"]
+        assert question_of(sample) == case["question"]
+        assert reference_answer_of(sample) == case["reference_answer"]
+        files = [path.replace(str(tmp_path), "<CASE_DIR>") for path in sample.input_files]
+        assert files == case["file_paths"]
+        assert [each.identity.name for each in judged.evaluators] == case["assertions"]
+        lines = {each.identity.threshold for each in judged.evaluators}
+        assert lines == {case.get("threshold", 0.8)}
+
+
+def _as_written(messages: Any) -> Any:
+    """Messages without what AgentV adds to parts that name files."""
+    added = ("path", "text", "resolvedPath")
+    return [
+        {**each, "content": [{k: v for k, v in p.items() if k not in added} for p in parts]}
+        if isinstance(parts := each["content"], list)
+        else each
+        for each in messages
+    ]
+
+
+def _told(row: Any) -> tuple[list[str], list[str]]:
+    return row["hits"], row["misses"]
 
 
 def _run(

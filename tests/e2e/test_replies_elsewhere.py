@@ -77,6 +77,7 @@ class TestARemoteEvaluator:
 
 DOCKER = """\
 #!/bin/sh
+echo "$*" >> "$(dirname "$0")/asked"
 case "$1" in
   image) cat "$(dirname "$0")/id" ;;
   start) cat > /dev/null; echo "{\\"score\\": 1, \\"details\\": {\\"at\\": $(date +%s%N)}}" ;;
@@ -126,6 +127,49 @@ class TestAProgramInAContainer:
         run(tmp_path, environ=environ)
         [result] = run(tmp_path, environ={"PATH": "/nowhere"}).results
         assert (result["status"], result["cached"]) == ("errored", False)
+
+
+class TestACommandInAContainer:
+    @pytest.fixture
+    def engine(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        engine = tmp_path_factory.mktemp("engine")
+        (engine / "docker").write_text(DOCKER)
+        (engine / "docker").chmod(0o755)
+        (engine / "id").write_text("sha256:1")
+        return engine
+
+    def test_is_run_on_a_copy_of_its_folder_and_not_again(
+        self, tmp_path: Path, engine: Path
+    ) -> None:
+        write_program(tmp_path)
+        judge = {
+            "name": "check",
+            "type": "code_judge",
+            "script": ["python3", "check.py"],
+            "cwd": "evals/check",
+            "executor": "docker",
+            "image": "some/image",
+        }
+        case = {"id": "a", "input": "q", "evaluators": [judge]}
+        (tmp_path / "a.eval.yaml").write_text(json.dumps({"cases": [case]}))
+        (tmp_path / "a.outputs.jsonl").write_text('{"id": "a", "text": "yes"}')
+
+        def judged() -> Judged:
+            return run(tmp_path, "a.eval.yaml", environ={"PATH": f"{engine}:{PATH}"})
+
+        first, second = judged(), judged()
+        assert (first.code, first.times, second.cached) == (0, second.times, [True])
+        created = next(each for each in _asked(engine) if each.startswith("create"))
+        assert created.endswith("--entrypoint=python3 sha256:1 check.py")
+        (tmp_path / "data" / "words.txt").write_text("nothing that it could see")
+        assert judged().cached == [True]
+        (tmp_path / "evals" / "check" / "more.txt").touch()
+        assert judged().cached == [False]
+
+
+def _asked(engine: Path) -> list[str]:
+    """What the engine was asked."""
+    return (engine / "asked").read_text().splitlines()
 
 
 class OpenExecutor(LocalExecutor):

@@ -65,11 +65,23 @@ def run(
     folder: Path,
     entry: dict[str, Any],
     judge: dict[str, Any] | None,
-    *options: str,
     program: str = PYTHON,
     cases: int = 1,
 ) -> Ran:
     """Have a program judge ``cases`` answers, by what a model says."""
+    write(folder, entry, judge, program=program, cases=cases)
+    return run_agentci(["run", "e.yaml"], cwd=folder, environ={"KEY": KEY})
+
+
+def write(
+    folder: Path,
+    entry: dict[str, Any],
+    judge: dict[str, Any] | None,
+    *,
+    program: str = PYTHON,
+    cases: int = 1,
+) -> None:
+    """Write an eval file, what was recorded for it, and the program that judges."""
     name, interpreter = ("judge.ts", "bun") if program is TYPESCRIPT else ("judge.py", "python3")
     (folder / name).write_text(program)
     command = [interpreter, name]
@@ -85,7 +97,6 @@ def run(
     file = {"outputs": "out.jsonl", "cases": listed, **({"judge": judge} if judge else {})}
     (folder / "e.yaml").write_text(json.dumps(file))
     (folder / "out.jsonl").write_text("\n".join(map(json.dumps, outputs)))
-    return run_agentci(["run", "e.yaml", *options], cwd=folder, environ={"KEY": KEY})
 
 
 def at(url: str, **others: Any) -> dict[str, Any]:
@@ -217,7 +228,7 @@ def test_a_proxy_of_the_company_is_not_in_the_way(tmp_path: Path) -> None:
 def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Path) -> None:
     silent = Raw(pieces=(), endlessly=b" ", pause_seconds=0.1)
     with serve(lambda _: silent) as server:
-        run(tmp_path, {"target": {}, "timeout": 1}, at(server.url))  # writes the files
+        write(tmp_path, {"target": {}, "timeout": 1}, at(server.url))
         begun = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "agentci", "run", "e.yaml"],
@@ -262,6 +273,11 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
         ({"target": True}, {"provider": "openai"}, "j cannot be judged: no model is named"),
         ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
         ({"target": {"max_calls": -1}}, None, "max_calls"),
+        (
+            {"target": {}, "executor": "docker", "image": "python:3.12"},
+            {"command": ["true"]},
+            "`target` cannot be reached with `executor: docker`",
+        ),
         ({"target": {"max_call": 1}}, None, "did you mean 'max_calls'?"),
         ({"target": "gpt"}, None, "target must be"),
     ],

@@ -86,6 +86,20 @@ class TestCommand:
         assert reply.exit_code == 1
         assert json.loads(_printed(reply))["misses"] == ["no"]
 
+    @pytest.mark.parametrize(
+        ("said", "score"), [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)]
+    )
+    def test_of_an_assertion_may_say_whether_it_passes(
+        self, said: str, score: float, tmp_path: Path
+    ) -> None:
+        (tmp_path / "words.mjs").write_text(
+            "import { defineAssertion } from '@agentv/eval';\n"
+            f"export default defineAssertion(() => ({{ {said}, reasoning: 'r' }}));\n"
+        )
+        command = _command(tmp_path, "bun", "run", str(tmp_path / "words.mjs"), stdin="{}")
+        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        assert json.loads(printed) == {"score": score, "reasoning": "r"}
+
     def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
         own = tmp_path / "node_modules" / "@agentv" / "eval"
         own.mkdir(parents=True)
@@ -116,6 +130,29 @@ class TestCommand:
     def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
         command = _command(tmp_path, "node", "--version")
         assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
+
+
+class TestCommandInAContainer:
+    def test_is_what_is_written_on_a_copy_of_its_folder(self, tmp_path: Path) -> None:
+        command = RunCommand(
+            command=("bun", "run", "judge.ts"),
+            folder=str(tmp_path / "judges"),
+            stdin="{}",
+            timeout_seconds=20,
+            executor="docker",
+            image="oven/bun:1",
+            network=False,
+            variables=("KEY",),
+            memory_mb=64,
+            processes=7,
+        )
+        job = job_of(command, name="a", world=world_at(tmp_path, {"KEY": "k", "OTHER": "o"}))
+        assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
+        walls = job.confinement
+        assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
+            "oven/bun:1", False, 64, 7,
+        )  # fmt: skip
+        assert (job.environment["KEY"], "OTHER" in job.environment) == ("k", False)
 
 
 class TestComposition:

@@ -1,26 +1,25 @@
 """The cases of an eval file, each with what judges it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from agentci.config.eval_file.conversations import ConversationReader, vital_parts
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.judges import JudgeReader
+from agentci.config.eval_file.keys import KeyReader
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
     SEED_LISTS,
-    UNREAD,
-    UNREAD_AT_THE_TOP,
     V4_LISTS,
-    WITHOUT_EFFECT,
     CaseSpec,
 )
 from agentci.config.suite import JudgedSample
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.judge import Judge
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 from agentci.model.sample import Sample
 from agentci.text.names import did_you_mean, quoted
@@ -31,33 +30,43 @@ class CaseReader:
     """Reads the cases of one eval file.
 
     Attributes:
+        keys: looks at their keys.
         judges: reads their evaluators.
+        looks_at_cases: whether the gate holds whole cases against one score.
+        line: the score that passes, whatever cases say; None where they may say it.
         problems: what is wrong with them, their evaluators aside.
     """
 
     document: YamlDocument
     files: Files
+    keys: KeyReader
     judges: JudgeReader
+    looks_at_cases: bool
+    line: float | None
     problems: list[Problem] = field(default_factory=list)
 
     def listed(self, key: str) -> tuple[JudgedSample, ...]:
         """The cases below ``key``, those that are as they should be."""
         cases = self.document.value((key,))
         if not isinstance(cases, list) or not cases:
-            self._complain(f"{key} must be a list of cases", (key,))
+            # Cases that stand in other files may be missing because those are broken.
+            if not any(each.severity == "error" for each in self.document.problems):
+                self._complain(f"{key} must be a list of cases", (key,))
             return ()
         read: dict[str, JudgedSample] = {}
+        ids = [_id_of(each) for each in cases]
         for index in range(len(cases)):
-            case = self._case((key, index))
+            case = self._case((key, index), ids)
             if case is None:
                 continue
             if case.sample.id in read:
                 message = f"two cases have the id {quoted(case.sample.id)}"
-                self._complain(message, (key, index, "id"), hint="give one of them another id")
+                hint = f"the first is {read[case.sample.id].sample.place}; give one another id"
+                self._complain(message, (key, index, "id"), hint=hint)
             read.setdefault(case.sample.id, case)
         return tuple(read.values())
 
-    def _case(self, at: Path) -> JudgedSample | None:
+    def _case(self, at: Path, ids: Sequence[str]) -> JudgedSample | None:
         value = self.document.value(at)
         if not isinstance(value, Mapping):
             self._complain("each case must be a mapping with `id` and `input`", at)
@@ -68,14 +77,24 @@ class CaseReader:
             schema = CaseSpec.model_json_schema()
             self.problems += breaches(self.document, schema, error, at=at, noun="case")
             return None
-        self._look_at_keys(value, at)
-        if spec.execution is not None and spec.execution.threshold is not None:
-            self._complain(
-                "the threshold of a single case is not read by this version of agentci",
-                (*at, "execution", "threshold"),
-                hint="give its evaluators a `min_score`, or the file a threshold",
+        self.keys.of_case(value, at)
+        self._look_at_dependencies(spec, at, ids)
+        messages = MessageReader(document=self.document, files=self.files)
+        asked = self._asked(spec, at, messages)
+        line = self._line(spec, at)
+        evaluators: tuple[Judge, ...] = self._evaluators(spec, at, line=line)
+        if spec.turns is not None:
+            reader = ConversationReader(
+                document=self.document,
+                keys=self.keys,
+                messages=messages,
+                judges_of=lambda part: self._first_list(part, line),
+                looks_at_cases=self.looks_at_cases,
             )
-        evaluators = self._evaluators(spec, at)
+            talk = reader.talk(spec, at, asked)
+            asked, evaluators = talk.begun, reader.judges(talk, at, evaluators)
+            self.judges.vital |= vital_parts(evaluators, self.judges.vital)
+            self.problems += reader.problems
         if not evaluators and not self.judges.problems:
             self._complain(
                 f"nothing judges the case {quoted(spec.id)}: AgentV would ask a language model, "
@@ -83,17 +102,22 @@ class CaseReader:
                 at,
                 hint="list evaluators in the case or for the whole file",
             )
-        return JudgedSample(sample=self._sample(spec, at), evaluators=evaluators)
+        sample = self._sample(spec, at, asked, messages)
+        self.problems += messages.problems
+        return JudgedSample(sample=sample, evaluators=evaluators)
 
-    def _sample(self, spec: CaseSpec, at: Path) -> Sample:
-        reader = MessageReader(document=self.document, files=self.files)
+    def _asked(self, spec: CaseSpec, at: Path, reader: MessageReader) -> tuple[JsonObject, ...]:
         key = _first(spec, "input_messages", "input")
         asked = () if key is None else reader.asked((*at, key))
-        if not asked and not reader.problems:
+        if not asked and not reader.problems and spec.turns is None:
             self._complain(f"the case {quoted(spec.id)} asks nothing", at, hint="add `input: ...`")
+        return asked
+
+    def _sample(
+        self, spec: CaseSpec, at: Path, asked: tuple[JsonObject, ...], reader: MessageReader
+    ) -> Sample:
         key = _first(spec, "expected_messages", "expected_output")
         expected = () if key is None else reader.expected((*at, key))
-        self.problems += reader.problems
         return Sample(
             id=spec.id,
             criteria=next(
@@ -107,17 +131,30 @@ class CaseReader:
             place=self.document.place_of(at),
         )
 
-    def _evaluators(self, spec: CaseSpec, at: Path) -> tuple[Judge, ...]:
+    def _line(self, spec: CaseSpec, at: Path) -> float:
+        """The score that passes in one case."""
+        if spec.own_line is not None and self.looks_at_cases:
+            inside = spec.execution is not None and spec.execution.threshold is not None
+            where = ("execution", "threshold") if inside else ("threshold",)
+            self._complain(
+                "the gate holds all cases against one score, not against the threshold of a case",
+                (*at, *where),
+                hint="leave `cases` of the gate out, or give the evaluators a `min_score`",
+            )
+        given = spec.own_line if self.line is None else self.line
+        return self.judges.line if given is None else given
+
+    def _evaluators(self, spec: CaseSpec, at: Path, *, line: float) -> tuple[Judge, ...]:
         """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
 
         The first versions forgot the file's, too, where a case has an ``execution`` without any
         evaluators; a judge that goes missing is not missed by anybody, so that is not done here.
         """
         if self.judges.era == "seed":
-            return self._first_list(at) or self._first_list(())
+            return self._first_list(at, line) or self._first_list((), line)
         skips = spec.execution is not None and spec.execution.skip_defaults
-        own = self._first_list(at)
-        shared = () if skips else self._first_list(())
+        own = self._first_list(at, line)
+        shared = () if skips else self._first_list((), line)
         names = {judge.identity.name for judge in own}
         for judge in shared:
             if judge.identity.name in names:
@@ -126,42 +163,34 @@ class CaseReader:
                 self._complain(message, at, hint="give one of them another name")
         return (*own, *shared)
 
-    def _first_list(self, at: Path) -> tuple[Judge, ...]:
+    def _first_list(self, at: Path, line: float) -> tuple[Judge, ...]:
         lists = SEED_LISTS if self.judges.era == "seed" else V4_LISTS
-        for keys in lists:
-            path = (*at, *keys)
-            if self.document.value(path) is not None:
-                return self.judges.listed(path)
-        return ()
+        given = [keys for keys in lists if self.document.value((*at, *keys)) is not None]
+        for keys in given[1:]:
+            self.keys.pass_over((*at, *keys), ".".join(keys), first=".".join(given[0]))
+        return self.judges.listed((*at, *given[0]), line=line) if given else ()
 
-    def _look_at_keys(self, value: JsonObject, at: Path) -> None:
-        known = [*CaseSpec.model_fields, "assert", *WITHOUT_EFFECT]
-        self.problems += key_problems(value, known, self.document, at)
+    def _look_at_dependencies(self, spec: CaseSpec, at: Path, ids: Sequence[str]) -> None:
+        """AgentV runs nothing where a case waits for one that is not there."""
+        for index, named in enumerate(spec.depends_on):
+            if named == spec.id or named not in ids:
+                what = "itself" if named == spec.id else f"{quoted(named)}, which is no case"
+                others = [each for each in ids if each and each != spec.id]
+                self._complain(
+                    f"the case {quoted(spec.id)} depends on {what}",
+                    (*at, "depends_on", index),
+                    hint=did_you_mean(named, others),
+                )
 
     def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))
 
 
-def key_problems(
-    value: JsonObject, known: list[str], document: YamlDocument, at: Path
-) -> Iterator[Problem]:
-    """Keys that nobody reads: a warning, since AgentV passes them over; others change too much."""
-    unread = UNREAD if at else UNREAD | UNREAD_AT_THE_TOP
-    for key in value:
-        if key in unread:
-            yield Problem(
-                message=f"`{key}` is not read by this version of agentci",
-                place=document.place_of((*at, key), key=True),
-                hint=unread[key],
-            )
-        elif key not in known and not key.startswith("x-"):
-            yield Problem(
-                message=f"unknown key {quoted(key)}, which has no effect",
-                place=document.place_of((*at, key), key=True),
-                hint=did_you_mean(key, known),
-                severity="warning",
-            )
+def _id_of(case: Json) -> str:
+    """The id of a case; nothing where it has none that could be one."""
+    given = case.get("id") if isinstance(case, Mapping) else None
+    return given if isinstance(given, str) else ""
 
 
 def _first(spec: CaseSpec, *keys: str) -> str | None:

@@ -1,5 +1,6 @@
 """What an eval file refers to on disk."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +21,22 @@ class Attachment:
     shown: str
     text: str
     is_guideline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file that says a part of what an eval file says.
+
+    Attributes:
+        file: as shown to the user.
+        path: absolute.
+        case_id: the name of its folder, where it holds the one case of that.
+    """
+
+    file: str
+    path: str
+    data: bytes
+    case_id: str | None = None
 
 
 class Files(Protocol):
@@ -43,5 +60,31 @@ class Files(Protocol):
 
         Raises:
             InputError: it is missing, or out of bounds.
+        """
+        ...
+
+    def cases(self, named: str, place: Place) -> Sequence[Source]:
+        """The files of cases that are named at ``place``: one, those of a glob or of a folder.
+
+        Raises:
+            InputError: there are none, or one is out of bounds or of an unknown kind.
+        """
+        ...
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> Source:
+        """The file of evaluators that is included at ``place``.
+
+        Args:
+            beside: absolute path of the file that includes it, where that is not the eval file.
+
+        Raises:
+            InputError: it is missing, or out of bounds.
+        """
+        ...
+
+    def assertion(self, kind: str) -> str | None:
+        """The absolute path of the program that judges where an entry has the type ``kind``.
+
+        None where there is none in the folders that AgentV looks into by itself.
         """
         ...

@@ -1,57 +1,65 @@
 """Eval files with a case a line, and the YAML file beside them that speaks for all."""
 
-from collections.abc import Mapping
+from codecs import BOM_UTF8
+from dataclasses import replace
+from typing import Final
 
-from agentci.config.nodes import Field, Fields, Items, Node, Scalar
+from agentci.config.eval_file.tree import document_of, listed, node_of, of_fields, value_of
+from agentci.config.kind import CASE_KEYS
+from agentci.config.nodes import Field, Items
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
-from agentci.formats.documents import documents_of
-from agentci.model.json import Json
+from agentci.formats.documents import BROKEN_HINT, documents_of
 from agentci.model.place import Place
 
-# What the cases of such a file are called in AgentV 2, which reads them.
-CASES = "cases"
+# What the cases of such a file are called in AgentV 2, and in AgentV 4, which has assertions.
+SEED_CASES: Final = "cases"
+V4_CASES: Final = "tests"
+V4_KEYS: Final = ("assertions", "assert")
+HINT: Final = "each line is one case, as JSON; there are no comments in it"
 
 
 def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlDocument:
-    """Read an eval file of JSON Lines as if it were one of YAML.
+    """Read an eval file of JSON Lines as if it were of YAML; of AgentV 4 where it has its words.
 
     Args:
         sidecar: what holds for all cases; its places stay its own.
 
     Raises:
-        InputError: a line is no JSON.
+        InputError: a line is no JSON, or the sidecar has cases of its own.
+    """
+    cases = lines_of(data, file=file)
+    shared = {} if sidecar is None else dict(sidecar.root.fields)
+    if own := [shared[key] for key in CASE_KEYS if key in shared]:
+        raise InputError.of(
+            f"{file} lists the cases that this file is about, which has cases of its own",
+            place=own[0].place,
+            hint="name this file in place of the other, or leave the list out",
+        )
+    parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
+    is_v4 = any(value_of(part, key) is not None for part in parts for key in V4_KEYS)
+    key = V4_CASES if is_v4 else SEED_CASES
+    root = of_fields({**shared, key: Field(place=cases.place, value=cases)}, cases.place)
+    return document_of(root, file=file, problems=() if sidecar is None else sidecar.problems)
+
+
+def lines_of(data: bytes, *, file: str) -> Items:
+    """The cases of a file of JSON Lines, each of which stands on one line.
+
+    Raises:
+        InputError: a line is no JSON, or there are none.
     """
     top = Place(file=file)
+    data = data.removeprefix(BOM_UTF8)
     if not data.strip():
         raise InputError.of("the file holds no cases", place=top)
     try:
-        lines = [
+        read = [
             node_of(each.value, Place(file=file, line=each.line))
             for each in documents_of(iter([data]), file=file)
         ]
     except RecordingError as error:
-        raise InputError([error.problem]) from None
-    cases = Items(place=top, items=tuple(lines), size=1 + len(lines), height=1)
-    shared = {} if sidecar is None else dict(sidecar.root.fields)
-    fields = {**shared, CASES: Field(place=top, value=cases)}
-    root = Fields(place=top, fields=fields, size=1 + len(fields), height=2)
-    content = {} if sidecar is None else dict(sidecar.data)
-    data_of_cases: list[Json] = [each.value for each in documents_of(iter([data]), file=file)]
-    return YamlDocument(
-        file=file,
-        data={**content, CASES: data_of_cases},
-        root=root,
-        problems=() if sidecar is None else sidecar.problems,
-    )
-
-
-def node_of(value: Json, place: Place) -> Node:
-    """A value all of whose parts stand on one line."""
-    if value is None or isinstance(value, str | int | float):
-        return Scalar(place=place, value=value, text=str(value), plain=False)
-    if isinstance(value, Mapping):
-        fields = {k: Field(place=place, value=node_of(each, place)) for k, each in value.items()}
-        return Fields(place=place, fields=fields, size=1 + len(fields), height=1)
-    items = tuple(node_of(each, place) for each in value)
-    return Items(place=place, items=items, size=1 + len(items), height=1)
+        is_broken = error.problem.hint == BROKEN_HINT
+        problem = replace(error.problem, hint=HINT) if is_broken else error.problem
+        raise InputError([problem]) from None
+    return listed(read, top)

@@ -32,7 +32,7 @@ class JudgeReader:
     """Reads the evaluators of one eval file.
 
     Attributes:
-        line: the score that passes, where entries name none.
+        line: the score that passes, where neither entries nor cases name one.
         problems: what is wrong with them.
         vital: names of those that say of themselves that they are required.
     """
@@ -45,15 +45,19 @@ class JudgeReader:
     judges: Judges
     problems: list[Problem] = field(default_factory=list)
     vital: set[str] = field(default_factory=set)
-    _made: dict[Path, tuple[Judge, ...]] = field(default_factory=dict)
+    _made: dict[tuple[Path, float], tuple[Judge, ...]] = field(default_factory=dict)
 
-    def listed(self, at: Path) -> tuple[Judge, ...]:
-        """The evaluators of the list at ``at``, those that are as they should be."""
-        if at not in self._made:
-            self._made[at] = tuple(self._judges(at))
-        return self._made[at]
+    def listed(self, at: Path, *, line: float) -> tuple[Judge, ...]:
+        """The evaluators of the list at ``at``, those that are as they should be.
 
-    def _judges(self, at: Path) -> list[Judge]:
+        Args:
+            line: the score that passes, where an entry names none.
+        """
+        if (at, line) not in self._made:
+            self._made[at, line] = tuple(self._judges(at, line))
+        return self._made[at, line]
+
+    def _judges(self, at: Path, line: float) -> list[Judge]:
         entries = self.document.value(at)
         if not isinstance(entries, list):
             self._complain(f"{at[-1]} must be a list, not {self._shown(at)}", at)
@@ -62,12 +66,12 @@ class JudgeReader:
         names: set[str] = set()
         for index, entry in enumerate(entries):
             path = (*at, index)
-            judge = self._judge(entry, path, names)
+            judge = self._judge(entry, path, names, line)
             if judge is not None:
                 judges.append(judge)
         return judges
 
-    def _judge(self, entry: Json, at: Path, names: set[str]) -> Judge | None:
+    def _judge(self, entry: Json, at: Path, names: set[str], line: float) -> Judge | None:
         if not isinstance(entry, Mapping):
             what = f"each evaluator must be a mapping with `name` and `type`, not {self._shown(at)}"
             self._complain(what, at, hint=f"like `{EXAMPLE}`")
@@ -87,17 +91,19 @@ class JudgeReader:
         names.add(name)
         if entry.get("required") not in (None, False):
             self.vital.add(name)
-        return self._built(entry, name, kind, at)
+        return self._built(entry, name, kind, at, line)
 
-    def _built(self, entry: JsonObject, name: str, kind: str, at: Path) -> Judge | None:
+    def _built(
+        self, entry: JsonObject, name: str, kind: str, at: Path, line: float
+    ) -> Judge | None:
         members: tuple[Judge, ...] = ()
         if TYPES[kind].has_members:
             lists = [key for key in MEMBER_LISTS if key in entry]
-            members = tuple(each for key in lists for each in self.listed((*at, key)))
+            members = tuple(each for key in lists for each in self.listed((*at, key), line=line))
             entry = {key: value for key, value in entry.items() if key not in lists}
         try:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
-            return TYPES[kind].build(read, self._surroundings(at, members))
+            return TYPES[kind].build(read, self._surroundings(at, members, line))
         except ValidationError as error:
             schema = entry_schema(kind)
             self.problems += breaches(self.document, schema, error, at=at, noun="evaluator")
@@ -121,16 +127,18 @@ class JudgeReader:
         else:
             known = known_types()
             message = f"type must be {one_of(known)}, not {self._shown((*at, 'type'))}"
-            self._complain(message, (*at, "type"), hint=did_you_mean(name, known))
+            own = "a type of your own is a program in .agentv/assertions, called as the type"
+            hint = did_you_mean(name, known) or (own if isinstance(given, str) else None)
+            self._complain(message, (*at, "type"), hint=hint)
         return None
 
-    def _surroundings(self, at: Path, members: tuple[Judge, ...]) -> Surroundings:
+    def _surroundings(self, at: Path, members: tuple[Judge, ...], line: float) -> Surroundings:
         place_of: Callable[[str], Place] = lambda key: self.document.place_of((*at, key))  # noqa: E731
         return Surroundings(
             place=self.document.place_of(at),
             place_of=place_of,
             era=self.era,
-            line=self.line,
+            line=line,
             wire=self.wire,
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,

@@ -88,8 +88,23 @@ class MessageReader:
             return False
         return True
 
+    def _file_in(self, part: JsonObject, at: Path) -> str | None:
+        """What a part of a message names, None where it is no reference to a file."""
+        if part.get("type") != "file":
+            return None
+        named = part.get("value")
+        if not isinstance(named, str) or not named:
+            self.problems.append(
+                Problem(
+                    message="a part of type file needs `value`: a path",
+                    place=self.document.place_of((*at, "value")),
+                )
+            )
+            return None
+        return named
+
     def _attach(self, part: JsonObject, at: Path) -> None:
-        named = _file_in(part)
+        named = self._file_in(part, at)
         if named is None:
             return
         try:
@@ -106,7 +121,7 @@ class MessageReader:
         return {**message, "content": [self._part(p, (*at, "content", i)) for i, p in parts]}
 
     def _part(self, part: JsonObject, at: Path) -> JsonObject:
-        named = _file_in(part)
+        named = self._file_in(part, at)
         if named is None:
             return part
         try:
@@ -133,8 +148,3 @@ def _parts(message: JsonObject) -> Iterator[JsonObject]:
 
 def _listed(content: Json) -> Sequence[Json]:
     return content if isinstance(content, list) else ()
-
-
-def _file_in(part: JsonObject) -> str | None:
-    named = part.get("value")
-    return named if part.get("type") == "file" and isinstance(named, str) else None

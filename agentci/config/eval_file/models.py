@@ -6,12 +6,14 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from agentci.config.models import EvalFileGateSpec, TraceFormat
 from agentci.dialects.agentv.payload import Wire
-from agentci.dialects.fields import Name, Share, Strict, Text
+from agentci.dialects.fields import Count, Name, Share, Strict, Text
 from agentci.dialects.panels import SharedJudgeSpec
 from agentci.model.choices import GroupBy
 
 Content: TypeAlias = Text | dict[str, JsonValue] | list[JsonValue]
 Entries: TypeAlias = list[JsonValue]
+Paths: TypeAlias = list[Text]
+Cases: TypeAlias = Text | list[JsonValue]
 
 # Keys of lists of evaluators, in the order in which they are looked at.
 OF_EXECUTION: Final = "execution"
@@ -19,28 +21,9 @@ SEED_LISTS: Final = (
     (OF_EXECUTION, "evaluators"), ("evaluators",), ("assertions",), ("assert",),
 )  # fmt: skip
 V4_LISTS: Final = (
-    ("assertions",), ("assert",), (OF_EXECUTION, "evaluators"), ("evaluators",),
+    ("assertions",), ("assert",), (OF_EXECUTION, "assertions"), (OF_EXECUTION, "evaluators"),
+    ("evaluators",),
 )  # fmt: skip
-
-# Read by AgentV, and without any effect on how recorded runs are judged.
-WITHOUT_EFFECT: Final = frozenset(
-    {
-        *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
-        *("notes", "requires", "tags", "target", "targets", "workspace", "workers", "cache"),
-    }
-)
-# What would change which cases there are or what they are asked, and is not done here.
-UNREAD: Final = {
-    "depends_on": "cases are judged each by itself",
-    "input_files": "refer to files inside of messages",
-    "mode": "conversations are judged as one recorded run",
-    "preprocessors": "record what the agent really got",
-    "rubrics": "they ask a language model to judge, which this version of agentci does not",
-    "turns": "conversations are judged as one recorded run",
-    "vars": "write the case out",
-}
-# Likewise at the top of a file, where AgentV 4 has one for all cases.
-UNREAD_AT_THE_TOP: Final = {"input": "write it into the cases"}
 
 
 class Lenient(Strict):
@@ -53,16 +36,32 @@ class Execution(Lenient):
     """How AgentV runs cases; of use here is what judges them."""
 
     evaluators: Entries | None = Field(default=None, description="What judges.")
+    assertions: Entries | None = Field(default=None, description="What judges.")
     skip_defaults: bool = Field(
         default=False, description="In files with `tests`: leave out the file's own evaluators."
     )
     threshold: Share | None = Field(
-        default=None, description="Score that passes, 0.8 by default; for the whole file."
+        default=None, description="Score that passes: of a case, else of the file, else 0.8."
     )
     trials: JsonValue = Field(default=None, description="Several runs of each case.")
 
 
-class CaseSpec(Lenient):
+class Part(Lenient):
+    """What a file and each of its cases may say alike."""
+
+    execution: Execution | None = Field(default=None, description="What judges.")
+    threshold: Share | None = Field(
+        default=None, description="Score that passes, where `execution` names none."
+    )
+
+    @property
+    def own_line(self) -> float | None:
+        """The score that passes, as far as this part says."""
+        given = None if self.execution is None else self.execution.threshold
+        return self.threshold if given is None else given
+
+
+class CaseSpec(Part):
     """One case."""
 
     id: Name = Field(description="Name of the case; unique in its file.")
@@ -77,25 +76,65 @@ class CaseSpec(Lenient):
         default=None, description="A good answer: text, data, or a list of messages."
     )
     expected_messages: Content | None = Field(default=None, description="The same, in older files.")
-    execution: Execution | None = Field(default=None, description="What judges this case.")
     evaluators: Entries | None = Field(default=None, description="What judges this case.")
     assertions: Entries | None = Field(default=None, description="What judges this case.")
     metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
+    vars: dict[str, JsonValue] | None = Field(
+        default=None, description="Values for `{{ name }}` in what is asked and expected."
+    )
+    input_files: Paths | None = Field(
+        default=None, description="Files before an `input` that is text, in one message."
+    )
+    mode: Literal["conversation"] | None = Field(
+        default=None, description="With `turns`: each is judged by itself."
+    )
+    turns: Annotated[list[JsonValue], Field(min_length=1)] | None = Field(
+        default=None, description="What the agent is asked in turn."
+    )
+    aggregation: Literal["mean", "min", "max"] = Field(
+        default="mean", description="How AgentV makes one score of those of the turns."
+    )
+    on_turn_failure: Literal["continue", "stop"] = Field(
+        default="continue", description="What AgentV does once a turn has failed."
+    )
+    window_size: Count | None = Field(
+        default=None, description="How many rounds the evaluators of a turn are told."
+    )
+    depends_on: list[Name] = Field(
+        default=[], description="Cases that AgentV runs before; each is judged by itself here."
+    )
 
 
-class EvalFile(Lenient):
+class TurnSpec(Lenient):
+    """One turn of a conversation."""
+
+    input: Content = Field(description="What the agent is asked: text, or a list of messages.")
+    expected_output: Content | None = Field(
+        default=None, description="A good answer: text, data, or a list of messages."
+    )
+    assertions: Entries | None = Field(default=None, description="What judges this turn.")
+
+
+class EvalFile(Part):
     """Cases, what an agent answered to each, and what judges the answers."""
 
-    evalcases: list[JsonValue] | None = Field(default=None, description="The cases (AgentV 1).")
-    cases: list[JsonValue] | None = Field(default=None, description="The cases (AgentV 2).")
-    eval_cases: list[JsonValue] | None = Field(default=None, description="The cases.")
-    tests: list[JsonValue] | None = Field(default=None, description="The cases (AgentV 4).")
+    evalcases: Cases | None = Field(default=None, description="The cases (AgentV 1).")
+    cases: Cases | None = Field(default=None, description="The cases (AgentV 2).")
+    eval_cases: Cases | None = Field(default=None, description="The cases.")
+    tests: Cases | None = Field(default=None, description="The cases (AgentV 4).")
     name: str | None = Field(default=None, description="Of the file.")
     dataset: str | None = Field(default=None, description="Of the file, in older files.")
     description: str | None = Field(default=None, description="What it is about.")
     version: JsonValue = Field(default=None, description="Of the file.")
-    metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
-    execution: Execution | None = Field(default=None, description="What judges all cases.")
+    metadata: dict[str, JsonValue] | None = Field(
+        default=None, description="Of your own, for all cases."
+    )
+    input: Content | None = Field(
+        default=None, description="What every case is asked first: text, or a list of messages."
+    )
+    input_files: Paths | None = Field(
+        default=None, description="Files for every case that has none of its own."
+    )
     assertions: Entries | None = Field(default=None, description="What judges all cases.")
     outputs: Text | list[Text] = Field(
         default=[],

@@ -21,7 +21,11 @@ def name_of(entry: JsonObject, kind: str, *, era: Era, taken: Collection[str]) -
         return given
     if era == "seed" or given is not None:
         return None
-    name = _made_up(entry, kind.replace("_", "-"))
+    return unused(_made_up(entry, kind.replace("_", "-")), taken)
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """``name``, with a number behind it where it is among those that are ``taken``."""
     numbered = (f"{name}-{number}" for number in count(2))
     return name if name not in taken else next(each for each in numbered if each not in taken)
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from agentci.config.complaints import in_order
-from agentci.config.eval_file.cases import CaseReader, key_problems
+from agentci.config.eval_file.assembly import assembled
+from agentci.config.eval_file.cases import CaseReader
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.gate import policy_of
 from agentci.config.eval_file.judges import JudgeReader
-from agentci.config.eval_file.models import WITHOUT_EFFECT, EvalFile
+from agentci.config.eval_file.keys import KeyReader
+from agentci.config.eval_file.models import EvalFile
 from agentci.config.eval_file.target import TargetReader
 from agentci.config.kind import CASE_KEYS
 from agentci.config.overrides import Overrides
@@ -27,15 +29,19 @@ from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
-def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -> Suite:
+def read_eval_file(
+    document: YamlDocument, overrides: Overrides, files: Files, *, variables: Mapping[str, str]
+) -> Suite:
     """Make an eval file ready to be run.
 
     Args:
         files: finds those that the file refers to.
+        variables: of the environment, which files of AgentV 4 may name.
 
     Raises:
         InputError: with all problems of the file.
     """
+    document = assembled(document, files, variables=variables)
     try:
         spec = EvalFile.model_validate(document.data)
     except ValidationError as error:
@@ -51,15 +57,22 @@ def read_eval_file(document: YamlDocument, overrides: Overrides, files: Files) -
         wire=spec.wire,
         judges=Judges(payer=document.file, shared=spec.judge, model=overrides.judge_model),
     )
-    reader = CaseReader(document=document, files=files, judges=judges)
+    look = KeyReader(document=document)
+    reader = CaseReader(
+        document=document,
+        keys=look,
+        files=files,
+        judges=judges,
+        looks_at_cases=spec.gate.cases is not None,
+        line=overrides.threshold,
+    )
     samples = reader.listed(keys[0])
+    look.of_file()
     target = TargetReader(document=document, files=files)
     agent, trials = target.agent(), target.trials()
     target.of_cases(keys[0])
-    problems = [*document.problems, *reader.problems, *judges.problems, *target.problems]
-    problems += key_problems(
-        document.data, [*EvalFile.model_fields, "assert", *WITHOUT_EFFECT], document, ()
-    )
+    problems = [*document.problems, *reader.problems, *judges.problems, *look.problems]
+    problems += target.problems
     problems += _listed_twice(keys, document)
     problems += _without_effect(overrides, document)
     names = _names(samples)
@@ -102,8 +115,7 @@ def _era(key: str) -> Era:
 
 def _line(spec: EvalFile, overrides: Overrides) -> float:
     """The score that passes: of the command line, else of the file, else AgentV's."""
-    own = None if spec.execution is None else spec.execution.threshold
-    given = own if overrides.threshold is None else overrides.threshold
+    given = spec.own_line if overrides.threshold is None else overrides.threshold
     return PASS if given is None else given
 
 

@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Any, Final
 
-from agentci.config.eval_file.models import CaseSpec, EvalFile
+from agentci.config.eval_file.models import CaseSpec, EvalFile, TurnSpec
 from agentci.config.eval_file.target import TargetSpec, TrialsSpec
 from agentci.config.kind import CASE_KEYS
 from agentci.config.schema import DIALECT, readable
 from agentci.config.schema_words import Schema
-from agentci.dialects.agentv.types import TYPES, spellings
+from agentci.dialects.agentv.types import NOT_YET, TYPES, spellings
 
 SCHEMA_ID: Final = "evalfile.schema.json"
 
@@ -18,8 +18,18 @@ MEMBER_LISTS: Final = ("evaluators", "assertions", "assert")
 LISTS: Final = {
     "EvalFile": ("assertions", "assert"),
     "CaseSpec": MEMBER_LISTS,
-    "Execution": ("evaluators",),
+    "Execution": ("evaluators", "assertions"),
+    "TurnSpec": ("assertions", "assert"),
     "CompositeEntry": MEMBER_LISTS,
+}
+
+# Of cases in other files.
+PATH: Final[Schema] = {"type": "string", "minLength": 1}
+INCLUDED: Final[Schema] = {
+    "type": "object",
+    "properties": {"include": {**PATH, "description": "File whose `assertions` stand here."}},
+    "required": ["include"],
+    "additionalProperties": False,
 }
 
 
@@ -35,15 +45,25 @@ def eval_file_schema() -> Schema:
     definitions: Schema = schema["$defs"]
     definitions.update(_entries())
     definitions.update(CaseSpec.model_json_schema()["$defs"])
+    definitions["TurnSpec"] = TurnSpec.model_json_schema()
     definitions["CaseSpec"] = {
         key: value for key, value in CaseSpec.model_json_schema().items() if key != "$defs"
     }
+    turns = next(
+        each for each in definitions["CaseSpec"]["properties"]["turns"]["anyOf"] if "items" in each
+    )
+    turns["items"] = {"$ref": "#/$defs/TurnSpec"}
     entries = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_titles().values())]
-    evaluators = {"type": "array", "items": {"anyOf": entries}, "description": "What judges."}
+    evaluators = {
+        "type": "array",
+        "items": {"anyOf": [*entries, INCLUDED, _of_ones_own()]},
+        "description": "What judges.",
+    }
     for part, keys in LISTS.items():
         properties = (schema if part == "EvalFile" else definitions[part])["properties"]
         properties.update(dict.fromkeys(keys, evaluators))
-    cases = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/CaseSpec"}}
+    case = {"anyOf": [{"$ref": "#/$defs/CaseSpec"}, PATH]}
+    cases = {"anyOf": [{"type": "array", "minItems": 1, "items": case}, PATH]}
     for key in CASE_KEYS:
         described = schema["properties"][key]["description"]
         schema["properties"][key] = {**cases, "description": described}
@@ -57,6 +77,14 @@ def eval_file_schema() -> Schema:
     definitions["Execution"]["properties"] |= {"target": target, "trials": trials}
     schema["anyOf"] = [{"required": [key]} for key in CASE_KEYS]
     return {"$schema": DIALECT, "$id": SCHEMA_ID, **readable(schema)}
+
+
+def _of_ones_own() -> Schema:
+    """Entries whose type is the name of a program: editors cannot know which there are."""
+    known = [name for kind in TYPES for name in spellings(kind)]
+    known += [spelt for name in NOT_YET for spelt in (name, name.replace("_", "-"))]
+    type_of = {**PATH, "not": {"enum": list(dict.fromkeys(known))}}
+    return {"type": "object", "properties": {"type": type_of}, "required": ["type"]}
 
 
 def _titles() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import codecs
 from dataclasses import dataclass
+from typing import Final
 
 from agentci.dialects.agentv.payload import Wire, payload
 from agentci.dialects.agentv.recorded import recorded
@@ -13,6 +14,7 @@ from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.choices import Isolation
 from agentci.model.exchange import (
+    LOCAL,
     MEMORY_MB,
     PROCESSES,
     Need,
@@ -26,9 +28,14 @@ from agentci.model.judgement import Judgement
 from agentci.model.judging import ModelAccess, WantedPanel
 from agentci.text import clip
 
-MAX_SHOWN = 10
+MAX_SHOWN: Final = 10
 # Questions to a model, as many as AgentV allows where nothing is said.
-MAX_CALLS = 50
+MAX_CALLS: Final = 50
+NO_MODULE: Final = "No module named "
+HINT_AT_UV: Final = (
+    "\nWhere there is no uv, packages that a script declares are not installed: install uv in a"
+    " step before, or name an `image` that has them, with `executor: docker`."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +50,8 @@ class CodeJudge:
         prefers_assertions: see ``finding_in``.
         wanted: who answers what the command asks a model; None where it asks none.
         max_calls: see ``ModelAccess``.
-        home, network, variables, memory_mb, processes, isolation, cached: see ``RunCommand``.
+        home, executor, network, variables, memory_mb, processes, isolation, image, cached: see
+            ``RunCommand``.
     """
 
     identity: Identity
@@ -57,11 +65,13 @@ class CodeJudge:
     wanted: WantedPanel | None = None
     max_calls: int = MAX_CALLS
     home: str | None = None
+    executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()
     memory_mb: int = MEMORY_MB
     processes: int = PROCESSES
     isolation: Isolation = "fork"
+    image: str = ""
     cached: bool = True
 
     @property
@@ -85,6 +95,7 @@ class CodeJudge:
             command=self.command,
             folder=self.folder,
             home=self.home,
+            executor=self.executor,
             stdin=stdin,
             timeout_seconds=self.timeout_seconds,
             network=self.network,
@@ -93,6 +104,7 @@ class CodeJudge:
             processes=self.processes,
             isolation=self.isolation,
             target=target,
+            image=self.image,
             cached=self.cached and target is None,
         )
 
@@ -116,8 +128,8 @@ class CodeJudge:
 
     def _finding(self, reply: ProgramReply) -> Finding:
         if reply.exit_code != 0:
-            ended = ending(reply, network=self.network, in_image=False)
-            raise EvaluatorError(f"{ended}{self._last_words(reply)}")
+            ended = ending(reply, network=self.network, in_image=bool(self.image))
+            raise EvaluatorError(f"{ended}{self._hint(reply)}{self._last_words(reply)}")
         if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
             raise EvaluatorError(silence(reply, EXAMPLE))
         try:
@@ -131,6 +143,10 @@ class CodeJudge:
             size=len(reply.stdout),
             prefers_assertions=self.prefers_assertions,
         )
+
+    def _hint(self, reply: ProgramReply) -> str:
+        """What to do about packages that only uv would have installed."""
+        return HINT_AT_UV if self.command[0] == "uv" and NO_MODULE in reply.stderr else ""
 
     def _last_words(self, reply: ProgramReply) -> str:
         """What it printed before it failed: AgentV's own templates say there what went wrong."""

@@ -31,6 +31,8 @@ def reference_answer_of(sample: Sample) -> str:
 
 def candidate_answer_of(transcript: Transcript) -> str:
     """The last message of the assistant that has content, which need not be the last of all."""
+    if transcript.answer is not None:
+        return transcript.answer
     contents = (
         message.content
         for message in reversed(transcript.messages)

@@ -1,7 +1,7 @@
 """The assertions of AgentV 4 about the text of an answer: they hold, or they do not."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,6 @@ from agentci.dialects.agentv.verdict import Finding
 from agentci.model.sample import Sample
 from agentci.model.transcript import Transcript
 from agentci.telemetry.foreign import loads
-from agentci.text.javascript import stringify
 
 FLAGS: Final[Mapping[str, re.RegexFlag]] = {
     "i": re.IGNORECASE,
@@ -38,42 +37,39 @@ class TextMatch:
         """See ``Rule``."""
         del sample
         answer = candidate_answer_of(transcript)
-        fold = self.kind.startswith("i") and self.kind != "is_json"
-        values = tuple(value.lower() if fold else value for value in self.values)
-        holds = TESTS[self.kind.removeprefix("i") if fold else self.kind](
-            answer.lower() if fold else answer, values
-        )
-        line = f"Output {_VERBS[_plain(self.kind)][0 if holds else 1]}{self._told()}"
-        return Finding(
-            score=1.0 if holds else 0.0,
-            hits=(line,) if holds else (),
-            misses=() if holds else (line,),
-        )
-
-    def _told(self) -> str:
-        if not self.values:
-            return ""
-        listed = self.kind.endswith(("_any", "_all"))
-        return f" {stringify(list(self.values)) if listed else stringify(self.values[0])}"
+        if self.kind == "is_json":
+            holds = _is_json(answer)
+            return _finding(
+                "Output is valid JSON" if holds else "Output is not valid JSON", holds=holds
+            )
+        fold = self.kind.startswith("i")
+        kind = self.kind.removeprefix("i")
+        seen = [value for value in self.values if _found(kind, value, answer, fold=fold)]
+        if kind == "contains_any":
+            return _finding(_any(self.values, seen, _NOTE[fold]), holds=bool(seen))
+        if kind == "contains_all":
+            return _finding(
+                _all(self.values, seen, _NOTE[fold]), holds=len(seen) == len(self.values)
+            )
+        verb = _VERBS[kind][0 if seen else 1]
+        return _finding(f"Output {verb} {_quoted(self.values)}{_NOTE[fold]}", holds=bool(seen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegexMatch:
-    """The rule of ``regex``; ``shown`` is the pattern as it was written."""
+    """The rule of ``regex``; ``shown`` and ``flags`` are as they were written."""
 
     pattern: re.Pattern[str]
     shown: str
+    flags: str
 
     def find(self, sample: Sample, transcript: Transcript) -> Finding:
         """See ``Rule``."""
         del sample
         holds = self.pattern.search(candidate_answer_of(transcript)) is not None
-        line = f"Output {'matches' if holds else 'does not match'} regex {self.shown}"
-        return Finding(
-            score=1.0 if holds else 0.0,
-            hits=(line,) if holds else (),
-            misses=() if holds else (line,),
-        )
+        note = f" (flags: {self.flags})" if self.flags else ""
+        verb = "matches" if holds else "does not match"
+        return _finding(f"Output {verb} pattern /{self.shown}/{self.flags}{note}", holds=holds)
 
 
 def regex_of(pattern: str, flags: str) -> re.Pattern[str]:
@@ -94,7 +90,42 @@ def regex_of(pattern: str, flags: str) -> re.Pattern[str]:
         raise ValueError(f"the regular expression is broken: {error}") from None
 
 
-def _is_json(answer: str, _: tuple[str, ...]) -> bool:
+def _finding(line: str, *, holds: bool) -> Finding:
+    return Finding(
+        score=1.0 if holds else 0.0,
+        hits=(line,) if holds else (),
+        misses=() if holds else (line,),
+    )
+
+
+def _found(kind: str, value: str, answer: str, *, fold: bool) -> bool:
+    if fold:
+        value, answer = value.lower(), answer.lower()
+    return _TESTS.get(kind, _contains)(answer, value)
+
+
+def _contains(answer: str, value: str) -> bool:
+    return value in answer
+
+
+def _any(values: Sequence[str], seen: Sequence[str], note: str) -> str:
+    if seen:
+        return f"Output contains {_quoted(seen[:1])}{note}"
+    return f"Output does not contain any of: {_quoted(values)}{note}"
+
+
+def _all(values: Sequence[str], seen: Sequence[str], note: str) -> str:
+    missing = [value for value in values if value not in seen]
+    if missing:
+        return f"Output missing{note}: {_quoted(missing)}"
+    return f"Output contains all {len(values)} expected strings{note}"
+
+
+def _quoted(values: Sequence[str]) -> str:
+    return ", ".join(f'"{value}"' for value in values)
+
+
+def _is_json(answer: str) -> bool:
     try:
         loads(answer)
     except ValueError:
@@ -102,24 +133,15 @@ def _is_json(answer: str, _: tuple[str, ...]) -> bool:
     return True
 
 
-def _plain(kind: str) -> str:
-    return "contains" if "contains" in kind else kind
-
-
-TESTS: Final[Mapping[str, Callable[[str, tuple[str, ...]], bool]]] = {
-    "contains": lambda answer, values: values[0] in answer,
-    "contains_any": lambda answer, values: any(value in answer for value in values),
-    "contains_all": lambda answer, values: all(value in answer for value in values),
-    "starts_with": lambda answer, values: answer.strip().startswith(values[0].strip()),
-    "ends_with": lambda answer, values: answer.strip().endswith(values[0].strip()),
-    "equals": lambda answer, values: answer.strip() == values[0].strip(),
-    "is_json": _is_json,
+_TESTS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "starts_with": lambda answer, value: answer.strip().startswith(value.strip()),
+    "ends_with": lambda answer, value: answer.strip().endswith(value.strip()),
+    "equals": lambda answer, value: answer.strip() == value.strip(),
 }
-
 _VERBS: Final = {
     "contains": ("contains", "does not contain"),
     "starts_with": ("starts with", "does not start with"),
     "ends_with": ("ends with", "does not end with"),
     "equals": ("equals", "does not equal"),
-    "is_json": ("is valid JSON", "is not valid JSON"),
 }
+_NOTE: Final = ("", " (case-insensitive)")

@@ -37,6 +37,13 @@ export async function defineCodeJudge(judge) {
 
 export const defineCodeGrader = defineCodeJudge;
 
+// An assertion may say `pass` in place of a score.
+export const defineAssertion = (assertion) =>
+  defineCodeJudge(async (input) => {
+    const { pass, ...result } = await assertion(input);
+    return { ...result, score: result.score ?? (pass ? 1 : 0) };
+  });
+
 export async function definePromptTemplate(render) {
   try {
     process.stdout.write(await render(told()));

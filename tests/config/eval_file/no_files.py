@@ -1,13 +1,22 @@
 """Files for eval files that are read without a disk: those whose names do not say ``gone``."""
 
-from agentci.config.eval_file.files import Attachment
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentci.config.eval_file.files import Attachment, Source
 from agentci.errors import InputError
 from agentci.model.place import Place
 
 
+@dataclass
 class NoFiles:
-    """Every file holds its own name; those called ``guide...`` are guidelines."""
+    """Every file holds its own name; those called ``guide...`` are guidelines.
 
+    Attributes:
+        texts: of files of cases and of evaluators, by their names.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
     home: str | None = None
 
     def read(self, named: str, place: Place) -> Attachment:
@@ -23,3 +32,26 @@ class NoFiles:
         if named is not None and "gone" in named:
             raise InputError.of(f"there is no folder {named}", place=place)
         return "/w" if named is None else f"/w/{named}"
+
+    def cases(self, named: str, place: Place) -> tuple[Source, ...]:
+        """The file; below ``folder/``, all that are there, as the cases of folders."""
+        if named == "folder/":
+            return tuple(
+                Source(file=name, path=f"/w/{name}", data=text.encode(), case_id=name.split("/")[1])
+                for name, text in self.texts.items()
+            )
+        return (self._source(named, place),)
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> Source:
+        """The file, where it is included by the eval file or by one of the others."""
+        assert beside is None or beside.removeprefix("/w/") in self.texts
+        return self._source(named, place)
+
+    def _source(self, named: str, place: Place) -> Source:
+        if named not in self.texts:
+            raise InputError.of(f"there is no file {named}", place=place)
+        return Source(file=named, path=f"/w/{named}", data=self.texts[named].encode())
+
+    def assertion(self, kind: str) -> str | None:
+        """The program, where the type says so."""
+        return f"/w/.agentv/assertions/{kind}.ts" if kind.startswith("own") else None

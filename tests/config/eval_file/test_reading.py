@@ -15,12 +15,13 @@ from agentci.model.policy import Bar, CaseBar
 from tests.config.eval_file.no_files import NoFiles
 
 GONE = "{type: file, value: gone}"
+WEIGHTS = "{type: weighted_average, weights: {C1: 2}}"
 CODE = "{name: c, type: code_judge, script: [judge]}"
 
 
 def _read(text: str, **overrides: Any) -> Suite:
     document = read_yaml(text.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(**overrides), NoFiles())
+    return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
 
 
 def _told(text: str) -> list[str]:
@@ -89,14 +90,23 @@ class TestCases:
             ("{input: q}", "3:5: a case has no 'id' (add `id: ...`)"),
             ("{id: 5, input: q}", "3:10: id must be text that is not blank, not 5"),
             ("{id: a}", "3:5: the case 'a' asks nothing (add `input: ...`)"),
-            ("just text", "3:5: each case must be a mapping with `id` and `input`"),
-            ("{id: a, input: q, turns: []}", "3:23: `turns` is not read by this version"),
+            ("[just text]", "3:5: each case must be a mapping with `id` and `input`"),
+            ("just text", "3:5: there is no file just text"),
+            ("{id: a, input: q, rubrics: []}", "3:23: `rubrics` is not read by this version"),
             ("{id: a, input: [{role: me, content: q}]}", "3:28: role must be system, user,"),
             ("{id: a, input: [{role: user}]}", "3:21: a message has neither `content` nor"),
             ("{id: a, input: {role: me}}", "3:27: role must be system, user,"),
             (
                 "{id: a, input: [{role: user, content: [{type: file, value: gone}]}]}",
                 "3:64: there is no file gone",
+            ),
+            (
+                "{id: a, input: [{role: user, content: [{type: file, value: 5}]}]}",
+                "3:64: a part of type file needs `value`: a path",
+            ),
+            (
+                "{id: a, input: q, expected_output: {role: tool, content: [{type: file}]}}",
+                "3:63: a part of type file needs `value`: a path",
             ),
             (
                 f"{{id: a, input: q, expected_output: {{role: tool, content: [{GONE}]}}}}",
@@ -109,21 +119,59 @@ class TestCases:
         assert problem.startswith(f"f.yaml:{told}")
 
     def test_say_what_of_them_is_not_read(self) -> None:
-        own = "{id: a, input: q, execution: {threshold: 0.5}}"
-        assert _told(_cases(own))[0].startswith("f.yaml:3:46: the threshold of a single case")
-        for_all = _cases("{id: a, input: q}") + "input: before\n"
-        assert _told(for_all)[0].startswith("f.yaml:4:1: `input` is not read")
+        for_all = _cases("{id: a, input: q}") + "vars: {k: v}\n"
+        assert _told(for_all)[0].startswith("f.yaml:4:1: `vars` is not read")
         [notice] = _read(_cases("{id: a, input: q, execution: {trials: {count: 2}}}")).notices
         assert str(notice).startswith("f.yaml:3:35: `trials` of a single case have no effect")
 
+    def test_may_depend_on_others(self) -> None:
+        cases = _cases("{id: a, input: q, depends_on: [b]}", "{id: b, input: q}")
+        assert _read(cases).samples is not None
+        assert _told(_cases("{id: a, input: q, depends_on: [a, c]}", "{id: b1, input: q}")) == [
+            "f.yaml:3:36: the case 'a' depends on itself",
+            "f.yaml:3:39: the case 'a' depends on 'c', which is no case",
+        ]
+        [told] = _told(_cases("{id: a, input: q, depends_on: a}"))
+        assert told.startswith("f.yaml:3:35: depends_on must be a list")
+
+    def test_are_warned_once_of_what_evaluators_will_miss(self) -> None:
+        cases = _cases("{id: a, input: q, workspace: w}", "{id: b, input: q, workspace: w}")
+        told = [str(each) for each in _read(cases + "preprocessors: []\n").notices]
+        assert [each.split(" (")[0] for each in told] == [
+            "f.yaml:3:23: `workspace` has no effect",
+            "f.yaml:5:1: `preprocessors` has no effect",
+        ]
+
+    def test_are_warned_of_words_that_others_come_before(self) -> None:
+        own = f"evaluators: [{CODE}], assertions: [{CODE}], execution: {{evaluators: [{CODE}]}}"
+        words = "input: q, input_messages: q, criteria: c, outcome: c, expected_outcome: c"
+        told = [each.message for each in _read(_cases(f"{{id: a, {words}, {own}}}")).notices]
+        assert told == [
+            "`input` is passed over: there is `input_messages`",
+            "`outcome` is passed over: there is `criteria`",
+            "`expected_outcome` is passed over: there is `criteria`",
+            "`evaluators` is passed over: there is `execution.evaluators`",
+            "`assertions` is passed over: there is `execution.evaluators`",
+        ]
+
+    def test_are_looked_at_down_to_how_they_are_run(self) -> None:
+        text = _cases("{id: a, input: q, execution: {threshhold: 1, target: t}}")
+        [warning] = _read(text.replace("execution: {e", "execution: {workers: 1, e")).notices
+        assert warning.message == "unknown key 'threshhold', which has no effect"
+
+    @pytest.mark.parametrize("key", ["prompts", "imports", "scenarios", "default_test"])
+    def test_of_agentv_5_are_refused(self, key: str) -> None:
+        [told] = _told(_cases("{id: a, input: q}") + f"{key}: []\n")
+        assert told.startswith(f"f.yaml:4:1: `{key}` is not read by this version of agentci")
+
     def test_have_an_id_each(self) -> None:
         assert _told(_cases("{id: a, input: q}", "{id: a, input: q}")) == [
-            "f.yaml:4:10: two cases have the id 'a' (give one of them another id)"
+            "f.yaml:4:10: two cases have the id 'a' (the first is f.yaml:3:5; give one another id)"
         ]
 
     def test_are_listed_once_and_as_a_list(self) -> None:
         assert _told("cases: []") == ["f.yaml:1:8: cases must be a list of cases"]
-        assert "cases must be a list, not 3" in _told("cases: 3")[0]
+        assert "cases must be text or a list, not 3" in _told("cases: 3")[0]
         both = _told(_cases("{id: a, input: q}") + "tests: []\n")
         assert both == [
             "f.yaml:4:1: the file lists its cases twice, as `cases` and `tests` (make it one list)"
@@ -165,6 +213,18 @@ class TestEvaluators:
             (
                 f"{{name: n, type: composite, aggregator: {{type: llm_judge}}, assert: [{CODE}]}}",
                 "aggregators of type 'llm_judge' are not run",
+            ),
+            (
+                f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{type: mean}}}}",
+                "type must be weighted_average, code_judge, code_grader, threshold, llm_judge or",
+            ),
+            (
+                f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{}}}}",
+                "aggregator has no 'type'",
+            ),
+            (
+                f"{{name: n, type: composite, assert: [{CODE}], aggregator: {WEIGHTS}}}",
+                "there is no member 'C1' to weigh (did you mean 'c'?)",
             ),
             ("{name: c, type: regex, value: '('}", "the regular expression is broken"),
             ("{name: c, type: regex, value: a, flags: q}", "there is no flag 'q'"),
@@ -262,7 +322,7 @@ class TestJsonLines:
         lines = '{"id": "a", "input": "q"}\n\n{"id": "b", "input": ["q"], "metadata": {"k": null}}'
         document = read_jsonl(lines.encode(), file="f.jsonl", sidecar=sidecar)
         with pytest.raises(InputError) as caught:
-            read_eval_file(document, Overrides(), NoFiles())
+            read_eval_file(document, Overrides(), NoFiles(), variables={})
         [problem] = caught.value.problems
         assert str(problem).startswith("f.jsonl:3: message must be a mapping, not the text 'q'")
 
@@ -270,7 +330,22 @@ class TestJsonLines:
         entry = {"name": "l", "type": "latency", "threshold": 1.5}
         line = json.dumps({"id": "a", "input": "q", "evaluators": [entry]})
         document = read_jsonl(line.encode(), file="f.jsonl", sidecar=None)
-        assert read_eval_file(document, Overrides(), NoFiles()).names == ("l",)
+        assert read_eval_file(document, Overrides(), NoFiles(), variables={}).names == ("l",)
+
+    def test_are_the_only_cases(self) -> None:
+        sidecar = read_yaml(b"assertions: []\ntests: [{id: z}]", file="f.yaml")
+        with pytest.raises(InputError, match=r"^f\.yaml:2:1: f\.jsonl lists the cases that"):
+            read_jsonl(b'{"id": "a"}', file="f.jsonl", sidecar=sidecar)
+
+    def test_are_of_agentv_4_where_they_have_assertions(self) -> None:
+        shared = "execution: {evaluators: [{type: is-json}]}"
+        sidecar = read_yaml(shared.encode(), file="f.yaml")
+        entry = {"type": "contains", "value": "x"}
+        for key in ("assertions", "assert"):
+            line = json.dumps({"id": "a", "input": "q", key: [entry]})
+            document = read_jsonl(line.encode(), file="f.jsonl", sidecar=sidecar)
+            suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
+            assert suite.names == ("contains-x", "is-json")
 
     @pytest.mark.parametrize(
         ("text", "told"), [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: line 1")]

@@ -44,3 +44,23 @@ def test_it_accepts_what_agentci_runs(file: Path) -> None:
     document = yaml.safe_load(file.read_text())
     errors = Draft202012Validator(eval_file_schema()).iter_errors(document)
     assert [error.message for error in errors] == []
+
+
+JUDGED = "assertions: [{type: is-json}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("tests: cases/*.yaml", True),
+        ("tests: [file://cases.jsonl, {id: a, input: q}]", True),
+        ("tests: [{id: a, input: q, assert: [{type: my-words, min: 3}, {include: safe}]}]", True),
+        ("tests: [{id: a, input: q, assert: [{type: agent-judge}]}]", False),
+        ("tests: [{id: a, input: q, assert: [{type: latency}]}]", False),
+        (f"tests: [{{id: a, mode: conversation, turns: [{{input: q, {JUDGED}}}]}}]", True),
+        (f"tests: [{{id: a, mode: conversation, turns: [{{{JUDGED}}}]}}]", False),
+        ("tests: [{id: a, mode: conversation, turns: [{input: q, assert: [3]}]}]", False),
+    ],
+)
+def test_it_knows_what_files_of_agentv_4_have(text: str, fits: bool) -> None:
+    assert Draft202012Validator(eval_file_schema()).is_valid(yaml.safe_load(text)) is fits

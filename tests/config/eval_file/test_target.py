@@ -17,7 +17,7 @@ from tests.config.eval_file.no_files import NoFiles
 def _read(text: str, **overrides: Any) -> Suite:
     file = f"tests: [{{id: a, input: q}}]\nassertions: [{{type: contains, value: it}}]\n{text}"
     document = read_yaml(file.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(**overrides), NoFiles())
+    return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
 
 
 def _told(text: str) -> list[str]:
@@ -131,7 +131,8 @@ class TestTrials:
             "cases: [{id: a, input: q, target: {command: x}, execution: {trials: {count: 2}},"
             " evaluators: [{name: c, type: contains, value: it}]}]\n"
         )
-        suite = read_eval_file(read_yaml(text.encode(), file="f.yaml"), Overrides(), NoFiles())
+        document = read_yaml(text.encode(), file="f.yaml")
+        suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
         assert (suite.agent, suite.trials) == (None, None)
         assert [str(each) for each in suite.notices] == [
             "f.yaml:1:27: `target` of a single case has no effect (say it for the whole file)",

@@ -63,7 +63,7 @@ def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
         "execution": {"evaluators": [dict(each) for each in entries]},
     }
     document = read_yaml(strict_json.dumps(written).encode(), file="a.eval.yaml")
-    return read_eval_file(document, Overrides(), NoFiles())
+    return read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
 def judged(

@@ -1,6 +1,7 @@
 """``code_judge`` and ``composite``: what is asked, and what is made of the answers."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from agentci.dialects.agentv.verdict import clamped
 from agentci.dialects.base import Evaluator
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, InputError
 from agentci.model.exchange import Compose, Measurement, ProgramReply, RunCommand, Settled, Task
 from agentci.model.judgement import Judgement
 from tests.dialects.agentv.samples import case, printed, said, suite_of
@@ -58,6 +59,25 @@ class TestTheRequest:
         request = _asked(isolation="spawn", cache=False)
         assert (request.isolation, request.cached) == ("spawn", False)
         assert json.loads(request.stdin)["config"] is None
+
+    def test_may_be_for_a_container(self) -> None:
+        assert (_asked().executor, _asked().image) == ("local", "")
+        request = _asked(executor="docker", image="python:3.12-slim")
+        assert (request.executor, request.image) == ("docker", "python:3.12-slim")
+        assert json.loads(request.stdin)["config"] is None
+
+    @pytest.mark.parametrize(
+        ("fields", "told"),
+        [
+            ({"executor": "docker"}, "`executor: docker` needs an image that the command runs in"),
+            ({"image": "some/image"}, "`image` is for `executor: docker`"),
+            ({"executor": "podman"}, "executor must be local or docker, not the text 'podman'"),
+            ({"executor": "docker", "image": "--rm"}, "image must be the name of an image"),
+        ],
+    )
+    def test_needs_an_image_for_that(self, fields: Mapping[str, str], told: str) -> None:
+        with pytest.raises(InputError, match=re.escape(told)):
+            _asked(**fields)
 
     def test_hands_other_keys_to_the_judge(self) -> None:
         told = json.loads(_asked(maxItems=3, config={"a": 1}).stdin)["config"]
@@ -116,6 +136,15 @@ class TestTheAnswer:
     def test_that_is_none_is_an_error(self, reply: ProgramReply, why: str) -> None:
         with pytest.raises(EvaluatorError, match=f"'c' {why}"):
             _read(reply)
+
+    @pytest.mark.parametrize(("program", "is_told"), [("uv", True), ("python3", False)])
+    def test_that_lacks_what_uv_would_have_installed_says_so(
+        self, program: str, is_told: bool
+    ) -> None:
+        reply = printed("", exit_code=1, stderr="ModuleNotFoundError: No module named 'rich'")
+        with pytest.raises(EvaluatorError) as caught:
+            _read(reply, script=[program, "run", "judge.py"])
+        assert ("install uv in a step before" in str(caught.value)) is is_told
 
     def test_of_another_engine_is_a_mistake_of_ours(self) -> None:
         with pytest.raises(TypeError):

@@ -176,11 +176,36 @@ class TestText:
         assert (judgement.score, judgement.passed) == (float(holds), holds)
         assert len(judgement.hits if holds else judgement.misses) == 1
 
-    def test_says_what_was_looked_for(self) -> None:
-        entry = {"type": "contains-any", "value": ["a", "b"]}
-        assert judged(entry, said("x"), key="tests").misses == (
-            'Output does not contain ["a","b"]',
-        )
+    @pytest.mark.parametrize(
+        ("entry", "line"),
+        [
+            ({"type": "contains", "value": 'a"b'}, 'Output does not contain "a"b"'),
+            ({"type": "icontains", "value": "HELLO"}, 'Output contains "HELLO" (case-insensitive)'),
+            ({"type": "contains_any", "value": ["a", "lo", "H"]}, 'Output contains "lo"'),
+            (
+                {"type": "icontains_any", "value": ["a", "b"]},
+                'Output does not contain any of: "a", "b" (case-insensitive)',
+            ),
+            (
+                {"type": "contains_all", "value": ["H", "lo"]},
+                "Output contains all 2 expected strings",
+            ),
+            (
+                {"type": "icontains_all", "value": ["a", "H", "b"]},
+                'Output missing (case-insensitive): "a", "b"',
+            ),
+            ({"type": "equals", "value": "x"}, 'Output does not equal "x"'),
+            (
+                {"type": "regex", "value": "h.l", "flags": "i"},
+                "Output matches pattern /h.l/i (flags: i)",
+            ),
+            ({"type": "regex", "value": "x"}, "Output does not match pattern /x/"),
+            ({"type": "is_json"}, "Output is not valid JSON"),
+        ],
+    )
+    def test_is_told_in_agentvs_words(self, entry: Any, line: str) -> None:
+        judgement = judged(entry, said("Hello"), key="tests")
+        assert (*judgement.hits, *judgement.misses) == (line,)
 
     def test_json_is_json(self) -> None:
         assert judged({"type": "is-json"}, said("[1]"), key="tests").hits == (

@@ -9,11 +9,11 @@ from agentci.dialects.agentv.code_judge import MAX_CALLS, CodeJudge
 from agentci.dialects.agentv.fields import JudgeEntry, without_default
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.payload import Wire
-from agentci.dialects.fields import MAX_COUNT, Count, Seconds, Strict, Text, VariableName
+from agentci.dialects.fields import MAX_COUNT, Count, Image, Seconds, Strict, Text, VariableName
 from agentci.dialects.panels import JudgeSpec
 from agentci.errors import InputError
 from agentci.model.choices import Isolation
-from agentci.model.exchange import MEMORY_MB, PROCESSES
+from agentci.model.exchange import DOCKER, MEMORY_MB, PROCESSES
 from agentci.model.json import JsonObject
 from agentci.model.judging import WantedPanel
 
@@ -61,6 +61,14 @@ class CodeJudgeEntry(JudgeEntry):
     timeout: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which it is stopped."
     )
+    executor: Literal["local", "docker"] = Field(
+        default="local", description="Where it runs: on this machine, or in a container."
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Image that it runs in, with the interpreter and the packages in it and a copy "
+        "of its folder; for `executor: docker`, which needs it.",
+    )
     network: bool = Field(default=True, description="Whether it may use the network.")
     env: list[VariableName] = Field(
         default=[],
@@ -105,11 +113,13 @@ class CodeJudgeEntry(JudgeEntry):
 def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJudge:
     """Make the evaluator; raises InputError where its folder is missing, or nobody answers it."""
     target = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
+    _look_at_image(entry, surroundings)
     return CodeJudge(
         identity=identity_of(entry, surroundings),
         command=_command(entry.script),
         folder=surroundings.folder(entry.cwd),
         home=surroundings.home,
+        executor=entry.executor,
         standard=standard_of(entry, surroundings),
         config=_own_keys(entry, surroundings),
         wire=entry.wire or surroundings.wire,
@@ -122,6 +132,7 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
         memory_mb=entry.memory_mb,
         processes=entry.processes,
         isolation=entry.isolation,
+        image=entry.image or "",
         cached=entry.cache,
     )
 
@@ -136,9 +147,32 @@ def _wanted(entry: CodeJudgeEntry, surroundings: Surroundings) -> WantedPanel | 
                 hint="add `target: {}`, or give a setting of your own another name",
             )
         return None
+    if entry.executor == DOCKER:
+        raise InputError.of(
+            f"`target` cannot be reached with `executor: {DOCKER}`",
+            place=surroundings.place_of("target"),
+            hint="leave out `executor` and `image`: with `network: false` it reaches no more than "
+            "its model",
+        )
     place = surroundings.place_of("target" if entry.judge is None else "judge")
     panel = surroundings.judges.panel(entry.judge, place)
     return WantedPanel(panel=panel, name=entry.name, place=place)
+
+
+def _look_at_image(entry: CodeJudgeEntry, surroundings: Surroundings) -> None:
+    in_image = entry.executor == DOCKER
+    if in_image and entry.image is None:
+        raise InputError.of(
+            f"`executor: {DOCKER}` needs an image that the command runs in",
+            place=surroundings.place_of("executor"),
+            hint="add `image:`, such as `image: python:3.12-slim`",
+        )
+    if not in_image and entry.image is not None:
+        raise InputError.of(
+            f"`image` is for `executor: {DOCKER}`",
+            place=surroundings.place_of("image"),
+            hint=f"add `executor: {DOCKER}`, or leave the image out",
+        )
 
 
 def _command(script: Command) -> tuple[str, ...]:

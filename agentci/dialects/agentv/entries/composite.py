@@ -19,6 +19,7 @@ from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.errors import InputError
+from agentci.text.names import did_you_mean, one_of, quoted
 
 
 class AverageSpec(Strict):
@@ -92,7 +93,7 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
 def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator:
     spec = entry.aggregator
     if isinstance(spec, AverageSpec):
-        return WeightedAverage(weights=spec.weights)
+        return WeightedAverage(weights=_weights(spec, surroundings))
     if isinstance(spec, ThresholdSpec):
         return PassRate(threshold=spec.threshold)
     if isinstance(spec, ModelSpec):
@@ -113,3 +114,16 @@ def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator
             cached=spec.cache,
         )
     )
+
+
+def _weights(spec: AverageSpec, surroundings: Surroundings) -> dict[str, float]:
+    """The weights, all of members; AgentV passes others over, and what was meant weighs 1."""
+    names = [member.identity.name for member in surroundings.members]
+    for name in spec.weights:
+        if name not in names:
+            raise InputError.of(
+                f"there is no member {quoted(name)} to weigh",
+                place=surroundings.place_of("aggregator"),
+                hint=did_you_mean(name, names) or f"there is {one_of(names)}",
+            )
+    return spec.weights

@@ -58,7 +58,8 @@ def texts(entry: TextsEntry, _: Surroundings) -> TextMatch:
 
 def regex(entry: RegexEntry, _: Surroundings) -> RegexMatch:
     """Make the rule."""
-    return RegexMatch(pattern=regex_of(entry.value, entry.flags), shown=entry.value)
+    pattern = regex_of(entry.value, entry.flags)
+    return RegexMatch(pattern=pattern, shown=entry.value, flags=entry.flags)
 
 
 def is_json(entry: IsJsonEntry, _: Surroundings) -> TextMatch:
