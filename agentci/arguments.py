@@ -55,12 +55,12 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _add_merge(commands: _Commands) -> None:
-    merge = _command(commands, "merge", "make one report and one decision of all shards")
+    merge = _command(commands, "merge", "make one report and one decision of several")
     merge.add_argument(
         "report",
         nargs="+",
         metavar="REPORT",
-        help="results.json of a shard, a folder of them or a glob",
+        help="results.json of a shard or a whole run, a folder of them or a glob",
     )
     _add_some(merge, REPORTING)
 

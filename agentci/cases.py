@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentci.model.case import Case, Golden, Synopsis
+from agentci.model.dataset import Row
 from agentci.reporters.synopsis import synopsis_of
 from agentci.spool import Spool
 from agentci.telemetry.packing import pack_trace, unpack_trace
@@ -15,10 +16,11 @@ RECENT: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kept:
-    """A case that was set aside; its golden case stays in memory, where many may share it."""
+    """A case that was set aside; what it is compared with stays in memory, where many share it."""
 
     synopsis: Synopsis
     golden: Golden | None
+    row: Row | None
     spool: Spool
     number: int
 
@@ -30,7 +32,7 @@ class Kept:
 def keep(case: Case, spool: Spool) -> Kept:
     """Set ``case`` aside."""
     synopsis, number = synopsis_of(case), spool.put(pack_trace(case.trace))
-    return Kept(synopsis=synopsis, golden=case.golden, spool=spool, number=number)
+    return Kept(synopsis=synopsis, golden=case.golden, row=case.row, spool=spool, number=number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,5 +60,6 @@ def _load(kept: Kept) -> Case:
         id=synopsis.id,
         trace=unpack_trace(packed, place=synopsis.recording, warnings=synopsis.warnings),
         golden=kept.golden,
+        row=kept.row,
         no_golden_because=synopsis.no_golden_because,
     )

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from agentci.dialects.base import Evaluator
-from agentci.model.case import Golden
 from agentci.model.json import Json
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram
-from agentci.model.sample import Sample
 from agentci.text import strict_json
 from agentci.workspace import Workspace, is_file
 
@@ -37,7 +35,7 @@ class Fingerprints:
         self._workspace = workspace
         self._known: dict[int, tuple[object, str]] = {}
 
-    def of(self, evaluator: Evaluator, expected: Golden | Sample | None) -> str:
+    def of(self, evaluator: Evaluator, expected: object) -> str:
         """The digest of an evaluator with what it is to expect of a case."""
         if expected is None:
             return self._digest(evaluator)

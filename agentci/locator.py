@@ -12,11 +12,14 @@ from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
 from agentci.runtimes.registry import why_unsupported
-from agentci.workspace import Workspace, is_file, is_folder, real, workspace_of
+from agentci.text.utf8 import decode
+from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
 
 if TYPE_CHECKING:
     from agentci.dialects.registry import EvaluatorType
+    from agentci.dialects.surroundings import TextFile
 
+MAX_TEXT_BYTES = 1024**2
 # Where one of these lies, the requirements beside it are those of a project.
 PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
 
@@ -85,6 +88,19 @@ class Locator:
             )
             return LocalProgram(path=str(path), home=home)
         return LocalProgram(path=str(path), requirements=str(requirements), home=home)
+
+    def read(self, named: str, place: Place) -> "TextFile":
+        """The text of the file ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, lies outside of the workspace, or is no text.
+        """
+        from agentci.dialects.surroundings import TextFile  # noqa: PLC0415 (loads pydantic)
+
+        path = self.locate(named, place)
+        name = self._workspace.name_of(path)
+        data = read_file(path, name=name, limit_bytes=MAX_TEXT_BYTES, place=place)
+        return TextFile(name=name, text=decode(data, file=name))
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
         """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.

@@ -111,7 +111,8 @@ OPTIONS: tuple[Option, ...] = (
         metavar="REPORT",
         repeats=True,
         input_only=True,
-        help="Reports of all shards to merge, instead of judging: `results.json`, folders or "
+        help="Reports to merge, instead of judging, of all shards of a run or of whole runs of "
+        "different configs: `results.json`, folders or "
         "globs.",
     ),
     Option(

@@ -1,33 +1,33 @@
 """Turns settings into a plan: every check that will be judged, before any of them is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentci.cases import hold, keep
 from agentci.config.suite import JudgedSample
+from agentci.datasets import read_rows
 from agentci.dialects.agentevals.goldens import Matching, multi_turn
-from agentci.discovery import matches
 from agentci.engines.world import World
-from agentci.errors import InputError, RecordingError
+from agentci.errors import InputError
 from agentci.eval_sets import gaps, read_goldens
 from agentci.fingerprints import Fingerprints
-from agentci.formats.content import MAX_RECORDING_BYTES
-from agentci.formats.registry import AUTO, FORMATS, read_recording
-from agentci.model.case import GoldenSet
+from agentci.formats.registry import AUTO, FORMATS
+from agentci.model.case import Case, GoldenSet
+from agentci.model.dataset import Dataset
 from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import Gate
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
+from agentci.model.trace import Trace
 from agentci.pipeline import Check
+from agentci.recordings import find_files, read_recordings
 from agentci.settings import Settings
 from agentci.spool import Spool
 from agentci.suites import LoadedSuite, load_suites
 from agentci.telemetry.conversion import trace_of
 from agentci.telemetry.groups import groups_of
-from agentci.telemetry.recorded import Recorded
-from agentci.workspace import Workspace, read_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +90,11 @@ def plan_of(suites: Sequence[LoadedSuite], settings: Settings, world: World) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
-    """What one suite judges: golden cases, and the files of recordings."""
+    """What one suite judges: golden cases, a dataset, and the files of recordings."""
 
     loaded: LoadedSuite
     goldens: GoldenSet | None
+    dataset: Dataset | None
     recordings: tuple[Path, ...]
 
 
@@ -105,50 +106,27 @@ def _find_sources(
     problems: list[Problem] = []
     for loaded in suites:
         goldens: GoldenSet | None = None
+        dataset: Dataset | None = None
         recordings: tuple[Path, ...] = ()
         try:
             goldens = read_goldens(loaded, world.workspace, given=settings.eval_set)
         except InputError as error:
             problems += error.problems
         try:
-            recordings = _find_files(loaded, settings, world.workspace)
+            recordings = find_files(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
-        sources.append(_Sources(loaded=loaded, goldens=goldens, recordings=recordings))
+        try:
+            carries_runs = not (settings.traces or loaded.suite.traces)
+            dataset = read_rows(loaded, world.workspace, carries_runs=carries_runs)
+        except InputError as error:
+            problems += error.problems
+        sources.append(
+            _Sources(loaded=loaded, goldens=goldens, dataset=dataset, recordings=recordings)
+        )
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     return tuple(sources)
-
-
-def _find_files(loaded: LoadedSuite, settings: Settings, workspace: Workspace) -> tuple[Path, ...]:
-    if loaded.suite.samples is None:
-        return _find_recordings(loaded, settings, workspace)
-    from agentci.outputs import find_outputs  # noqa: PLC0415 (of no use to most runs)
-
-    return find_outputs(loaded, settings, workspace)
-
-
-def _find_recordings(
-    loaded: LoadedSuite, settings: Settings, workspace: Workspace
-) -> tuple[Path, ...]:
-    """The recordings of the command line (any files), else the config's."""
-    suite, place = loaded.suite, loaded.suite.place_of("traces")
-    if settings.traces:
-        place = COMMAND_LINE
-        found = {pattern: matches(workspace.cwd, pattern) for pattern in settings.traces}
-    else:
-        found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
-    if not found:
-        raise InputError.of(
-            "there are no recordings to judge",
-            place=suite.place,
-            hint="add `traces:`, or give --traces",
-        )
-    for pattern, paths in found.items():
-        if not paths:
-            message = f"no recording matches {pattern}"
-            raise InputError.of(message, place=place, hint="check the path or the glob")
-    return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
 
 
 def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
@@ -156,43 +134,57 @@ def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan
     problems: dict[Problem, None] = {}
     cases, prints = Spool(), Fingerprints(world.workspace)
     for source in sources:
-        suite = source.loaded.suite
-        if suite.samples is not None:
-            planned.append(
-                _planned_samples(source, suite.samples, problems, prints, settings, world)
-            )
-            continue
-        recordings = Spool()
-        recorded, broken = _read(source, settings, world, recordings)
-        groups = groups_of(
-            recorded,
-            recordings,
-            group_by=settings.group_by or suite.group_by,
-            multi_turn_goldens=multi_turn(source.goldens),
+        samples = source.loaded.suite.samples
+        planned.append(
+            _planned_recordings(source, cases, problems, prints, settings, world)
+            if samples is None
+            else _planned_samples(source, samples, problems, prints, settings, world)
         )
-        matching = Matching(source.goldens, are_alone=len(groups) == 1)
-        checks = tuple(
-            Check(
-                config=suite.file,
-                evaluator=evaluator,
-                case=kept.synopsis,
-                load=kept.load,
-                fingerprint=prints.of(evaluator, kept.golden),
-            )
-            for group in groups
-            for kept in (keep(matching.case_of(trace_of(group, recordings)), cases),)
-            for evaluator in suite.evaluators
-        )
-        problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
-        problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
-        gate = Gate(
-            config=suite.file,
-            policy=suite.gate,
-            evaluators=tuple(each.identity.name for each in suite.evaluators),
-            uncovered=len(matching.uncovered),
-        )
-        planned.append(PlannedSuite(gate=gate, checks=checks))
     return Plan(suites=tuple(planned), problems=tuple(problems))
+
+
+def _planned_recordings(
+    source: _Sources,
+    cases: Spool,
+    problems: dict[Problem, None],
+    prints: Fingerprints,
+    settings: Settings,
+    world: World,
+) -> PlannedSuite:
+    """The checks of a config, whose evaluators judge every recording, and every row."""
+    suite, recordings = source.loaded.suite, Spool()
+    recorded, broken = read_recordings(
+        source.recordings, source.loaded, settings, world, spool=recordings
+    )
+    groups = groups_of(
+        recorded,
+        recordings,
+        group_by=settings.group_by or suite.group_by,
+        multi_turn_goldens=multi_turn(source.goldens),
+    )
+    matching = Matching(source.goldens, are_alone=len(groups) == 1)
+    traces = (trace_of(group, recordings) for group in groups)
+    checks = tuple(
+        Check(
+            config=suite.file,
+            evaluator=evaluator,
+            case=kept.synopsis,
+            load=kept.load,
+            fingerprint=prints.of(evaluator, expected),
+        )
+        for case in _cases(source, traces, matching, problems)
+        for kept, expected in ((keep(case, cases), _expected(case)),)
+        for evaluator in suite.evaluators
+    )
+    problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
+    problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
+    gate = Gate(
+        config=suite.file,
+        policy=suite.gate,
+        evaluators=tuple(each.identity.name for each in suite.evaluators),
+        uncovered=len(matching.uncovered),
+    )
+    return PlannedSuite(gate=gate, checks=checks)
 
 
 def _planned_samples(
@@ -204,7 +196,7 @@ def _planned_samples(
     world: World,
 ) -> PlannedSuite:
     """The checks of an eval file, each of whose cases has evaluators of its own."""
-    from agentci.outputs import pair_outputs  # noqa: PLC0415 (likewise)
+    from agentci.outputs import pair_outputs  # noqa: PLC0415 (of no use to most runs)
 
     paired = pair_outputs(source.loaded, source.recordings, settings, world.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
@@ -227,22 +219,20 @@ def _planned_samples(
     return PlannedSuite(gate=gate, checks=checks)
 
 
-def _read(
-    source: _Sources, settings: Settings, world: World, spool: Spool
-) -> tuple[list[Recorded], list[Problem]]:
-    """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
-    recorded: list[Recorded] = []
-    broken: list[Problem] = []
-    trace_format = settings.trace_format or source.loaded.suite.trace_format or AUTO
-    for path in source.recordings:
-        if world.interruption.asked():
-            break
-        name = world.workspace.name_of(path)
-        try:
-            chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
-            recorded += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
-        except RecordingError as error:
-            broken.append(error.problem)
-        except InputError as error:
-            broken += error.problems
-    return recorded, broken
+def _cases(
+    source: _Sources, traces: Iterable[Trace], matching: Matching, problems: dict[Problem, None]
+) -> Iterator[Case]:
+    """The recordings of a config, and the rows that none of them is of."""
+    if source.dataset is None:
+        yield from map(matching.case_of, traces)
+        return
+    from agentci.dialects.pytest_agent_evals.rows import Rows  # noqa: PLC0415 (likewise)
+
+    rows = Rows(source.dataset, carries_runs=not source.recordings)
+    yield from rows.cases(traces, matching)
+    problems.update(dict.fromkeys(rows.problems))
+
+
+def _expected(case: Case) -> object:
+    """What an evaluator compares with, of a case."""
+    return case.golden if case.row is None else (case.golden, case.row.asked)

@@ -58,7 +58,7 @@ def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
     atexit.register(gc.freeze)
     _open_streams()
     try:
-        world = _world(environ)
+        world = world_of(environ)
         _listen(world)
         try:
             code = command(world)
@@ -113,7 +113,12 @@ def _shortage(error: Exception) -> str | None:
             return None
 
 
-def _world(environ: Mapping[str, str]) -> World:
+def world_of(environ: Mapping[str, str]) -> World:
+    """The real world, as ``environ`` says.
+
+    Raises:
+        InputError: there is no working directory.
+    """
     github = github_of(environ)
     interruption = Interruption()
     workspace = workspace_of(_cwd(), root=github.workspace)

@@ -100,7 +100,7 @@ def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
     try:
         suite = read_suite(document, overrides, locator)
     except InputError as error:
-        raise InputError([*error.problems, *_missing_eval_set(document, locator)]) from None
+        raise InputError([*error.problems, *_missing_files(document, locator)]) from None
     return LoadedSuite(suite=suite, locator=locator)
 
 
@@ -135,12 +135,12 @@ def _locator(folder: Path, world: World) -> Locator:
     return Locator(folder, world.workspace, sources=world.sources, executors=world.executors)
 
 
-def _missing_eval_set(document: YamlDocument, locator: Locator) -> tuple[Problem, ...]:
-    """Look for the eval set of a config that is wrong anyway, to tell all of it at once."""
-    named = document.data.get("eval_set")
-    try:
-        if isinstance(named, str):
-            locator.locate(named, document.place_of(("eval_set",)))
-    except InputError as error:
-        return error.problems
-    return ()
+def _missing_files(document: YamlDocument, locator: Locator) -> Iterator[Problem]:
+    """Look for the other files of a config that is wrong anyway, to tell all of it at once."""
+    for key in ("eval_set", "dataset"):
+        named = document.data.get(key)
+        try:
+            if isinstance(named, str):
+                locator.locate(named, document.place_of((key,)))
+        except InputError as error:
+            yield from error.problems

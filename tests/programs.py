@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentci.dialects.registry import EvaluatorType
+from agentci.dialects.surroundings import TextFile
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -29,6 +30,11 @@ class AnyPrograms:
         if "gone" in named:
             raise InputError([Problem(message=f"{named} does not exist", place=place)])
         return LocalProgram(path=str(self._folder / named))
+
+    def read(self, named: str, place: Place) -> TextFile:
+        """A prompt, wherever it is."""
+        del place
+        return TextFile(name=named, text="{{ response }}")
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
         """The program as it is, unless it is called ``gone``."""

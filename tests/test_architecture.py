@@ -35,14 +35,14 @@ LAYERS = (
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
     {"attempts", "suites", "scheduling", "pipeline", "progress", "publishing"},
-    {"eval_sets", "outputs", "cases", "fingerprints"},
+    {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints"},
     {"preflight", "recorder", "courses"},
     {"agents", "baselines", "earlier_runs", "equipment", "seating", "sharding"},
     {"locking", "lockables"},
     {"commands"},
     {"process"},
-    {"arguments"},
-    {"cli", "action"},
+    {"arguments", "testing"},
+    {"cli", "action", "pytest"},
     {"__main__"},
 )
 PURE = {

@@ -1,4 +1,4 @@
-"""``agentci merge``: one report and one decision of the reports of all shards."""
+"""``agentci merge``: one report and one decision of the reports of shards, or of whole runs."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

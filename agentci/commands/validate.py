@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agentci.config.overrides import Overrides
+from agentci.datasets import read_rows
 from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.errors import InputError
@@ -27,6 +28,7 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
         try:
             loaded = load_suite(path, Overrides(), world)
             goldens = read_goldens(loaded, world.workspace)
+            read_rows(loaded, world.workspace, carries_runs=not loaded.suite.traces)
             problems += _missing_outputs(loaded)
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
         except InputError as error:

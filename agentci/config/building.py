@@ -12,11 +12,11 @@ from agentci.config.models import BarSpec, EvalConfig, GateSpec
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.schema import Types
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.agentevals.entries import ProgramEntry
+from agentci.dialects.agentevals.entries import ProcessEntry
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.panels import Judges
-from agentci.dialects.registry import Surroundings
+from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.comparison import RegressionBar
 from agentci.model.exchange import DOCKER
@@ -125,7 +125,8 @@ def _evaluator(
     surroundings = Surroundings(
         place=entry.place,
         place_of=entry.place_of,
-        locate=lambda path: programs.find(path, entry.place_of("path")),
+        locate=lambda named, field="path": programs.find(named, entry.place_of(field)),
+        read=lambda named, field: programs.read(named, entry.place_of(field)),
         complete=lambda program: programs.complete(program, entry.place_of),
         judges=judges,
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
@@ -146,7 +147,7 @@ def _executor_problem(entry: Merged, programs: Programs) -> Problem | None:
 
 
 def _image_problem(entry: Merged, model: type[Entry]) -> Problem | None:
-    if not issubclass(model, ProgramEntry):
+    if not issubclass(model, ProcessEntry):
         return None
     in_image, image = entry.data.get("executor") == DOCKER, entry.data.get("image")
     if in_image and image is None:

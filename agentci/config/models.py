@@ -118,6 +118,11 @@ class EvalConfig(Strict, json_schema_extra=_with_own_keys):
         description="Whether a case is one trace, or all traces of a conversation.",
     )
     eval_set: Text | None = Field(default=None, description="File of golden cases (ADK eval set).")
+    dataset: Text | None = Field(
+        default=None,
+        description="File of rows that the agent was asked by (JSON Lines), for graders; without "
+        "recordings the rows say what it answered.",
+    )
     trace_format: TraceFormat | None = Field(
         default=None, description="Format of the recordings; by default seen from their content."
     )

@@ -14,6 +14,7 @@ from agentci.text.names import did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
     from agentci.dialects.registry import EvaluatorType
+    from agentci.dialects.surroundings import TextFile
 
 
 class Programs(Protocol):
@@ -37,6 +38,14 @@ class Programs(Protocol):
 
         Raises:
             InputError: it is missing, out of bounds, or cannot be run.
+        """
+        ...
+
+    def read(self, named: str, place: Place) -> "TextFile":
+        """Read the file whose path is named at ``place``.
+
+        Raises:
+            InputError: it is missing, out of bounds, or no text.
         """
         ...
 

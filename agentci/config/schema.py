@@ -17,7 +17,7 @@ SCHEMA_ID: Final = "config.schema.json"
 Types: TypeAlias = Mapping[str, EvaluatorType[Any]]
 
 # What makes an evaluator that one: no two can share it.
-OWN_FIELDS: Final = frozenset({"name", "type", "path", "ref", "sha256"})
+OWN_FIELDS: Final = frozenset({"name", "type", "path", "grader", "ref", "sha256"})
 
 
 def json_schema(types: Types = EVALUATOR_TYPES) -> Schema:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from agentci.config.scalars import SWITCHES
-from agentci.dialects.fields import IMAGE_PATTERN, NAME_PATTERN, SHA256_PATTERN
+from agentci.dialects.fields import GRADER_PATTERN, IMAGE_PATTERN, NAME_PATTERN, SHA256_PATTERN
 from agentci.model.json import Json
 from agentci.text import clip
 from agentci.text.names import MAX_SHOWN, did_you_mean, one_of, quoted
@@ -22,6 +22,7 @@ _TYPES: Final = {
     "null": "nothing",
 }
 _PATTERNS: Final = {
+    GRADER_PATTERN: "FILE.py:FUNCTION",
     IMAGE_PATTERN: "the name of an image",
     NAME_PATTERN: "text that is not blank",
     SHA256_PATTERN: "64 hexadecimal digits",

@@ -41,7 +41,7 @@ class Suite:
         agent: what is run for those that have no recorded output.
         trials: how often, where that is more than once.
         traces: paths and globs as they are written; empty leaves them to the command line.
-        eval_set: path as it is written.
+        eval_set, dataset: paths as they are written.
         trace_format: None where it is to be seen from the content.
         places: the values of the top-level keys.
         notices: what is worth knowing about the config; no errors.
@@ -57,6 +57,7 @@ class Suite:
     traces: tuple[str, ...] = ()
     group_by: GroupBy = "auto"
     eval_set: str | None = None
+    dataset: str | None = None
     trace_format: str | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
     notices: tuple[Problem, ...] = ()
@@ -138,6 +139,7 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: Programs)
         traces=config.globs,
         group_by=config.group_by or "auto",
         eval_set=config.eval_set,
+        dataset=config.dataset,
         trace_format=config.trace_format,
         places={key: document.place_of((key,)) for key in document.data},
         notices=built.problems,

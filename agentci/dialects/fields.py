@@ -15,6 +15,8 @@ MAX_COUNT: Final = 1_000_000
 NAME_PATTERN: Final = r"\S"
 SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 IMAGE_PATTERN: Final = r"^[A-Za-z0-9]\S*$"
+# A file, and after the colon the name of a function in it.
+GRADER_PATTERN: Final = r"^[^:]+\.py(:[A-Za-z_][A-Za-z0-9_]*)?$"
 
 
 def _integral(value: object) -> object:
@@ -38,6 +40,7 @@ Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=NAME_PATTERN)]
 Sha256: TypeAlias = Annotated[str, Field(pattern=SHA256_PATTERN)]
 # What `docker` would take for neither an option nor several words.
 Image: TypeAlias = Annotated[str, Field(pattern=IMAGE_PATTERN)]
+Grader: TypeAlias = Annotated[str, Field(pattern=GRADER_PATTERN)]
 # One variable, by its full name: a pattern would let through what nobody thought of.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

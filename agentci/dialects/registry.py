@@ -10,45 +10,30 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
-from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry, ProgramEntry, RemoteEntry
+from agentci.dialects.agentevals.entries import (
+    BuiltinEntry,
+    CodeEntry,
+    ProcessEntry,
+    ProgramEntry,
+    RemoteEntry,
+)
 from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.foreign import ForeignEvaluator
-from agentci.dialects.panels import Judges
+from agentci.dialects.pytest_agent_evals.entries import GraderEntry, PromptEntry
+from agentci.dialects.pytest_agent_evals.functions import check_function
+from agentci.dialects.pytest_agent_evals.grader import Grader
+from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.metrics.registry import ASKING
-from agentci.model.exchange import DOCKER
+from agentci.model.exchange import DOCKER, RunProgram
 from agentci.model.identity import Identity
-from agentci.model.place import Place
-from agentci.model.program import LocalProgram, Program, RemoteProgram
+from agentci.model.program import Program, RemoteProgram
 
 E = TypeVar("E", bound=Entry)
 
 GROUP: Final = "agentci.dialects"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What an entry cannot say of itself.
-
-    Attributes:
-        place: the entry in its config.
-        place_of: the value of one of its fields; the entry where it has none of that name.
-        locate: finds the program at the path that the entry gives; raises InputError where it is
-            missing, out of bounds, or nothing that can be run.
-        complete: fills in what the entry leaves to the source of a remote program; raises
-            InputError where there is no such source, or no such place in it.
-        judges: who judges, for those that ask models.
-        turn_mismatch_fails: what the gate makes of missing or unexpected turns.
-    """
-
-    place: Place
-    place_of: Callable[[str], Place]
-    locate: Callable[[str], LocalProgram]
-    complete: Callable[[RemoteProgram], RemoteProgram]
-    judges: Judges
-    turn_mismatch_fails: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +111,31 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
     return replace(evaluator, network=entry.network)
 
 
+def _build_grader(entry: GraderEntry, surroundings: Surroundings) -> Evaluator:
+    program = surroundings.locate(entry.file, "grader")
+    file = surroundings.read(entry.file, "grader")
+    check_function(file, entry.function, surroundings.place_of("grader"))
+    return Grader(
+        identity=_identity(entry, surroundings),
+        function=entry.function,
+        run=RunProgram(
+            program=program if _installs(entry) else replace(program, requirements=None),
+            stdin="",
+            network=entry.network,
+            grades=True,
+            **_walls(entry),
+        ),
+        program_place=surroundings.place_of("grader"),
+    )
+
+
+def _build_prompt(entry: PromptEntry, surroundings: Surroundings) -> Evaluator:
+    # Most configs have none.
+    from agentci.dialects.pytest_agent_evals.building import build_prompt  # noqa: PLC0415
+
+    return build_prompt(entry, surroundings)
+
+
 def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
     program = RemoteProgram(
         source=entry.source,
@@ -144,34 +154,45 @@ def _program(
     entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
 ) -> CodeEvaluator:
     return CodeEvaluator(
-        identity=Identity(
-            name=entry.name,
-            type=entry.type,
-            bar=bar_of(entry.threshold),
-            threshold=entry.threshold,
-            required=entry.required,
-            place=surroundings.place,
-        ),
+        identity=_identity(entry, surroundings),
         program=program,
         program_place=surroundings.place_of(field),
-        timeout_seconds=entry.timeout,
         config=entry.config,
-        executor=entry.executor,
-        variables=tuple(entry.env),
-        memory_mb=entry.memory_mb,
-        processes=entry.processes,
-        isolation=entry.isolation,
-        image=_image(entry) or "",
-        cached=entry.cache,
+        **_walls(entry),
     )
 
 
-def _installs(entry: ProgramEntry) -> bool:
+def _walls(entry: ProcessEntry) -> dict[str, Any]:
+    """How its processes run: what evaluators and requests have by the same names."""
+    return {
+        "timeout_seconds": entry.timeout,
+        "executor": entry.executor,
+        "variables": tuple(entry.env),
+        "memory_mb": entry.memory_mb,
+        "processes": entry.processes,
+        "isolation": entry.isolation,
+        "image": _image(entry) or "",
+        "cached": entry.cache,
+    }
+
+
+def _identity(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
+    return Identity(
+        name=entry.name,
+        type=entry.type,
+        bar=bar_of(entry.threshold),
+        threshold=entry.threshold,
+        required=entry.required,
+        place=surroundings.place,
+    )
+
+
+def _installs(entry: ProcessEntry) -> bool:
     """Whether packages are installed for it: not where an image has them."""
     return entry.requirements == "auto" and _image(entry) is None
 
 
-def _image(entry: ProgramEntry) -> str | None:
+def _image(entry: ProcessEntry) -> str | None:
     return entry.image if entry.executor == DOCKER else None
 
 
@@ -179,6 +200,8 @@ EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "builtin": EvaluatorType(entry=BuiltinEntry, build=_build_builtin),
     "code": EvaluatorType(entry=CodeEntry, build=_build_code),
     "remote": EvaluatorType(entry=RemoteEntry, build=_build_remote),
+    "grader": EvaluatorType(entry=GraderEntry, build=_build_grader),
+    "prompt": EvaluatorType(entry=PromptEntry, build=_build_prompt),
 }
 
 # Types of agentevals and its relatives that this version does not run, and what to do instead.
@@ -186,6 +209,4 @@ NOT_YET: Final[Mapping[str, str]] = {
     "openai_eval": "until then judge with a program of your own, with `type: code`",
     "code_judge": "agentevals' `type: code` runs a program of your own",
     "llm_judge": "it asks a language model to judge",
-    "grader": "it asks a service to judge",
-    "prompt": "it asks a language model to judge",
 }

@@ -21,6 +21,7 @@ from agentci.model.exchange import (
     Task,
 )
 from agentci.model.judgement import Judgement
+from agentci.model.judging import AskModel
 from agentci.replies.circumstances import Circumstances, words_of
 from agentci.workspace import is_file, real
 
@@ -36,7 +37,7 @@ UNCONFINED: Final = "programs that are not confined can read what is not watched
 def answer(
     request: Task, *, name: str, read: Callable[[Reply], Judgement], world: World
 ) -> tuple[Judgement, bool]:
-    """What ``read`` makes of the reply to ``request``, and whether no program was run for it.
+    """What ``read`` makes of the reply to ``request``, and whether nothing was run or asked for it.
 
     Args:
         name: the evaluator's, for messages.
@@ -68,7 +69,7 @@ class _Answering:
     Attributes:
         found: the keys of those of earlier runs.
         kept: what keeps those that were made, once they turn out to be of use.
-        has_run: whether a program was run.
+        has_run: whether a program was run, or a model asked.
 
     Args:
         anew: nothing is looked for.
@@ -88,16 +89,19 @@ class _Answering:
             case Compose():
                 replies = tuple(self.reply(part, each) for each, part in request.parts)
                 return self.reply(request.then(replies), name)
-            case RunProgram() | RunCommand():
+            case RunProgram() | RunCommand() | AskModel():
                 try:
-                    return self._of_program(request, name)
+                    return self._anew_or_kept(request, name)
                 except EvaluatorError:
                     self.found.clear()  # it is not their fault
                     raise
             case _:
                 return carry_out(request, name=name, world=self._world)
 
-    def _of_program(self, request: RunProgram | RunCommand, name: str) -> Reply:
+    def _anew_or_kept(self, request: RunProgram | RunCommand | AskModel, name: str) -> Reply:
+        if isinstance(request, AskModel):
+            self.has_run = True
+            return carry_out(request, name=name, world=self._world)
         if not request.cached or executor_of(request) not in KNOWN:
             return self._made(request, name)
         place = self._replies.place_of(request, lambda: _circumstances(request, name, self._world))

@@ -24,6 +24,7 @@ from agentci.model.judging import AskModel
 from agentci.model.program import LocalProgram, Program
 from agentci.runtimes.command import interpreter_of
 from agentci.runtimes.registry import command_elsewhere, command_for, imports_of
+from agentci.shims.grading.path import GRADE
 
 OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
@@ -80,7 +81,7 @@ def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
         },
         confinement=Confinement(
             network=request.network,
-            readable=(folder, world.workspace.root, *_home(request.program)),
+            readable=(folder, world.workspace.root, *_home(request.program), *_shims(request)),
             # Of the machine, which only those who work on it can mean.
             interpreter=interpreter_of(ready.path) if ours else "",
             shares_memory=ours,
@@ -118,14 +119,26 @@ def run(request: RunProgram | RunCommand, *, name: str, world: World) -> Program
 
 def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]:
     if request.image:
-        return command_elsewhere(ready.path)
-    return command_for(ready.path, search_path=world.search_path, python=ready.python)
+        *before, file = command_elsewhere(ready.path)
+        shim = ("-c", Path(GRADE).read_text(encoding="utf-8")) if request.grades else ()
+        return (*before, *shim, file)
+    program, *others = command_for(ready.path, search_path=world.search_path, python=ready.python)
+    return (program, *((GRADE,) if request.grades else ()), *others)
 
 
 def _imports(request: RunProgram, ready: Ready) -> tuple[str, ...] | None:
     """What a program imports, where it may be a fork of a Python that has imported that already."""
-    forks = request.isolation == "fork" and not request.image
-    return imports_of(ready.path) if forks else None
+    if request.isolation != "fork" or request.image:
+        return None
+    imports = imports_of(ready.path)
+    if imports is None or not request.grades:
+        return imports
+    return tuple(dict.fromkeys((*(imports_of(Path(GRADE)) or ()), *imports)))
+
+
+def _shims(request: RunProgram) -> tuple[Path, ...]:
+    """What calls a grader, and has to be read for that."""
+    return (Path(GRADE).parent,) if request.grades else ()
 
 
 def _home(program: Program) -> tuple[Path, ...]:

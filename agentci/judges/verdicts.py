@@ -131,15 +131,18 @@ def _value(value: Json, form: Form) -> Value | None:
             word = value.strip() if isinstance(value, str) else ""
             return word if word in form.labels else None
         case _:
-            return _grade(value)
+            return _grade(value, form)
 
 
-def _grade(value: Json) -> float | None:
+def _grade(value: Json, form: Form) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value)
-    return _written(value.strip()) if isinstance(value, str) else None
+    text = value.strip() if isinstance(value, str) else ""
+    if form.is_bounded:
+        return _written(text)
+    return float(text) if _PLAIN.fullmatch(text) else None  # parts of what, nobody says
 
 
 def _holds(value: Json) -> bool | None:

@@ -1,4 +1,4 @@
-"""Makes one report of the reports of all shards; ``wholeness`` says whether they are all."""
+"""Makes one report of several; ``wholeness`` says whether they go together, and are all."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -25,7 +25,8 @@ def merged(
     """The report of the whole run, as it would be without shards; the gate is held over all of it.
 
     Args:
-        parts: the reports of all shards of one run, in any order; or of one whole run.
+        parts: the reports of all shards of one run, in any order; or of whole runs, none of which
+            has a config of another.
         fail_on: which reasons may shut the gate.
         beside: compares the results with those of a baseline, where there is one.
 
@@ -41,7 +42,7 @@ def merged(
     if pieces:
         order = {check: index for index, check in enumerate(pieces[0].portion.checks)}
         results.sort(key=lambda result: order[result.id])
-    gates = reports[0].gates
+    gates = reports[0].gates if pieces else tuple(g for each in reports for g in each.gates)
     problems = _union(reports, lambda report: report.problems)
     comparison = beside(results, gates)
     return Report(

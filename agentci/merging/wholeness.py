@@ -19,19 +19,31 @@ LOST: Final = "did its job write a report, and was that uploaded, downloaded and
 
 
 def disunity(parts: Sequence[Part]) -> Iterator[Problem]:
-    """Say why the reports are not all reports of one run."""
+    """Say why the reports are not all reports of one run, or of whole runs of other configs."""
     pieces = pieces_of(parts)
     for part in parts:
         if not part.report.complete:
             message = "the run was broken off before all of its checks were judged"
             yield part.problem(message, "run it again")
-        if len(parts) > 1 and part.report.portion is None:
-            message = "this is the report of a whole run, which goes together with no other"
+        if pieces and part.report.portion is None:
+            message = "this is the report of a whole run, which goes together with no shards"
             yield part.problem(message, "leave it out, or name it alone")
+    yield from _overlaps(parts)
     if pieces:
         model = _model(pieces)
         yield from (_strangeness(each, model) for each in pieces if not _alike(each, model))
         yield from _doubles_and_gaps([each for each in pieces if _alike(each, model)])
+
+
+def _overlaps(parts: Sequence[Part]) -> Iterator[Problem]:
+    """Whole runs that judged by the same config: nobody knows which of them counts."""
+    first: dict[str, Part] = {}
+    for part in parts:
+        for gate in part.report.gates if part.report.portion is None else ():
+            other = first.setdefault(gate.config, part)
+            if other is not part:
+                message = f"{gate.config} was judged in {other.file}, too"
+                yield part.problem(message, "name one of the two")
 
 
 def flaws(parts: Sequence[Part]) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agentci.model.dataset import Row
 from agentci.model.place import Place
 from agentci.model.rubric import Rubric
 from agentci.model.sample import Sample
@@ -43,6 +44,7 @@ class Case:
         sample, transcript: the case of an eval file, and its run message by message; None where
             cases come from recordings.
         no_run_because: why there is nothing to judge, where that is known; its checks are errored.
+        row: of the dataset, that the agent was asked by; None where there is none.
     """
 
     id: str
@@ -52,6 +54,7 @@ class Case:
     sample: Sample | None = None
     transcript: Transcript | None = None
     no_run_because: str | None = None
+    row: Row | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

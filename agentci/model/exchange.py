@@ -36,6 +36,8 @@ class RunProgram:
         isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
         cached: whether an earlier reply will do where nothing has changed that it was made from.
+        grades: whether a function of its Python file is called, as stdin says in the words of
+            ``shims/grading/grade.py``; else the file itself is run.
     """
 
     program: Program
@@ -49,6 +51,7 @@ class RunProgram:
     isolation: Isolation = "fork"
     image: str = ""
     cached: bool = True
+    grades: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What a language model is asked, and what it answered: values, to be compared and cached."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -30,7 +31,8 @@ class Form:
 
     Attributes:
         value_name, reason_name: of members of the object that is to be replied.
-        low, high: the bounds of a number, both within.
+        low, high: the bounds of a number, both within; infinite where only the author of a prompt
+            knows them.
         labels: the words of which a label is one.
         notes: names of further members, lists of short texts; none of them has to be there.
     """
@@ -47,6 +49,11 @@ class Form:
     def names(self) -> tuple[str, ...]:
         """What marks are given to."""
         return (self.value_name,)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the bounds of a number are known."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

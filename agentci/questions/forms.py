@@ -90,6 +90,8 @@ def _value_in_words(form: AnyForm) -> str:
             return "true or false"
         case "label":
             return "one of " + ", ".join(f'"{label}"' for label in form.labels)
+        case _ if isinstance(form, Form) and not form.is_bounded:
+            return "a number"
         case _:
             noun = "whole number" if isinstance(form, Checklist) else "number"
             return f"a {noun} from {number(form.low)} to {number(form.high)}"

@@ -12,6 +12,7 @@ from typing import Final
 
 from agentci.model.json import Json
 from agentci.runtimes.command import interpreter_of
+from agentci.shims.grading.path import GRADE
 
 # By which Python finds packages on its own, beside the lists of what was installed.
 PATHS: Final = ".pth"
@@ -35,7 +36,7 @@ class Interpreters:
         Raises:
             OSError: it is not there any more.
         """
-        started = [part for part in command if Path(part) not in programs]
+        started = [part for part in command if part != GRADE and Path(part) not in programs]
         named = () if command[0] in started else self._named(Path(command[0]))
         return [self._identity(part) for part in (*named, *started)]
 

@@ -10,11 +10,11 @@ from typing import Final
 EXTENSIONS: tuple[str, ...] = (".py",)
 ELSEWHERE: tuple[str, ...] = ("python3",)
 
-# What evaluators import: the SDKs, and what takes longest of the standard library. None of it
-# starts a thread, or has another effect than to be there.
+# What evaluators and our shims import: the SDKs, Jinja2, and what takes longest of the standard
+# library. None of it starts a thread, or has another effect than to be there.
 KNOWN: Final = frozenset(
     {
-        "agentci.sdk", "agentevals_evaluator_sdk", "pydantic",
+        "agentci.sdk", "agentevals_evaluator_sdk", "jinja2", "jinja2.sandbox", "pydantic",
         "argparse", "ast", "asyncio", "base64", "collections", "copy", "csv", "dataclasses",
         "datetime", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "html",
         "inspect", "itertools", "json", "logging", "math", "operator", "pathlib", "pprint",

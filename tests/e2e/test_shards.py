@@ -291,11 +291,17 @@ class TestAWholeReport:
             one, other = ((folder / each / name).read_text() for each in ("out/whole", "merged"))
             assert one == other
 
-    def test_goes_together_with_no_other(self, folder: Path) -> None:
+    def test_goes_together_with_no_shards(self, folder: Path) -> None:
         _run(folder)
         for index in EVERY:
             _run(folder, f"{index}/3")
         assert "a whole run" in _errors(_merge(folder))[0]
+
+    def test_goes_together_with_no_other_of_the_same_config(self, folder: Path) -> None:
+        _run(folder)
+        shutil.copytree(folder / "out" / "whole", folder / "out" / "other")
+        [told, *_] = _errors(_merge(folder, "out/other", "out/whole"))
+        assert told.endswith(" was judged in out/other/results.json, too")
 
 
 class TestShardsThatAreNotAllOfThem:

@@ -1,16 +1,28 @@
 """What evaluators ask for is carried out, also where one thing follows from others."""
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentci.engines.dispatch import carry_out, job_of
 from agentci.errors import EvaluatorError
-from agentci.model.exchange import Compose, ProgramReply, Reply, RunCommand, Settled, Task
+from agentci.model.exchange import (
+    Compose,
+    ProgramReply,
+    Reply,
+    RunCommand,
+    RunProgram,
+    Settled,
+    Task,
+)
 from agentci.model.judgement import Judgement
+from agentci.model.program import LocalProgram
+from agentci.shims.grading.path import GRADE
 from tests.support import PATH, world_at
 
 SDK_JUDGE = """\
@@ -218,3 +230,44 @@ class TestAForkOfAWarmPython:
     def test_is_none_where_it_is_to_start_by_itself(self, folder: Path) -> None:
         command = replace(_command(folder, sys.executable, "judge.py"), isolation="spawn")
         assert self._imports(command, folder) is None
+
+
+class TestGrader:
+    ASKED = json.dumps({"function": "grade", "sample": {}, "item": {"a": 0.25}})
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        path = tmp_path / "g.py"
+        path.write_text("import statistics\ndef grade(sample, item): return item['a']\n")
+        return path
+
+    def _request(self, file: Path, **others: Any) -> RunProgram:
+        program = LocalProgram(path=str(file))
+        return RunProgram(
+            program=program, stdin=self.ASKED, timeout_seconds=20, grades=True, **others
+        )
+
+    def test_is_called_by_a_fork_that_has_what_both_import(self, file: Path) -> None:
+        world = world_at(file.parent, {})
+        job = job_of(self._request(file), name="g", world=world)
+        assert job.command == (sys.executable, GRADE, str(file))
+        assert {"json", "math", "statistics"} <= set(job.confinement.imports or ())
+        assert _printed(job.run(world.executors["local"])) == '{"score": 0.25}'
+
+    def test_takes_what_calls_it_along_into_an_image(self, file: Path) -> None:
+        request = self._request(file, executor="docker", image="python:3.12-slim")
+        job = job_of(request, name="g", world=world_at(file.parent, {}))
+        program, *words = job.command
+        assert (program, words[0], words[2], job.cwd) == ("python3", "-c", str(file), file.parent)
+        ran = subprocess.run(
+            [sys.executable, *words], input=self.ASKED.encode(), capture_output=True, check=True
+        )
+        assert json.loads(ran.stdout) == {"score": 0.25}
+
+    def test_of_source_text_needs_no_file(self, tmp_path: Path) -> None:
+        asked = json.loads(self.ASKED) | {"source": "def grade(sample, item): return item['a']"}
+        request = RunProgram(
+            program=LocalProgram(path=GRADE), stdin=json.dumps(asked), timeout_seconds=20
+        )
+        reply = carry_out(request, name="g", world=world_at(tmp_path, {}))
+        assert _printed(reply) == '{"score": 0.25}'

@@ -1,6 +1,7 @@
 """A verdict is read from whatever a model wraps it in; where there is doubt, there is none."""
 
 import json
+import math
 from contextlib import suppress
 
 import pytest
@@ -15,6 +16,7 @@ from agentci.model.ruling import Mark, Verdict
 NUMBER = Form()
 BOOLEAN = Form(kind="boolean", value_name="result", reason_name="reason")
 FIVE = Form(low=1, high=5)
+UNKNOWN = Form(low=-math.inf, high=math.inf)
 
 
 def read(text: str, form: AnyForm = NUMBER) -> Verdict:
@@ -333,3 +335,11 @@ class TestChecklists:
         one = '{"checks": [{"id": "a", "satisfied": true}]}'
         with pytest.raises(NoVerdictError, match="contradict"):
             read(one + one.replace("true", "false"), self.MET)
+
+
+def test_parts_of_an_unknown_whole_are_no_grade() -> None:
+    assert read('{"score": 7}', UNKNOWN).value == 7
+    assert read('{"score": "7.5"}', UNKNOWN).value == 7.5
+    for part in ('"4/5"', '"85%"'):
+        with pytest.raises(UnreadableError):
+            read(f'{{"score": {part}}}', UNKNOWN)

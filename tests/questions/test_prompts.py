@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from agentci.errors import EvaluatorError
 from agentci.model.judging import AnyForm, Checklist, Form, Question
 from agentci.questions.forms import contract_of, schema_of
-from agentci.questions.prompts import pose, repair
+from agentci.questions.prompts import pose, pose_filled, repair
 from agentci.text.untrusted import NOTICE, REMINDER
 
 FORM = Form()
@@ -47,6 +47,7 @@ def test_a_question_has_its_parts_in_order() -> None:
 def test_the_form_is_said_in_words_that_hold_the_word_json() -> None:
     assert "JSON" in contract_of(FORM)
     assert "a number from 0 to 1" in contract_of(FORM)
+    assert '"score": a number}' in contract_of(Form(low=float("-inf"), high=float("inf")))
     assert "true or false" in contract_of(Form(kind="boolean"))
     assert 'one of "good", "bad"' in contract_of(Form(kind="label", labels=("good", "bad")))
     assert '"hits": [up to 4 short texts], "score"' in contract_of(Form(notes=("hits",)))
@@ -115,3 +116,32 @@ def test_a_repair_is_about_the_reply_alone_which_is_not_trusted_either() -> None
     assert "score: 1 &lt;/untrusted" in mended.user
     assert "Do not judge anew" in mended.system
     assert mended.form == FORM
+
+
+class TestPromptOfAnAuthor:
+    def test_keeps_its_words_and_puts_values_between_markers(self) -> None:
+        asked = pose_filled("Q: \0" + "0\0\nA: \0" + "1\0 or \0" + "0\0.", VALUES, FORM)
+        marker = re.findall(r'<untrusted id="([0-9a-f]{16})"', asked.user)[0]
+
+        def marked(name: str, text: str) -> str:
+            return f'<untrusted id="{marker}" name="{name}">\n{text}\n</untrusted id="{marker}">'
+
+        query = marked("query", "Where?")
+        body = f"Q: {query}\nA: {marked('value', 'Here.')} or {query}."
+        assert asked.user.startswith(f"{body}\n\n")
+        assert asked.user.endswith(contract_of(FORM))
+        assert NOTICE in asked.system
+        assert asked.form == FORM
+
+    @pytest.mark.parametrize("text", ATTACKS)
+    def test_no_value_ends_its_marker(self, text: str) -> None:
+        asked = pose_filled("A: \0" + "0\0", [("response", text)], FORM)
+        assert len(re.findall("</?untrusted id=", asked.user)) == 2
+
+    @pytest.mark.parametrize("broken", ["\0x\0", "\0", "\0" + "7\0", "\0" + "0", "\0\u0663\0"])
+    def test_what_stands_for_a_value_has_to_be_as_it_was(self, broken: str) -> None:
+        with pytest.raises(EvaluatorError, match="changes in a block what a variable gives"):
+            pose_filled(f"A: {broken}", VALUES, FORM)
+
+
+VALUES = (("query", "Where?"), ("", "Here."))

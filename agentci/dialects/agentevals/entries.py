@@ -32,17 +32,14 @@ CAMEL_CASE: Final = {
 
 
 # Built where they are used, as most configs have entries of one type.
-class ProgramEntry(Entry, defer_build=True):
-    """What the entries of all programs share."""
+class ProcessEntry(Entry, defer_build=True):
+    """What the entries of all code share that runs in processes of its own."""
 
     threshold: Share = Field(
         default=DEFAULT_THRESHOLD, description="Score that a case has to reach to pass."
     )
     timeout: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which the program is stopped."
-    )
-    config: dict[str, JsonValue] = Field(
-        default={}, description="Settings of your own, handed to the program as they are."
     )
     executor: Text = Field(
         default="local",
@@ -81,6 +78,14 @@ class ProgramEntry(Entry, defer_build=True):
         default=True,
         description="Whether an earlier reply is taken where nothing has changed that it was made "
         "from; `false` for a program that asks a network, a clock or chance.",
+    )
+
+
+class ProgramEntry(ProcessEntry):
+    """What the entries of all programs share."""
+
+    config: dict[str, JsonValue] = Field(
+        default={}, description="Settings of your own, handed to the program as they are."
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentci.model.case import Case, Golden, GoldenSet
+from agentci.model.dataset import Row
 from agentci.model.trace import Trace
 from agentci.text.words import count
 
@@ -26,22 +27,26 @@ class Matching:
             goldens: None where there is no eval set.
             are_alone: a single recording is judged.
         """
-        self._index = None if goldens is None else _Index(goldens.cases, are_alone=are_alone)
+        self._index = None if goldens is None else Index(goldens.cases, are_alone=are_alone)
         self._ids = _Ids()
         self._covered: set[str] = set()
 
-    def case_of(self, trace: Trace) -> Case:
-        """The recording beside its golden case, or the reason why it has none."""
+    def case_of(self, trace: Trace, row: Row | None = None) -> Case:
+        """The recording beside its golden case, or the reason why it has none.
+
+        Args:
+            row: that the agent was asked by.
+        """
         found = NO_EVAL_SET if self._index is None else self._index.find(trace)
         if isinstance(found, str):
-            case_id = self._ids.unique(trace.key or trace.id)
-            return Case(id=case_id, trace=trace, no_golden_because=found)
+            case_id = self._ids.unique(row.id if row else trace.key or trace.id)
+            return Case(id=case_id, trace=trace, no_golden_because=found, row=row)
         self._covered.add(found.id)
         expected, recorded = len(found.turns), len(trace.turns)
         if expected != recorded:
             warning = f"{count(expected, 'turn')} expected by the golden case, {recorded} recorded"
             trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
-        return Case(id=self._ids.unique(found.id), trace=trace, golden=found)
+        return Case(id=self._ids.unique(found.id), trace=trace, golden=found, row=row)
 
     @property
     def uncovered(self) -> tuple[Golden, ...]:
@@ -55,7 +60,7 @@ def multi_turn(goldens: GoldenSet | None) -> bool:
     return goldens is not None and any(len(golden.turns) > 1 for golden in goldens.cases)
 
 
-class _Index:
+class Index:
     """The golden cases of one set, by id and by what the user asks first.
 
     A set with a single usable case is meant for the recording, whatever was asked, where that is

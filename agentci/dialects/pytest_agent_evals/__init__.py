@@ -1,0 +1,1 @@
+"""The dialect of pytest-agent-evals: functions that grade, and prompts, over rows of a dataset."""

@@ -1,0 +1,131 @@
+"""Calls a function that grades, ``grade(sample, item)``, and prints what it returns as JSON.
+
+Runs as a program: ``grade.py FILE`` for a function of a file, ``grade.py`` for one in source text.
+On stdin it reads ``{"function", "sample", "item"}``, and ``source`` where there is no file; on
+stdout it prints ``{"score": 0.7}``, beside which stands whatever else the function returned in a
+dict. What the function itself prints goes to stderr. A function that raises, or that returns no
+finite number, has this exit with 1, and the reason on stderr.
+"""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+STDOUT, STDERR = 1, 2
+TEXT: Final = "<source>"
+MAX_SHOWN: Final = 200
+
+
+class RefusedError(Exception):
+    """There is no score, by no exception of the user's code; says why in a sentence."""
+
+
+def main(files: list[str]) -> int:
+    """Grade, and say how that went."""
+    with open(os.dup(STDOUT), "wb") as out:
+        os.dup2(STDERR, STDOUT)
+        asked = json.load(sys.stdin.buffer)
+        try:
+            result = json.dumps(_graded(asked, *files), default=str)
+        except RefusedError as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+        except BaseException as error:  # noqa: BLE001 (sys.exit is no way to grade, either)
+            _show(error)
+            return 1
+        out.write(result.encode())
+    return 0
+
+
+def _graded(asked: dict[str, Any], file: str = "") -> dict[str, Any]:
+    module = _module(file, asked.get("source", ""))
+    name = asked["function"]
+    function = getattr(module, name, None)
+    if not callable(function):
+        what = os.path.basename(file) if file else "the source"
+        raise RefusedError(f"{what} defines no function {name!r}")
+    return called(function, asked, name)
+
+
+def called(function: Callable[..., Any], asked: dict[str, Any], name: str) -> dict[str, Any]:
+    """What ``function`` returns for the sample and the item that are asked about.
+
+    Raises:
+        RefusedError: it is no score.
+    """
+    returned = function(asked["sample"], asked["item"])
+    if not isinstance(returned, dict):
+        return {"score": _number(returned, name)}
+    if "score" not in returned:
+        raise RefusedError(f"{name} returned a dict without 'score': {_shown(returned)}")
+    return {**returned, "score": _number(returned["score"], name)}
+
+
+def _module(file: str, source: str) -> ModuleType:
+    """What the user wrote, run as if it were imported."""
+    code: bytes | str = source
+    if file:
+        _look_in(os.path.dirname(file))
+        with open(file, "rb") as opened:
+            code = opened.read()
+    else:
+        _remember(source)
+    module = ModuleType(os.path.basename(file).partition(".")[0] or "grader")
+    module.__file__ = file or None
+    sys.modules.setdefault(module.__name__, module)
+    exec(compile(code, file or TEXT, "exec"), vars(module))  # noqa: S102 (that is what this is for)
+    return module
+
+
+def _look_in(folder: str) -> None:
+    """Have modules of the user's folder found first, also where one of that name is loaded."""
+    sys.path[0] = folder
+    own = {
+        entry.partition(".")[0]
+        for entry in os.listdir(folder)
+        if entry.endswith(".py") or "." not in entry
+    }
+    for name, module in [*sys.modules.items()]:
+        at_start = getattr(getattr(module, "__spec__", None), "origin", None) == "frozen"
+        if name.partition(".")[0] in own and not at_start and name not in {"__main__", "sys"}:
+            del sys.modules[name]
+
+
+def _remember(source: str) -> None:
+    """Have tracebacks quote the source."""
+    import linecache  # noqa: PLC0415 (files need none)
+
+    linecache.cache[TEXT] = (len(source), None, source.splitlines(keepends=True), TEXT)
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, str | bytes) or not hasattr(type(value), "__float__"):
+        raise RefusedError(f"{name} returned {_shown(value)}, which is no number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise RefusedError(f"{name} returned {number}, which is no score")
+    return number
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+
+
+def _show(error: BaseException) -> None:
+    """Print the traceback from the user's first line on."""
+    import traceback  # noqa: PLC0415 (seldom needed)
+
+    frames = error.__traceback__
+    ours = main.__code__.co_filename
+    while frames is not None and frames.tb_frame.f_code.co_filename == ours:
+        frames = frames.tb_next
+    traceback.print_exception(error.with_traceback(frames))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

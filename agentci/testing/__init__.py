@@ -1,0 +1,1 @@
+"""What pytest runs evaluators by; ``agentci.pytest`` is the door to it."""

@@ -1,0 +1,45 @@
+"""What an agent answers to a row, in a test that runs it."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from agentci.errors import EvaluatorError
+from agentci.formats.base import ShapeError
+from agentci.formats.dataset import definitions_of, turn_of
+from agentci.model.dataset import Row
+
+WANTED: Final = (
+    'an agent returns text, or {"response": "...", "tool_calls": [...], "tool_definitions": [...]}'
+)
+
+
+def answered(row: Row, agent: object) -> Row:
+    """The row with what ``agent`` did: a function of the row's columns, which may be a coroutine.
+
+    Raises:
+        EvaluatorError: it is no such function, or returned something else.
+    """
+    if not callable(agent):
+        kind = type(agent).__name__
+        raise EvaluatorError(f"the fixture `agent` is a {kind}, not a function of a row")
+    returned = agent(dict(row.columns))
+    if inspect.isawaitable(returned):
+        returned = asyncio.run(_awaited(returned))
+    told = {"response": returned} if isinstance(returned, str) else returned
+    if not isinstance(told, Mapping):
+        raise EvaluatorError(f"the agent returned a {type(returned).__name__}; {WANTED}")
+    try:
+        turn = turn_of(told, row.query)
+        definitions = definitions_of(told) or row.tool_definitions
+    except ShapeError as error:
+        raise EvaluatorError(f"of what the agent returned {error}; {WANTED}") from None
+    if turn is None:
+        raise EvaluatorError(f"the agent returned no response; {WANTED}")
+    return replace(row, turn=turn, tool_definitions=definitions)
+
+
+async def _awaited(returned: Awaitable[Any]) -> Any:
+    return await returned

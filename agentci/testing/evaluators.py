@@ -1,0 +1,168 @@
+"""Evaluators as tests configure them, made into those that every run judges by."""
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from agentci.dialects.agentevals.threshold import bar_of
+from agentci.dialects.grading import grade_in
+from agentci.dialects.panels import Judges, SharedJudgeSpec
+from agentci.dialects.pytest_agent_evals.building import (
+    assemble_prompt,
+    check_template,
+    is_path,
+)
+from agentci.dialects.pytest_agent_evals.building import bar_of as bar_of_prompt
+from agentci.dialects.pytest_agent_evals.grader import judgement_of
+from agentci.dialects.pytest_agent_evals.prompt import PromptEvaluator
+from agentci.dialects.samples import dumps, graded
+from agentci.dialects.settled import settled
+from agentci.errors import EvaluatorError, InputError
+from agentci.model.case import Case
+from agentci.model.exchange import Need, ProgramReply, Reply, Settled
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+from agentci.model.judging import WantedPanel
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.shims.grading.grade import RefusedError, called
+from agentci.testing.configs import (
+    CustomCodeEvaluatorConfig,
+    EvaluatorConfig,
+    GraderFunction,
+)
+from agentci.text.utf8 import decode
+from agentci.workspace import is_file, read_file
+
+MAX_PROMPT_BYTES: Final = 1024**2
+GRADER: Final = "grader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionGrader:
+    """A function of a test, called in this process, where the test is run, too.
+
+    Attributes:
+        source: of the function, by which runs are told apart; empty where there is none.
+        raised: what it raised, in this order.
+    """
+
+    identity: Identity
+    function: GraderFunction
+    threshold: float
+    source: str
+    raised: list[Exception] = field(default_factory=list)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Nothing."""
+        return ()
+
+    def ask(self, case: Case) -> Settled:
+        """Call the function, and judge by what it returns.
+
+        Raises:
+            EvaluatorError: that is no score.
+        """
+        asked = json.loads(dumps(graded(case)))
+        name = getattr(self.function, "__name__", "the grader")
+        try:
+            returned = json.dumps(called(self.function, asked, name), default=str)
+            reply = ProgramReply(stdout=returned.encode(), stderr="", exit_code=0)
+            return Settled(judgement=judgement_of(grade_in(reply), threshold=self.threshold))
+        except (RefusedError, EvaluatorError) as error:
+            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+        except Exception as error:
+            self.raised.append(error)
+            told = f"{type(error).__name__}: {error}"
+            raise EvaluatorError(
+                f"Custom evaluator '{self.identity.name}' raised {told}"
+            ) from error
+
+    def read(self, reply: Reply) -> Judgement:
+        """What was settled."""
+        return settled(reply)
+
+
+def evaluator_of(
+    config: EvaluatorConfig, *, folder: Path, place: Place, judges: Judges
+) -> FunctionGrader | PromptEvaluator:
+    """Make the evaluator that a test configures.
+
+    Args:
+        folder: of the test file.
+        place: of the test.
+
+    Raises:
+        InputError: there is no such prompt, it is no template, or nobody said who judges.
+    """
+    if isinstance(config, CustomCodeEvaluatorConfig):
+        return FunctionGrader(
+            identity=Identity(
+                name=config.name,
+                type=GRADER,
+                bar=bar_of(config.threshold),
+                threshold=float(config.threshold),
+                required=True,
+                place=place,
+            ),
+            function=config.grader,
+            threshold=config.threshold,
+            source=_source(config.grader),
+        )
+    template = _template(config.prompt, folder, place)
+    panel = judges.panel(None, place)
+    wanted = WantedPanel(panel=panel, name=config.name, place=place)
+    return assemble_prompt(template, bar_of_prompt(config.threshold), place=place, wanted=wanted)
+
+
+def judges_of(model: str, fields: Mapping[str, Any], *, place: Place) -> Judges:
+    """Who judges, as a test says it.
+
+    Args:
+        model: also ``provider/model``; empty where ``fields`` say all.
+        fields: as under ``judge`` in a config.
+
+    Raises:
+        InputError: one of them is wrong.
+    """
+    try:
+        shared = SharedJudgeSpec.model_validate(dict(fields))
+    except ValidationError as error:
+        raise InputError(
+            [
+                Problem(
+                    message=f"judge_model: {'.'.join(map(str, each['loc']))}: {each['msg']}",
+                    place=place,
+                )
+                for each in error.errors(include_url=False)
+            ]
+        ) from None
+    payer = json.dumps([model, shared.model_dump()], sort_keys=True)
+    return Judges(payer=payer, shared=shared, model=model)
+
+
+def _source(function: GraderFunction) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
+
+
+def _template(prompt: str | Path, folder: Path, place: Place) -> str:
+    if isinstance(prompt, str) and not is_path(prompt):
+        check_template(prompt, place)
+        return prompt
+    path = folder / str(prompt).strip()
+    if not is_file(path):
+        message = f"{prompt} does not exist"
+        raise InputError.of(message, place=place, hint=f"it is looked for in {folder}")
+    data = read_file(path, name=str(path), limit_bytes=MAX_PROMPT_BYTES, place=place)
+    template = decode(data, file=str(path))
+    check_template(template, Place(file=str(path)), line_counts=True)
+    return template

@@ -1,0 +1,239 @@
+"""All evaluations of one pytest session, and the report over them."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from agentci.datasets import dataset_in
+from agentci.dialects.base import Evaluator
+from agentci.dialects.pytest_agent_evals.prompt import RESULT
+from agentci.dialects.pytest_agent_evals.rows import run_of
+from agentci.engines.world import World
+from agentci.errors import EvaluatorError, InputError
+from agentci.fingerprints import Fingerprints
+from agentci.gate import decide, judged_by, totals
+from agentci.merging.reading import read_report
+from agentci.model.case import Case
+from agentci.model.dataset import Row
+from agentci.model.judging import WantedPanel
+from agentci.model.place import Place
+from agentci.model.policy import Gate, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Result
+from agentci.pipeline import Check, judge
+from agentci.preflight import Plan, PlannedSuite
+from agentci.process import world_of
+from agentci.publishing import publish
+from agentci.reporters.json_report import JsonReport
+from agentci.reporters.synopsis import synopsis_of
+from agentci.seating import seat
+from agentci.settings import settings_of
+from agentci.testing.answers import answered
+from agentci.testing.configs import (
+    CustomPromptEvaluatorConfig,
+    EvaluatorConfig,
+    EvaluatorResult,
+    EvaluatorResults,
+)
+from agentci.testing.evaluators import FunctionGrader, evaluator_of, judges_of
+
+NO_RESPONSE: Final = "the row has no `response`, and there is no fixture `agent` to ask for one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """A test over one row.
+
+    Attributes:
+        file: absolute path of its file.
+        line: where it stands there.
+        name: its own, in its file.
+        model, judge: who judges its prompts; see ``judges_of``.
+    """
+
+    file: Path
+    line: int
+    name: str
+    configs: tuple[EvaluatorConfig, ...]
+    model: str = ""
+    judge: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Session:
+    """Judges rows for tests, and keeps what came of it."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._out = io.StringIO()
+        self._world = replace(world_of(environ), out=self._out)
+        self._datasets: dict[Path, tuple[Row, ...]] = {}
+        self._prints = Fingerprints(self._world.workspace)
+        self._seated: dict[str, World] = {}
+        self._asked: dict[tuple[int, str], tuple[object, Row]] = {}
+        self._results: dict[str, tuple[Result, ...]] = {}
+        self._others: list[Result] = []
+        self._problems: dict[Problem, None] = {}
+
+    def rows(self, path: Path) -> tuple[Row, ...]:
+        """The rows of a dataset.
+
+        Raises:
+            InputError: with every row that is wrong.
+        """
+        if path not in self._datasets:
+            workspace = self._world.workspace
+            self._datasets[path] = dataset_in(path, workspace, carries_runs=True).rows
+        return self._datasets[path]
+
+    def evaluate(self, test: Test, row: Row, agent: object | None) -> EvaluatorResults:
+        """Judge a row by the evaluators of a test.
+
+        Args:
+            agent: what answers the row; None where the row does itself.
+
+        Raises:
+            InputError: an evaluator cannot be made.
+            EvaluatorError: one of them could not judge.
+            Exception: what the agent or a grader raised.
+        """
+        try:
+            return self._evaluate(test, row, agent)
+        except InputError as error:
+            self._problems |= dict.fromkeys(error.problems)
+            raise
+
+    def export(self) -> str:
+        """The results as text, for another process of the same run."""
+        return "".join(JsonReport().render(self._report(complete=True)))
+
+    def add(self, exported: str) -> None:
+        """Take over what another process exported."""
+        report = read_report(exported.encode(), file="of a worker")
+        self._others += report.results
+        self._problems |= dict.fromkeys(report.problems)
+
+    def publish(self, folder: str, *, complete: bool) -> str:
+        """Write the reports, where anything was judged; what there is to say about them.
+
+        Args:
+            folder: for reports, from the working directory.
+            complete: all tests were run.
+        """
+        self._world.executors.stop()
+        report = self._report(complete=complete)
+        if report.results or report.problems:
+            publish(report, settings_of((), {"output-dir": [folder]}), self._world)
+        return self._out.getvalue()
+
+    def _evaluate(self, test: Test, row: Row, agent: object | None) -> EvaluatorResults:
+        place = Place(file=self._world.workspace.name_of(test.file), line=test.line)
+        judges = judges_of(test.model, test.judge, place=place)
+        evaluators = [
+            evaluator_of(each, folder=test.file.parent, place=place, judges=judges)
+            for each in test.configs
+        ]
+        raised: Exception | None = None
+        why = NO_RESPONSE
+        try:
+            row = row if agent is None else self._answered(row, agent)
+        except Exception as error:  # noqa: BLE001 (told in the report, and raised again)
+            row, raised = replace(row, turn=None), error
+            why = f"the agent did not answer: {type(error).__name__}: {error}"
+        case = Case(
+            id=test.name,
+            trace=run_of(row),
+            row=row,
+            no_run_because=None if row.turn else why,
+        )
+        results = tuple(self._judged(each, case, place) for each in evaluators)
+        self._results[f"{place.file}::{test.name}"] = results
+        for evaluator, result in zip(evaluators, results, strict=True):
+            if result.status == "errored":
+                if isinstance(evaluator, FunctionGrader) and evaluator.raised:
+                    raised = evaluator.raised[-1]
+                raise raised or EvaluatorError(str(result.reason))
+        pairs = zip(test.configs, results, strict=True)
+        return EvaluatorResults({each.name: _told(result, each) for each, result in pairs})
+
+    def _answered(self, row: Row, agent: object) -> Row:
+        """The row with its answer: each agent is asked once for each row, as long as it is one."""
+        key = (id(agent), f"{row.place}")
+        if key not in self._asked:
+            self._asked[key] = (agent, answered(row, agent))  # kept, so that no other has its id
+        return self._asked[key][1]
+
+    def _judged(self, evaluator: Evaluator, case: Case, place: Place) -> Result:
+        check = Check(
+            config=place.file,
+            evaluator=evaluator,
+            case=synopsis_of(case),
+            load=lambda: case,
+            fingerprint=self._prints.of(evaluator, None if case.row is None else case.row.asked),
+        )
+        return judge(check, self._world_for(check))
+
+    def _world_for(self, check: Check) -> World:
+        """The world with the judges of a check; their budget is that of the session."""
+        gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
+        plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
+        needs = check.evaluator.needs
+        key = "".join(need.panel.payer for need in needs if isinstance(need, WantedPanel))
+        if key not in self._seated:
+            self._seated[key] = seat(plan, self._world)
+        return self._seated[key]
+
+    def _report(self, *, complete: bool) -> Report:
+        own = [result for each in self._results.values() for result in each]
+        results = sorted([*own, *self._others], key=_position)
+        gates = tuple(_gates(results))
+        return Report(
+            complete=complete,
+            decision=decide(
+                judged_by(gates, results),
+                problems=tuple(self._problems),
+                uncovered=0,
+                complete=complete,
+                fail_on="failed",
+            ),
+            totals=totals(results),
+            results=tuple(results),
+            problems=tuple(self._problems),
+            gates=gates,
+        )
+
+
+def _position(result: Result) -> tuple[str, int, str, str]:
+    """Where a result stands: the order of tests, whatever the order in which they were run."""
+    return (
+        result.config,
+        result.evaluator.place.line,
+        result.case.id,
+        result.evaluator.name,
+    )
+
+
+def _gates(results: Sequence[Result]) -> list[Gate]:
+    """A gate over each test file, which wants every check to pass."""
+    names: dict[str, dict[str, None]] = {}
+    for each in results:
+        names.setdefault(each.config, {})[each.evaluator.name] = None
+    return [
+        Gate(config=file, policy=GatePolicy(), evaluators=tuple(found))
+        for file, found in names.items()
+    ]
+
+
+def _told(result: Result, config: EvaluatorConfig) -> EvaluatorResult:
+    judgement = result.judgement
+    if judgement is None:
+        raise TypeError(f"{result.id} was not judged")
+    said = (
+        judgement.details.get(RESULT) if isinstance(config, CustomPromptEvaluatorConfig) else None
+    )
+    return EvaluatorResult(
+        result="pass" if judgement.passed else "fail",
+        score=said if isinstance(said, int | float) else judgement.score or 0.0,
+        reason=judgement.reasoning,
+        threshold=config.threshold,
+    )

@@ -1,0 +1,96 @@
+"""Datasets in configs: rows that carry answers, and rows that recordings answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recordings import otlp
+from tests.support import Ran, run_agentci
+
+GRADER = """\
+def cites(sample, item):
+    return {"score": float(item["context"] in sample["output_text"]), "reason": item["query"]}
+"""
+WEATHER = {"id": "weather", "query": "What is the weather in Paris?", "context": "sunny"}
+PARCEL = {"id": "parcel", "query": "Where is it?", "context": "Bern"}
+
+
+def _run(folder: Path, *rows: Any, more: str = "", command: str = "run") -> Ran:
+    lines = (each if isinstance(each, str) else json.dumps(each) for each in rows)
+    (folder / "data.jsonl").write_text("\n".join(lines))
+    (folder / "graders.py").write_text(GRADER)
+    entry = "- {name: cites, type: grader, grader: 'graders.py:cites'}"
+    (folder / "agentci.yaml").write_text(f"dataset: data.jsonl\n{more}evaluators:\n{entry}\n")
+    return run_agentci([command], cwd=folder)
+
+
+def _statuses(ran: Ran) -> dict[str, str]:
+    return {each["case"]: each["status"] for each in ran.results["results"]}
+
+
+def test_rows_that_carry_answers_are_judged_without_recordings(tmp_path: Path) -> None:
+    ran = _run(
+        tmp_path,
+        {**WEATHER, "response": "It is sunny."},
+        {**PARCEL, "response": "It is lost."},
+    )
+    assert (ran.code, _statuses(ran)) == (1, {"weather": "passed", "parcel": "failed"})
+    assert ran.results["cases"][0]["dialogue"] == [
+        {"asked": "What is the weather in Paris?", "answered": "It is sunny."}
+    ]
+    assert [each["reasoning"] for each in ran.results["results"]] == [
+        WEATHER["query"],
+        PARCEL["query"],
+    ]
+
+
+def test_a_row_without_an_answer_cannot_be_judged(tmp_path: Path) -> None:
+    ran = _run(tmp_path, {**WEATHER, "response": "It is sunny."}, PARCEL)
+    assert (ran.code, _statuses(ran)) == (3, {"weather": "passed", "parcel": "errored"})
+    assert "the row has no `response`" in ran.results["results"][1]["reason"]
+
+
+def test_recordings_answer_rows_whatever_the_rows_say(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(otlp())
+    stale = {"response": "It is in Bern."}
+    ran = _run(tmp_path, WEATHER, {**PARCEL, **stale}, more="traces: trace.json\n")
+    assert (ran.code, _statuses(ran)) == (3, {"weather": "passed", "parcel": "errored"})
+    assert ran.results["results"][1]["reason"] == "no recording is of this row"
+
+
+def test_a_recording_of_no_row_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(otlp(question="Who?"))
+    ran = _run(tmp_path, WEATHER, more="traces: trace.json\n")
+    assert ran.code == 3
+    [problem] = ran.results["problems"]
+    assert problem["severity"] == "warning"
+    assert problem["message"] == "a recording is of no row of the dataset ('Who?')"
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_all_that_is_wrong_is_told_on_its_line(tmp_path: Path, command: str) -> None:
+    ran = _run(tmp_path, WEATHER, WEATHER, {"response": 1}, command=command)
+    assert ran.code == 2
+    told = ran.out.replace(" error: ", " ")
+    assert "data.jsonl:2: the id 'weather' is taken by the row on line 1" in told
+    assert "data.jsonl:3: `response` is no text" in told
+
+
+def test_a_dataset_that_is_not_there_is_told_with_all_else(tmp_path: Path) -> None:
+    (tmp_path / "agentci.yaml").write_text("dataset: none.jsonl\nevaluators: []\n")
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 2
+    assert "agentci.yaml:1:10: none.jsonl does not exist" in ran.out
+    assert "agentci.yaml:2:" in ran.out
+
+
+def test_what_is_expected_of_a_row_is_told_from_what_the_agent_did(tmp_path: Path) -> None:
+    def fingerprint(**row: str) -> str:
+        ran = _run(tmp_path, {**WEATHER, **row})
+        told: str = ran.results["results"][0]["fingerprint"]
+        return told
+
+    assert fingerprint(response="sunny") == fingerprint(response="It is sunny.")
+    assert fingerprint(response="sunny") != fingerprint(response="sunny", context="sun")

@@ -1,0 +1,127 @@
+"""Functions that grade, from an entry of a config to the report."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.replies import Judged, run
+from tests.recordings import otlp
+from tests.support import run_agentci
+
+SHORT = """\
+import json, os, socket, statistics
+from words import LIMIT
+
+def short(sample, item):
+    print("grading", item["query"])
+    return {
+        "score": 1.0 if len(sample["output_text"]) < LIMIT else 0.0,
+        "reason": sample["tool_calls"][0]["name"],
+        "seen": [item["sample"] == sample, sample["tool_calls"][0]["arguments"], os.getcwd()],
+    }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "graders.py").write_text(SHORT)
+    (tmp_path / "evals" / "words.py").write_text("LIMIT = 100\n")
+    (tmp_path / "trace.json").write_text(otlp())
+    _configure(tmp_path)
+    return tmp_path
+
+
+def _configure(folder: Path, *fields: str, grader: str = "evals/graders.py:short") -> None:
+    entry = ", ".join(["name: short", "type: grader", f"grader: '{grader}'", *fields])
+    config = f"traces: trace*.json\nevaluators:\n- {{{entry}}}\n"
+    (folder / "agentci.yaml").write_text(config)
+
+
+def _grade(folder: Path, source: str, *fields: str) -> Judged:
+    (folder / "evals" / "graders.py").write_text(source)
+    _configure(folder, *fields)
+    return run(folder)
+
+
+@pytest.mark.parametrize("isolation", ["fork", "spawn"])
+def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> None:
+    _configure(folder, "threshold: 0.9", f"isolation: {isolation}")
+    judged = run(folder)
+    [result] = judged.results
+    assert (judged.code, result["status"], result["score"]) == (0, "passed", 1.0)
+    assert (result["bar"], result["type"]) == ("at least 0.9", "grader")
+    assert result["reasoning"] == "get_weather"
+    assert result["details"]["seen"] == [True, {"city": "Paris"}, str(folder)]
+
+
+def test_a_score_below_the_threshold_fails(folder: Path) -> None:
+    judged = _grade(folder, "def short(sample, item): return 0.4", "threshold: 0.5")
+    assert (judged.code, [each["status"] for each in judged.results]) == (1, ["failed"])
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("def short(s, i): return i['price']", "in short\n"),
+        ("def short(s, i): return i['price']", "KeyError: 'price'"),
+        ("def short(s, i): return None", "short returned None, which is no number"),
+        ("def short(s, i): return float('nan')", "short returned nan, which is no score"),
+        ("def short(s, i): return 4", "returned 4, not a score from 0 to 1"),
+        ("def short(s, i): return -0.1", "returned -0.1, not a score from 0 to 1"),
+        ("def short(s, i): return {'score': 1, 'x': float('nan')}", "returned what is no JSON"),
+        ("def other(s, i): return 'short'", "graders.py defines no function 'short'"),
+        ("import os\ndef short(s, i): os._exit(0)", "produced no output on stdout"),
+        ("def short(s, i):\n while True: pass", "timed out after 1s"),
+        ("def short(s, i): return open('words', 'w').close()", "(it may write to its TMPDIR alone"),
+    ],
+)
+def test_what_gives_no_score_is_an_error_and_no_zero(
+    folder: Path, source: str, reason: str
+) -> None:
+    judged = _grade(folder, source, "timeout: 1")
+    [result] = judged.results
+    assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
+    assert result["reason"].startswith("Custom evaluator 'short' ")
+    assert reason in result["reason"]
+
+
+def test_replies_are_taken_again_until_the_file_or_what_it_imports_changes(folder: Path) -> None:
+    first, second = run(folder), run(folder)
+    assert (first.results[0]["cached"], second.results[0]["cached"]) == (False, True)
+    (folder / "evals" / "words.py").write_text("LIMIT = 5\n")
+    third = run(folder)
+    assert (third.cached, third.results[0]["status"]) == ([False], "failed")
+
+
+def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) -> None:
+    source = "def one(s, i): return 1\ndef nil(s, i): return 0\ndef grade(s, i): return 0.5"
+    (folder / "evals" / "graders.py").write_text(source)
+    names = {"one": ":one", "nil": ":nil", "by_default": ""}
+    entries = "".join(
+        f"- {{name: {name}, type: grader, grader: 'evals/graders.py{function}'}}\n"
+        for name, function in names.items()
+    )
+    (folder / "agentci.yaml").write_text(f"traces: trace.json\nevaluators:\n{entries}")
+    for _ in range(2):
+        assert [each["score"] for each in run(folder).results] == [1.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("grader", "problem"),
+    [
+        ("evals/none.py:short", "agentci.yaml:3:"),
+        ("evals/none.py:short", "evals/none.py does not exist"),
+        ("evals/graders.py:not a name", "grader"),
+        ("evals/graders.txt:short", "grader"),
+        ("../graders.py:short", "../graders.py"),
+        ("evals/graders.py:shrot", "3:39: evals/graders.py defines no function 'shrot' (did you"),
+    ],
+)
+def test_a_grader_that_cannot_be_found_is_told_on_its_line(
+    folder: Path, grader: str, problem: str
+) -> None:
+    _configure(folder, grader=grader)
+    ran = run_agentci(["run"], cwd=folder)
+    assert ran.code == 2
+    assert problem in ran.out

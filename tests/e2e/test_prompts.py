@@ -1,0 +1,185 @@
+"""Prompts by which models judge, from an entry of a config to the report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.http.servers import script, serve
+from tests.judges.bench import said
+from tests.support import Ran, run_agentci
+
+ROW = {
+    "id": "refund",
+    "query": "Can I return it?",
+    "context": "30 days",
+    "response": "Yes. {{ context }}",
+}
+GOOD = '{"result": 4, "reason": "kind"}'
+PROMPT = """\
+Score the relevance of the answer from 1 to 5.
+
+Q: {{query}}
+A: {{response}}
+{% if context %}Known: {{ context }}{% endif %}
+Tools: {{tool_calls}}
+
+Output JSON format: {"result": int, "reason": str}
+"""
+
+
+def _configure(folder: Path, url: str, *rows: Any, **entry: Any) -> None:
+    (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows or (ROW,))))
+    (folder / "relevance.md").write_text(PROMPT)
+    evaluator = {"name": "relevance", "type": "prompt", "prompt": "relevance.md", "threshold": 3}
+    config = {
+        "dataset": "data.jsonl",
+        "judge": {"provider": "openai", "model": "m", "base_url": url},
+        "evaluators": [evaluator | entry],
+    }
+    (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
+
+
+def _run(folder: Path, reply: object, **entry: Any) -> tuple[Ran, Any]:
+    """The run, and what the model was told last; None where it was not asked."""
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    with serve(script(said(text))) as server:
+        _configure(folder, server.url, **entry)
+        ran = run_agentci(["run"], cwd=folder)
+        asked = [json.loads(each.body) for each in server.asked]
+    return ran, asked[-1] if asked else None
+
+
+def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
+    ran, asked = _run(tmp_path, {"result": 4, "reason": "kind"})
+    [result] = ran.results["results"]
+    assert (ran.code, result["status"], result["reasoning"]) == (0, "passed", "kind")
+    assert (result["score"], result["bar"]) == (None, "at least 3")
+    assert result["details"] == {"result": 4.0}
+    user = asked["messages"][-1]["content"]
+    assert user.startswith("Score the relevance of the answer from 1 to 5.\n\nQ: <untrusted ")
+    assert "\nYes. {{ context }}\n" in user
+    assert "\n30 days\n" in user
+
+
+def _run_with_a_grader(folder: Path, *replies: str) -> tuple[list[Ran], list[int]]:
+    """A run for each reply, and how often the model was asked in it.
+
+    Replies of programs are kept where a config has some.
+    """
+    rans, asked = [], []
+    for reply in replies:
+        with serve(script(said(reply))) as server:
+            _configure(folder, server.url)
+            (folder / "g.py").write_text("def grade(sample, item): return 1")
+            config = json.loads((folder / "agentci.yaml").read_text())
+            config["evaluators"].append({"name": "g", "type": "grader", "grader": "g.py"})
+            (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
+            rans.append(run_agentci(["run"], cwd=folder))
+            asked.append(len(server.asked))
+    return rans, asked
+
+
+def test_what_a_model_said_is_no_reply_of_an_earlier_run(tmp_path: Path) -> None:
+    rans, asked = _run_with_a_grader(tmp_path, GOOD, GOOD)
+    assert asked == [1, 1]
+    assert [each["cached"] for each in rans[1].results["results"]] == [False, True]
+
+
+def test_a_model_that_gives_no_verdict_is_not_asked_more_often_in_a_later_run(
+    tmp_path: Path,
+) -> None:
+    _, [_, later] = _run_with_a_grader(tmp_path, GOOD, "It is good.")
+    (tmp_path / "elsewhere").mkdir()
+    _, [first] = _run_with_a_grader(tmp_path / "elsewhere", "It is good.")
+    assert later == first
+
+
+@pytest.mark.parametrize(
+    ("entry", "reply", "status", "score"),
+    [
+        ({"threshold": 3}, {"result": 2, "reason": "r"}, "failed", None),
+        ({"threshold": 3, "scale": [1, 5]}, {"result": 4, "reason": "r"}, "passed", 0.75),
+        ({"threshold": 0.5}, {"result": 0.25, "reason": "r"}, "failed", 0.25),
+        ({"threshold": True}, {"result": "true", "reason": "r"}, "passed", 1.0),
+        ({"threshold": False}, {"result": True, "reason": "r"}, "failed", 0.0),
+    ],
+)
+def test_a_threshold_is_on_the_scale_of_the_judge(
+    tmp_path: Path, entry: dict[str, Any], reply: object, status: str, score: float | None
+) -> None:
+    ran, _ = _run(tmp_path, reply, **entry)
+    [result] = ran.results["results"]
+    assert (result["status"], result["score"]) == (status, score)
+    assert ran.code == (0 if status == "passed" else 1)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reply"),
+    [
+        ({"threshold": 3}, {"result": True, "reason": "r"}),
+        ({"threshold": 3}, {"result": "4/5", "reason": "r"}),
+        ({"threshold": 0.5}, {"result": 4, "reason": "r"}),
+        ({"threshold": 3, "scale": [1, 5]}, {"result": 6, "reason": "r"}),
+        ({"threshold": True}, {"result": 1, "reason": "r"}),
+        ({"threshold": 3}, "It is good."),
+    ],
+)
+def test_an_answer_of_another_kind_is_an_error(
+    tmp_path: Path, entry: dict[str, Any], reply: object
+) -> None:
+    ran, _ = _run(tmp_path, reply, **entry)
+    [result] = ran.results["results"]
+    assert (ran.code, result["status"], result["score"]) == (3, "errored", None)
+
+
+ENDLESS = (
+    "{% for a in range(99999) %}{% for b in range(99999) %}{{ query }}{% endfor %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        ("Rate {{ contxt }}", "has a prompt that cannot be filled: 'contxt' is undefined; the var"),
+        (ENDLESS, "Custom evaluator 'relevance' "),
+    ],
+)
+def test_a_prompt_that_cannot_be_filled_asks_nobody(
+    tmp_path: Path, template: str, reason: str
+) -> None:
+    ran, asked = _run(tmp_path, {"result": 4}, prompt=template)
+    [result] = ran.results["results"]
+    assert (ran.code, result["status"], asked) == (3, "errored", None)
+    assert reason in result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"prompt": "none.md"}, "none.md does not exist"),
+        ({"prompt": "../none.md"}, "../none.md"),
+        ({"prompt": "a\nb {{ c"}, "the prompt is no template on its line 2"),
+        ({"prompt": "Rate it\nwell."}, "the prompt names no variable"),
+        ({"threshold": "3"}, "threshold must be true or false or a number, not the text '3'"),
+        ({"scale": [1]}, "scale"),
+        ({"scale": [5, 1]}, "scale is [lowest, highest], with threshold on it"),
+        ({"threshold": True, "scale": [1, 5]}, "scale is for numbers, and threshold is none"),
+        ({"judge": {"provider": "gemini"}}, "relevance"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_told_before_anything_is_asked(
+    tmp_path: Path, entry: dict[str, Any], problem: str
+) -> None:
+    ran, asked = _run(tmp_path, {"result": 4}, **entry)
+    assert (ran.code, asked) == (2, None)
+    assert problem in ran.out
+
+
+def test_a_line_of_a_prompt_in_a_file_is_told(tmp_path: Path) -> None:
+    _configure(tmp_path, "http://127.0.0.1:9")
+    (tmp_path / "relevance.md").write_text("one\ntwo {{ query\n")
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    assert ran.code == 2
+    assert "relevance.md:2: error: the prompt is no template" in ran.out
