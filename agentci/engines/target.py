@@ -29,10 +29,9 @@ def asking(job: Job, access: ModelAccess, world: World) -> Iterator[Job]:
     """
     settings, judge = access.panel.settings, world.judges[access.panel.payer]
 
-    until = world.clock() + job.timeout_seconds
-
     def ask(question: Question) -> ModelReply:
-        return judge.text(question, settings, seconds=until - world.clock())
+        # Its own time is up first: it began before it asked.
+        return judge.text(question, settings, seconds=job.timeout_seconds)
 
     token = os.urandom(TOKEN_BYTES).hex()
     name = settings.model or settings.provider
