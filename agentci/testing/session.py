@@ -36,6 +36,7 @@ from agentci.testing.configs import (
 )
 from agentci.testing.evaluators import FunctionGrader, evaluator_of, judges_of
 from agentci.testing.seats import Seats
+from agentci.text.names import quoted
 
 NO_RESPONSE: Final = "the row has no `response`, and there is no fixture `agent` to ask for one"
 
@@ -133,6 +134,7 @@ class Session:
 
     def _evaluate(self, test: Test, row: Row, agent: object | None) -> EvaluatorResults:
         place = Place(file=self._world.workspace.name_of(test.file), line=test.line)
+        _check_names(test.configs, place)
         judges = judges_of(test.model, test.judge, place=place)
         evaluators = [
             evaluator_of(each, folder=test.file.parent, place=place, judges=judges)
@@ -197,6 +199,14 @@ class Session:
             gates=gates,
             spending=by_config([*self._spending, *self._seats.spending()]),
         )
+
+
+def _check_names(configs: Sequence[EvaluatorConfig], place: Place) -> None:
+    names = [each.name for each in configs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        message = f"two evaluators of a test are called {quoted(twice)}"
+        hint = "every evaluator needs a name of its own: results are found under it"
+        raise InputError.of(message, place=place, hint=hint)
 
 
 def _position(result: Result) -> tuple[str, int, str, str]:

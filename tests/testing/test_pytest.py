@@ -215,6 +215,13 @@ def test_odd(evaluator_results):
         assert tested.statuses == {"test_odd[good]": "errored"}
         assert tested.report["decision"]["exit_code"] == 3
 
+    def test_has_a_name_that_no_other_of_its_test_has(self, tmp_path: Path) -> None:
+        other = '@evals.evaluator(CustomCodeEvaluatorConfig("short", grader=lambda s, i: 0))'
+        tests = SHORT.replace("    @evals.evaluator", f"    {other}\n    @evals.evaluator")
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert "two evaluators of a test are called 'short'" in tested.out
+        assert (tested.code, tested.report["decision"]["exit_code"]) == (1, 2)
+
 
 class TestPrompt:
     def test_is_judged_by_the_model_that_is_named(self, tmp_path: Path) -> None:
