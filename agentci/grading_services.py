@@ -54,13 +54,13 @@ def service_problems(wanted: Iterable[WantedService], world: World) -> Iterator[
 
 def _objection(service: EvalsService, world: World) -> str | None:
     # requests is slow to import, and most runs ask no service.
-    from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
+    from agentci.http.addresses import base_of  # noqa: PLC0415 (see above)
 
     variable = service.key_variable
     if variable and not world.variables.get(variable, "").strip():
         return f"the environment variable {variable}, for the key of the service, is not set"
     try:
-        address = address_of(service.base_url, unencrypted=not variable)
+        address = base_of(service.base_url, unencrypted=not variable)
     except FetchError as error:
         return f"base_url cannot be used: {error}; {error.hint}"
     return OPENAI_ENDED if address.origin[1] == OPENAI_HOST else None

@@ -13,6 +13,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID
 from agentci.outputs import named_outputs
 from agentci.reporters.problems import render_problems
+from agentci.seating import panel_problems, panels_of
 from agentci.suites import LoadedSuite, load_suite
 
 
@@ -30,6 +31,7 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
             goldens = read_goldens(loaded, world.workspace)
             read_rows(loaded, world.workspace, carries_runs=not loaded.suite.traces)
             problems += _missing_outputs(loaded)
+            problems += panel_problems(panels_of(loaded.suite.evaluators))
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
         except InputError as error:
             problems += error.problems
