@@ -58,7 +58,7 @@ class CommandAsker:
         Raises:
             EvaluatorError: it failed, or there is no budget for it.
         """
-        prompt = f"{question.system}\n\n{question.user}"
+        prompt = "\n\n".join(filter(None, (question.system, question.user)))
         key = self._keys.of(settings, until=until).secret
         with self._budget.spending(self._budget.most_for(question, settings)) as bill:
             printed = self._run(settings, prompt, key, until - self._clock())
