@@ -13,6 +13,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID
 from agentci.outputs import named_outputs
 from agentci.reporters.problems import render_problems
+from agentci.seating import panel_problems, panels_of
 from agentci.suites import LoadedSuite, load_suite
 
 
@@ -31,6 +32,7 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
             read_rows(loaded, world.workspace, carries_runs=not loaded.suite.traces)
             problems += _missing_outputs(loaded)
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
+            problems += panel_problems(panels_of(loaded.suite.evaluators))
         except InputError as error:
             problems += error.problems
     world.out.write(render_problems(problems, form, files=len(paths)))
