@@ -306,7 +306,7 @@ class TestAnEntry:
         [wanted] = judge().needs
         assert isinstance(wanted, WantedPanel)
         assert (wanted.name, wanted.panel.settings.command) == ("j", ("judge",))
-        assert (str(wanted.place), wanted.panel.folder) == ("a.eval.yaml:1:118", "/w")
+        assert (str(wanted.place), wanted.panel.folder) == ("a.eval.yaml:1:141", "/w")
 
     @pytest.mark.parametrize(
         ("fields", "key", "why"),
