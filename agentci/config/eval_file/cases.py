@@ -61,7 +61,7 @@ class CaseReader:
         if not isinstance(cases, list) or not cases:
             # Cases that stand in other files may be missing because those are broken.
             if not any(each.severity == "error" for each in self.document.problems):
-                self._complain(f"{key} must be a list of cases", (key,))
+                self._complain(f"{key} must be a list with at least one case", (key,))
             return ()
         self.template = self._template(())
         read: dict[str, JudgedSample] = {}

@@ -122,7 +122,7 @@ class JudgeReader:
         kind = self._kind(entry, at)
         if kind is None:
             return None
-        name = name_of(entry, kind, era=self.era, taken=names)
+        name = name_of(entry, era=self.era, taken=names)
         if name is None:
             return self._nameless(entry, kind, at, line)
         if name in names:

@@ -130,6 +130,11 @@ class TestCriteriaOfACase:
         [problem] = told(f"cases: [{{{CASE}, rubrics: {rubrics}}}]")
         assert why in problem
 
+    def test_are_called_as_their_type_is_written(self) -> None:
+        listed = "[{type: llm-grader}, {type: rubric_grader, criteria: [x]}]"
+        [case] = cases(f"tests: [{{{CASE}, assertions: {listed}}}]")
+        assert names(case) == [("llm-grader", "llm_judge"), ("rubric-grader", "rubrics")]
+
     def test_may_stand_among_the_evaluators_of_newer_files(self) -> None:
         listed = "[Says it., {name: own, type: latency, threshold: 1}, Is kind.]"
         [case] = cases(f"tests: [{{{CASE}, assertions: {listed}}}]")
@@ -167,7 +172,7 @@ class TestTemplates:
         assert suite.samples is not None
         assert suite.samples[0].sample.judge_template == "A: {{output}}"
         [notice] = suite.notices
-        assert "3:13: warning: `execution.evaluatorTemplate` is passed over" in str(notice)
+        assert "3:13: `execution.evaluatorTemplate` is passed over" in str(notice)
 
     def test_that_show_nothing_are_told_once(self) -> None:
         [problem] = told(

@@ -170,7 +170,7 @@ class TestCases:
         ]
 
     def test_are_listed_once_and_as_a_list(self) -> None:
-        assert _told("cases: []") == ["f.yaml:1:8: cases must be a list of cases"]
+        assert _told("cases: []") == ["f.yaml:1:8: cases must be a list with at least one case"]
         assert "cases must be text or a list, not 3" in _told("cases: 3")[0]
         both = _told(_cases("{id: a, input: q}") + "tests: []\n")
         assert both == [
