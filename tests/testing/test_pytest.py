@@ -141,6 +141,7 @@ class TestFunction:
             "results.json",
             "junit.xml",
             "summary.md",
+            "report.html",
         }
 
     def test_is_under_the_same_gate(self, tmp_path: Path) -> None:
