@@ -51,12 +51,10 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     )
     keys = Keys(world.variables, transport, withheld=_withheld(world))
     asked = () if settings.access.offline else tuple(e for e in wanted if _asks(e.panel))
-    problems = (
-        *panel_problems(wanted),
-        *_key_problems(asked, keys),
-        *_endings(asked, keys, transport),
-    )
-    if any(each.severity == "error" for each in problems):
+    problems = [*panel_problems(wanted), *_key_problems(asked, keys)]
+    if not _errors(problems):  # else services would be asked about models that nobody named
+        problems += _endings(asked, keys, transport)
+    if _errors(problems):
         raise InputError([*plan.problems, *problems])
     payers = {each.panel.payer: each.panel for each in wanted}
     budgets = _budgets(payers, world)
@@ -92,6 +90,10 @@ def spending_of(plan: Plan, world: World) -> tuple[Spending, ...]:
         Spending(config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced)
         for payer, budget in world.budgets.items()
     )
+
+
+def _errors(problems: Iterable[Problem]) -> bool:
+    return any(each.severity == "error" for each in problems)
 
 
 def _asks(panel: Panel) -> bool:

@@ -33,6 +33,7 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
             problems += _missing_outputs(loaded)
             problems += panel_problems(panels_of(loaded.suite.evaluators))
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
+            problems += panel_problems(panels_of(loaded.suite.evaluators))
         except InputError as error:
             problems += error.problems
     world.out.write(render_problems(problems, form, files=len(paths)))

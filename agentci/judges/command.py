@@ -1,5 +1,7 @@
 """Any program as a judge: it is given a prompt, and prints a reply."""
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,9 +77,10 @@ class CommandAsker:
             raise EvaluatorError("no time is left to run the judge's program")
         seat = self._seat
         secret = {settings.key_variable: key.secret} if key.secret else {}
+        program, *arguments = settings.command
         try:
             return seat.executor.run(
-                [part.replace(PROMPT, prompt) for part in settings.command],
+                [self._found(program), *(each.replace(PROMPT, prompt) for each in arguments)],
                 stdin=b"" if _takes_argument(settings) else prompt.encode("utf-8", "replace"),
                 timeout_seconds=round(seconds, 3),
                 cwd=seat.cwd,
@@ -86,6 +89,15 @@ class CommandAsker:
             )
         except EvaluatorError as error:
             raise EvaluatorError(f"the judge's program {key.hidden_in(str(error))}") from None
+
+    def _found(self, program: str) -> str:
+        """The program's path; as whoever it runs as one might not look into all of PATH."""
+        if "/" in program:
+            return program
+        found = shutil.which(program, path=self._seat.environment.get("PATH", os.defpath))
+        if found is None:
+            raise EvaluatorError(f"{program!r} is not on this machine")
+        return found
 
 
 def _takes_argument(settings: ModelSettings) -> bool:

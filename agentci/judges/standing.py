@@ -38,6 +38,8 @@ def objections(settings: ModelSettings) -> Iterator[str]:
 def _of_service(settings: ModelSettings) -> Iterator[str]:
     provider = PROVIDERS[settings.provider]
     url = settings.base_url or provider.BASE_URL
+    if settings.command:
+        yield f"the provider {settings.provider!r} takes no command; leave one of them out"
     if not settings.model:
         yield "no model is named; there is none by default, because models come and go"
     if not url:

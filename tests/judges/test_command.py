@@ -88,6 +88,12 @@ def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandAsker) -> None:
     assert KEY not in str(caught.value)
 
 
+def test_a_program_that_is_not_there_is_named(asker: CommandAsker) -> None:
+    missing = replace(settings(""), command=("no-such-judge", "-p"))
+    with pytest.raises(EvaluatorError, match="program 'no-such-judge' is not on this machine"):
+        ask(asker, missing)
+
+
 def test_a_program_that_hangs_is_ended(asker: CommandAsker) -> None:
     started = time.monotonic()
     with pytest.raises(EvaluatorError, match=r"the judge's program timed out after 0\.3s"):

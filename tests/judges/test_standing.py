@@ -58,6 +58,10 @@ def test_a_command_is_enough() -> None:
         ),
         ({"provider": "command"}, "the provider 'command' needs a command"),
         (
+            {"command": ("j",)},
+            "the provider 'openai' takes no command; leave one of them out",
+        ),
+        (
             {"provider": "command", "command": ("j",), "temperature": 0},
             "the provider 'command' takes no temperature",
         ),
