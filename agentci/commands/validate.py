@@ -31,7 +31,6 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
             goldens = read_goldens(loaded, world.workspace)
             read_rows(loaded, world.workspace, carries_runs=not loaded.suite.traces)
             problems += _missing_outputs(loaded)
-            problems += panel_problems(panels_of(loaded.suite.evaluators))
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
             problems += panel_problems(panels_of(loaded.suite.evaluators))
         except InputError as error:
