@@ -24,8 +24,10 @@ from agentci.workspace import read_file
 
 if TYPE_CHECKING:
     from agentci.judges.budget import Budget
-    from agentci.judges.judge import Asker
+    from agentci.judges.command import CommandAsker
     from agentci.judges.keys import Keys
+    from agentci.judges.records import OfflineAsker
+    from agentci.judges.service import ServiceAsker
     from agentci.judges.transport import Transport
 
 # More than GitHub sends.
@@ -42,8 +44,10 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     wanted = panels_of(check.evaluator for check in plan.checks)
     if not wanted:
         return plan, world
-    from agentci.judges.judge import Judge  # noqa: PLC0415 (of no use to most runs)
-    from agentci.judges.keys import Keys  # noqa: PLC0415 (likewise)
+    from agentci.judges.comparer import Comparer  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
+    from agentci.judges.keys import Keys  # noqa: PLC0415
+    from agentci.judges.registry import COMMAND, PROVIDERS  # noqa: PLC0415
     from agentci.judges.transport import Transport  # noqa: PLC0415
 
     transport = Transport(
@@ -58,13 +62,23 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
         raise InputError([*plan.problems, *problems])
     payers = {each.panel.payer: each.panel for each in wanted}
     budgets = _budgets(payers, world)
-    askers = _askers(keys, transport, world, offline=settings.access.offline)
-    judges = {
-        payer: Judge(askers(panel, budgets[payer]), clock=transport.clock)
-        for payer, panel in payers.items()
+    offline = settings.access.offline
+    service_of = _services(keys, transport, offline=offline)
+    services = {payer: service_of(budget) for payer, budget in budgets.items()}
+    judges: dict[str, Judge] = {}
+    for payer, panel in payers.items():
+        service = services[payer]
+        program = _program(panel, budgets[payer], keys, transport, world)
+        askers = {
+            **dict.fromkeys(PROVIDERS, service),
+            COMMAND: service if offline else program,
+        }
+        judges[payer] = Judge(askers, clock=transport.clock)
+    comparers = {
+        payer: Comparer(service, clock=transport.clock) for payer, service in services.items()
     }
     plan = replace(plan, problems=(*plan.problems, *problems))
-    return plan, replace(world, judges=judges, budgets=budgets)
+    return plan, replace(world, judges=judges, comparers=comparers, budgets=budgets)
 
 
 def panels_of(evaluators: Iterable[Evaluator]) -> tuple[WantedPanel, ...]:
@@ -162,30 +176,34 @@ def _budgets(payers: Mapping[str, Panel], world: World) -> dict[str, "Budget"]:
     }
 
 
-def _askers(
-    keys: "Keys", transport: "Transport", world: World, *, offline: bool
-) -> Callable[[Panel, "Budget"], dict[str, "Asker"]]:
-    """What makes those who ask models, for the panels of whoever pays."""
+def _services(
+    keys: "Keys", transport: "Transport", *, offline: bool
+) -> Callable[["Budget"], "ServiceAsker | OfflineAsker"]:
+    """What makes those who ask services; what one learns of an account, all know."""
     from agentci.judges.account import Accounts  # noqa: PLC0415 (likewise)
-    from agentci.judges.command import CommandAsker, Seat  # noqa: PLC0415
     from agentci.judges.records import OfflineAsker  # noqa: PLC0415
-    from agentci.judges.registry import COMMAND, PROVIDERS  # noqa: PLC0415
     from agentci.judges.service import ServiceAsker  # noqa: PLC0415
 
     accounts = Accounts()
 
-    def askers(panel: Panel, budget: "Budget") -> dict[str, "Asker"]:
+    def service(budget: "Budget") -> "ServiceAsker | OfflineAsker":
         if offline:
-            return dict.fromkeys((*PROVIDERS, COMMAND), OfflineAsker())
-        folder = Path(panel.folder) if panel.folder else world.workspace.cwd
-        seat = Seat(
-            executor=world.executors[LOCAL],
-            cwd=folder,
-            environment=world.child_environment,
-            confinement=Confinement(readable=(world.workspace.root, folder)),
-        )
-        service = ServiceAsker(transport, budget, keys=keys, accounts=accounts)
-        command = CommandAsker(seat, budget, keys=keys, clock=transport.clock)
-        return {**dict.fromkeys(PROVIDERS, service), COMMAND: command}
+            return OfflineAsker()
+        return ServiceAsker(transport, budget, keys=keys, accounts=accounts)
 
-    return askers
+    return service
+
+
+def _program(
+    panel: Panel, budget: "Budget", keys: "Keys", transport: "Transport", world: World
+) -> "CommandAsker":
+    from agentci.judges.command import CommandAsker, Seat  # noqa: PLC0415 (likewise)
+
+    folder = Path(panel.folder) if panel.folder else world.workspace.cwd
+    seat = Seat(
+        executor=world.executors[LOCAL],
+        cwd=folder,
+        environment=world.child_environment,
+        confinement=Confinement(readable=(world.workspace.root, folder)),
+    )
+    return CommandAsker(seat, budget, keys=keys, clock=transport.clock)

@@ -7,6 +7,7 @@ from typing import Final
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.agent import Agent
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.exchange import Compose, Measure, RunCommand, RunProgram, Settled, Skip, Task
 from agentci.model.grading import GradeRemotely
 from agentci.model.judging import AskModel, Panel
@@ -85,10 +86,14 @@ def _deed(task: Task) -> str:
             return _deed_of_ours(task)
 
 
-def _deed_of_ours(task: AskModel | GradeRemotely | Measure | Settled) -> str:
+def _deed_of_ours(
+    task: AskModel | CompareEmbeddings | GradeRemotely | Measure | Settled,
+) -> str:
     match task:
         case AskModel(panel=panel):
             return f"ask {_model(panel)} {count(panel.samples, 'time')}"
+        case CompareEmbeddings(panel=panel):
+            return f"compare embeddings of {_model(panel)}"
         case GradeRemotely(items=items, service=service):
             return f"have {count(len(items), 'turn')} graded at {service.base_url}"
         case Measure(metric=metric):

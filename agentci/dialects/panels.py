@@ -5,16 +5,15 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from agentci.dialects.auth import AuthSpec, federation_of
+from agentci.dialects.auth import AuthSpec
 from agentci.dialects.fields import Count, Strict, Text, VariableName
+from agentci.dialects.model_settings import settings_of
 from agentci.errors import InputError
 from agentci.model.judging import (
     OUTPUT_TOKENS,
     Caps,
     Combining,
-    ModelSettings,
     Panel,
-    Prices,
     Replay,
 )
 from agentci.model.place import Place
@@ -23,15 +22,6 @@ from agentci.text.names import one_of
 ProviderName: TypeAlias = Literal["openai", "azure", "anthropic", "gemini", "command"]
 PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
 
-# Where keys are by convention. To an address of a config none is sent that the config does not
-# name; Azure has no other addresses.
-KEY_VARIABLES: Final = {
-    "openai": "OPENAI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-}
-ALWAYS_ELSEWHERE: Final = "azure"
 MAX_SAMPLES: Final = 99
 # Models that agentevals finds without a provider before their name.
 GEMINI_PREFIX: Final = "gemini-"
@@ -40,7 +30,7 @@ GEMINI_PREFIX: Final = "gemini-"
 OF_SERVICE: Final = frozenset(
     {
         *("provider", "model", "base_url", "api_version", "api_key_env", "effort", "command"),
-        *("price", "temperature", "max_output_tokens", "auth"),
+        *("price", "temperature", "max_output_tokens", "auth", "embedding_model"),
     }
 )
 
@@ -67,6 +57,11 @@ class JudgeSpec(Strict, defer_build=True):
     )
     model: Text | None = Field(
         default=None, description="Name of the model; of the deployment at Azure. No default."
+    )
+    embedding_model: Text | None = Field(
+        default=None,
+        description="Of `openai` and `azure`: the model, or the deployment, by whose vectors "
+        "`cosine` compares texts. No default.",
     )
     base_url: Text | None = Field(
         default=None, description="Address of the API; by default the provider's own."
@@ -179,7 +174,7 @@ class Judges:
                 f"{one_of(PROVIDER_NAMES)}",
             )
         return Panel(
-            settings=_settings(fields),
+            settings=settings_of(fields),
             samples=fields.get("samples", 1),
             combining=fields.get("combine", "median"),
             replay=_replay(fields, place),
@@ -213,6 +208,8 @@ def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:
         return {**fields, "provider": "gemini"}
     if slash and provider in PROVIDER_NAMES:
         return {**fields, "provider": provider, "model": name}
+    if "embedding_model" in fields and not model:
+        return {**fields, "provider": "openai"}
     return fields
 
 
@@ -226,25 +223,3 @@ def _replay(fields: dict[str, Any], place: Place) -> Replay:
             hint="leave one of them out",
         )
     return "never"
-
-
-def _settings(fields: dict[str, Any]) -> ModelSettings:
-    provider, price = fields["provider"], fields.get("price")
-    federation = federation_of(fields.get("auth"))
-    is_own = "base_url" not in fields or provider == ALWAYS_ELSEWHERE
-    usual = KEY_VARIABLES.get(provider, "") if is_own and federation is None else ""
-    return ModelSettings(
-        provider=provider,
-        model=fields.get("model", ""),
-        base_url=fields.get("base_url", ""),
-        api_version=fields.get("api_version", ""),
-        key_variable=fields.get("api_key_env", usual),
-        federation=federation,
-        temperature=fields.get("temperature"),
-        effort=fields.get("effort", ""),
-        output_tokens=fields.get("max_output_tokens", OUTPUT_TOKENS),
-        command=tuple(fields.get("command", ())),
-        prices=None
-        if price is None
-        else Prices(input_usd=price["input"], output_usd=price["output"]),
-    )

@@ -11,6 +11,7 @@ from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
 from agentci.executors.base import Sealing
 from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.job import Job
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.exchange import (
     DOCKER,
     LOCAL,
@@ -94,10 +95,12 @@ class _Answering:
             case Compose():
                 replies = tuple(self.reply(part, each) for each, part in request.parts)
                 return self.reply(request.then(replies), name)
-            case RunProgram() | RunCommand() | AskModel():
+            case RunProgram() | RunCommand() | AskModel() | CompareEmbeddings():
                 try:
                     if isinstance(request, AskModel):
                         return self._of_model(request, name)
+                    if isinstance(request, CompareEmbeddings):
+                        return self._of_embeddings(request)
                     return self._of_program(request, name)
                 except EvaluatorError:
                     self.found.clear()  # it is not their fault
@@ -114,6 +117,20 @@ class _Answering:
         self.has_run |= not ruling.is_recorded
         self.rulings.append(Ruled(name=name, request=request, ruling=ruling))
         return ruling
+
+    def _of_embeddings(self, request: CompareEmbeddings) -> Reply:
+        from agentci.judges.budget import charge_of  # noqa: PLC0415 (of no use to most runs)
+
+        records = RecordedReplies(request, self._world, anew=self._anew)
+        payer, settings = request.panel.payer, request.panel.settings
+        likeness = self._world.comparers[payer].compare(request, records)
+        self.found += records.found
+        self.kept += records.kept
+        self.has_run |= not likeness.is_recorded
+        if likeness.is_recorded:
+            saved = charge_of(request.question, settings, likeness.reply)
+            self._world.budgets[payer].save(saved)
+        return likeness
 
     def _of_program(self, request: RunProgram | RunCommand, name: str) -> Reply:
         replies = self._world.replies

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci.engines.world import World
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, ModelReply
@@ -39,7 +40,7 @@ class RecordedReplies:
         anew: nothing is looked for.
     """
 
-    def __init__(self, request: AskModel, world: World, *, anew: bool) -> None:
+    def __init__(self, request: AskModel | CompareEmbeddings, world: World, *, anew: bool) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
         self._anew = anew
@@ -118,7 +119,7 @@ def _sum(counted: Sequence[int | None]) -> Json:
     return sum(known) if len(known) == len(counted) else None
 
 
-def _files(request: AskModel, world: World) -> tuple[Path, ...]:
+def _files(request: AskModel | CompareEmbeddings, world: World) -> tuple[Path, ...]:
     """The files of the workspace that a judge's command names."""
     panel = request.panel
     folder = Path(panel.folder) if panel.folder else world.workspace.cwd

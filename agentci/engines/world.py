@@ -15,6 +15,7 @@ from agentci.workspace import Workspace
 if TYPE_CHECKING:
     from agentci.evals_api.grading import RemoteGrading
     from agentci.judges.budget import Budget
+    from agentci.judges.comparer import Comparer
     from agentci.judges.judge import Judge
     from agentci.replies.cache import ReplyCache
 
@@ -65,6 +66,7 @@ class World:
         cache_folder: for what is fetched, where the user names no other.
         shelf: the programs that are ready to run.
         judges: that ask models, by whose budget it is.
+        comparers: that ask for embeddings, likewise.
         remote_grading: asks services to grade; None where nobody wants that.
         budgets: of the judges.
         replies: what they replied in earlier runs; None where that is of no interest.
@@ -88,6 +90,7 @@ class World:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     shelf: Shelf = field(default_factory=Shelf)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
+    comparers: "Mapping[str, Comparer]" = field(default_factory=dict)
     remote_grading: "RemoteGrading | None" = None
     budgets: "Mapping[str, Budget]" = field(default_factory=dict)
     replies: "ReplyCache | None" = None

@@ -19,13 +19,21 @@ def first_way(settings: ModelSettings) -> Way:
 
 
 def call(question: Question, settings: ModelSettings, way: Way) -> Call:
-    """Make the request; ``base_url`` is the resource, with or without ``/openai/v1``."""
-    resource = settings.base_url.rstrip("/").removesuffix("/v1").removesuffix("/openai")
-    url = f"{resource}/openai/v1/chat/completions"
-    if settings.api_version:
-        deployment, version = quote(settings.model, safe=""), quote(settings.api_version, safe="")
-        url = f"{resource}/openai/deployments/{deployment}/chat/completions?api-version={version}"
+    """Make the request."""
+    url = address(settings, chat.PATH)
     return Call(url=url, headers=JSON_HEADERS, body=chat.body(question, settings, way))
+
+
+def address(settings: ModelSettings, path: str) -> str:
+    """Where the API that ``path`` names is.
+
+    ``base_url`` is the resource, with or without ``/openai/v1``.
+    """
+    resource = settings.base_url.rstrip("/").removesuffix("/v1").removesuffix("/openai")
+    if not settings.api_version:
+        return f"{resource}/openai/v1/{path}"
+    deployment, version = quote(settings.model, safe=""), quote(settings.api_version, safe="")
+    return f"{resource}/openai/deployments/{deployment}/{path}?api-version={version}"
 
 
 def key_header(key: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
 from agentci.questions.forms import NAME, schema_of
 
+PATH: Final = "chat/completions"
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")
 ENDINGS: Final[dict[str, Ending]] = {
     "stop": "complete",

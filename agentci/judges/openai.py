@@ -20,8 +20,13 @@ def first_way(settings: ModelSettings) -> Way:
 
 def call(question: Question, settings: ModelSettings, way: Way) -> Call:
     """Make the request."""
-    url = f"{_base(settings)}/chat/completions"
+    url = address(settings, chat.PATH)
     return Call(url=url, headers=JSON_HEADERS, body=chat.body(question, settings, way))
+
+
+def address(settings: ModelSettings, path: str) -> str:
+    """Where the API that ``path`` names is."""
+    return f"{_base(settings)}/{path}"
 
 
 def key_header(key: str) -> tuple[str, str]:

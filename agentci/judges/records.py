@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
 from agentci.errors import UnrecordedError
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.judging import ModelReply, ModelSettings, Question
 from agentci.model.ruling import Verdict
 
@@ -62,6 +63,15 @@ class OfflineAsker:
             UnrecordedError: always.
         """
         del question, settings, until
+        raise unrecorded(OFFLINE)
+
+    def embed(self, request: CompareEmbeddings, *, until: float) -> NoReturn:
+        """Say the same.
+
+        Raises:
+            UnrecordedError: always.
+        """
+        del request, until
         raise unrecorded(OFFLINE)
 
 

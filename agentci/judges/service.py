@@ -8,6 +8,7 @@ from typing import Final
 from agentci.errors import EvaluatorError, FetchError
 from agentci.http.base import Response
 from agentci.http.retries import PassingError
+from agentci.judges import embeddings
 from agentci.judges.account import Account, Accounts
 from agentci.judges.base import Call, Provider, Way
 from agentci.judges.budget import Bill, Budget, charge_of
@@ -19,6 +20,7 @@ from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.wire import GarbledError
 from agentci.judges.words import answer_words, refusal_words
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.judging import ModelReply, ModelSettings, Question
 
 SUCCESSES: Final = range(200, 300)
@@ -37,11 +39,16 @@ class ComplaintError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posed:
-    """A question, and whom it is for."""
+    """A question, and whom it is for.
+
+    Attributes:
+        read: as that of providers.
+    """
 
     question: Question
     settings: ModelSettings
     provider: Provider
+    read: Callable[[bytes], ModelReply]
     account: Account
     key: Key
     until: float
@@ -80,19 +87,13 @@ class ServiceAsker:
             EvaluatorError: there is no reply, or no budget for one.
             SkippedError: there can be no key to the service.
         """
-        posed = Posed(
-            question=question,
-            settings=settings,
-            provider=PROVIDERS[settings.provider],
-            account=self._accounts.of(settings),
-            key=self._keys.of(settings, until=until),
-            until=until,
-        )
+        read = PROVIDERS[settings.provider].read
+        posed = self._posed(question, settings, read, until)
         way = posed.account.way(settings.model) or posed.provider.first_way(settings)
         while True:
             call = posed.provider.call(question, settings, way)
             try:
-                reply = self._send(posed, call)
+                reply = posed.key.left_out(self._send(posed, call))
             except ComplaintError as error:
                 if error.complaint.is_withheld:
                     return ModelReply(text="", ending="refused", finish_reason="content_filter")
@@ -102,6 +103,42 @@ class ServiceAsker:
             else:
                 posed.account.learn(settings.model, way)
                 return reply
+
+    def embed(self, request: CompareEmbeddings, *, until: float) -> ModelReply:
+        """Ask for the vectors of two texts once; the text of the reply is their cosine.
+
+        Args:
+            until: as in ``ask``.
+
+        Raises:
+            EvaluatorError: there are none that can be compared, or no budget for them.
+            SkippedError: there can be no key to the service.
+        """
+        settings = request.panel.settings
+        posed = self._posed(request.question, settings, embeddings.read, until)
+        try:
+            return self._send(posed, embeddings.call(request.texts, settings))
+        except ComplaintError as error:
+            raise EvaluatorError(_refusal(error, posed)) from None
+        except FetchError as error:
+            raise EvaluatorError(_with_hint(error)) from None
+
+    def _posed(
+        self,
+        question: Question,
+        settings: ModelSettings,
+        read: Callable[[bytes], ModelReply],
+        until: float,
+    ) -> Posed:
+        return Posed(
+            question=question,
+            settings=settings,
+            provider=PROVIDERS[settings.provider],
+            read=read,
+            account=self._accounts.of(settings),
+            key=self._keys.of(settings, until=until),
+            until=until,
+        )
 
     def _send(self, posed: Posed, call: Call) -> ModelReply:
         letter = Letter(
@@ -132,7 +169,7 @@ class ServiceAsker:
             bill.waive()
             self._refuse(response, posed)
         try:
-            reply = posed.key.left_out(posed.provider.read(response.content))
+            reply = posed.read(response.content)
         except GarbledError:
             raise PassingError("it sent no JSON", hint=OUTAGE_HINT) from None
         bill.charge = charge_of(posed.question, posed.settings, reply)
@@ -159,13 +196,16 @@ class ServiceAsker:
             EvaluatorError: there is none.
         """
         settings = posed.settings
-        said = refusal_words(error.complaint, error.response, settings, posed.key.secret)
         step = lesser(way, error.complaint, posed.provider.FORMATS)
         if step is None:
-            raise EvaluatorError(said)
+            raise EvaluatorError(_refusal(error, posed))
         for name in _lost(way, step, settings):
             self._transport.tell(f"{settings.model} takes no {name}, so it is asked without")
         return step
+
+
+def _refusal(error: ComplaintError, posed: Posed) -> str:
+    return refusal_words(error.complaint, error.response, posed.settings, posed.key.secret)
 
 
 def _lost(way: Way, step: Way, settings: ModelSettings) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from agentci.model.choices import Isolation
+from agentci.model.embedding import CompareEmbeddings, Likeness
 from agentci.model.grading import GradeRemotely, RemoteGrades, WantedService
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
@@ -128,7 +129,16 @@ class Compose:
     then: "Callable[[tuple[Reply, ...]], Task]"
 
 
-Task: TypeAlias = RunProgram | RunCommand | AskModel | GradeRemotely | Measure | Settled | Compose
+Task: TypeAlias = (
+    RunProgram
+    | RunCommand
+    | AskModel
+    | CompareEmbeddings
+    | GradeRemotely
+    | Measure
+    | Settled
+    | Compose
+)
 Request: TypeAlias = Task | Skip
 # What has to be there before anything is asked for.
 Need: TypeAlias = Wanted | WantedPanel | WantedService
@@ -166,4 +176,4 @@ class Measurement:
     details: JsonObject = field(default_factory=dict)
 
 
-Reply: TypeAlias = ProgramReply | Ruling | RemoteGrades | Measurement | Settled
+Reply: TypeAlias = ProgramReply | Ruling | Likeness | RemoteGrades | Measurement | Settled

@@ -115,6 +115,7 @@ class ModelSettings:
     Attributes:
         provider: name in the table of providers.
         model: as its service calls it; the deployment at Azure. Empty for a command.
+        embedding_model: likewise, the one that makes vectors of texts; empty for none.
         base_url: of the service; empty for the provider's own.
         api_version: of Azure's dated API, or of Anthropic's; empty for what we know best.
         key_variable: name of the environment variable with the key; empty where none is needed.
@@ -128,6 +129,7 @@ class ModelSettings:
 
     provider: str
     model: str = ""
+    embedding_model: str = ""
     base_url: str = ""
     api_version: str = ""
     key_variable: str = ""

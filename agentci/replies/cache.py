@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.exchange import ProgramReply, RunCommand, RunProgram
 from agentci.model.json import Json
 from agentci.model.judging import AskModel, ModelReply
@@ -139,7 +140,9 @@ class ReplyCache:
 
         self._store.put(key, as_printed(reply), NOTHING)
 
-    def digest_of(self, request: AskModel, files: Iterable[Path]) -> bytes | None:
+    def digest_of(
+        self, request: AskModel | CompareEmbeddings, files: Iterable[Path]
+    ) -> bytes | None:
         """What replies to a question are found by; None where that cannot be known.
 
         Args:

@@ -8,8 +8,9 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from agentci.model.embedding import CompareEmbeddings
 from agentci.model.exchange import ProgramReply
-from agentci.model.json import Json
+from agentci.model.json import Json, JsonObject
 from agentci.model.judging import AskModel, ModelReply
 from agentci.version import __version__
 
@@ -18,14 +19,13 @@ FORMAT: Final = 1
 _REPLY: Final = TypeAdapter(ModelReply)
 
 
-def question_digest(request: AskModel, files: Sequence[Json]) -> bytes:
+def question_digest(request: AskModel | CompareEmbeddings, files: Sequence[Json]) -> bytes:
     """Of all that a reply hangs on; not of the key, nor of what becomes of several replies.
 
     Args:
         files: what is known of the files that a judge's command names.
     """
-    question, settings = request.question, request.panel.settings
-    form = question.form
+    settings = request.panel.settings
     facts: Json = {
         "format": FORMAT,
         "agentci": __version__,
@@ -38,11 +38,20 @@ def question_digest(request: AskModel, files: Sequence[Json]) -> bytes:
         "output_tokens": settings.output_tokens,
         "command": settings.command,
         "files": files,
+        **_asked(request),
+    }
+    return sha256(json.dumps(facts, sort_keys=True).encode()).digest()
+
+
+def _asked(request: AskModel | CompareEmbeddings) -> JsonObject:
+    if isinstance(request, CompareEmbeddings):
+        return {"embedded": request.texts}
+    question, form = request.question, request.question.form
+    return {
         "system": question.system,
         "user": question.user,
         "form": None if form is None else [type(form).__name__, asdict(form)],
     }
-    return sha256(json.dumps(facts, sort_keys=True).encode()).digest()
 
 
 def sample_key(digest: bytes, number: int) -> bytes:

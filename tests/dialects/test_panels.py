@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from agentci.dialects.model_settings import KEY_VARIABLES
 from agentci.dialects.panels import (
-    KEY_VARIABLES,
     PROVIDER_NAMES,
     Judges,
     JudgeSpec,

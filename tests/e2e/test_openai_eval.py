@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.replies import Judged, run
+from tests.e2e.test_forks import environ as fork
 from tests.evals_api.service import FakeEvals
 from tests.http.servers import Answer, script, serve
-from tests.judges.bench import said
+from tests.judges.bench import embedded, said
 from tests.recordings import otlp
 from tests.support import Ran, run_agentci
 
@@ -140,6 +141,83 @@ def test_a_model_gives_a_number_to_a_formula(tmp_path: Path) -> None:
 
 
 COSINE = {"type": "text_similarity", "evaluation_metric": "cosine"}
+
+
+@pytest.mark.parametrize(
+    ("vector", "code", "status", "score"),
+    [
+        ([0.3, 0.1], 0, "passed", 0.948683),
+        ([0.0, 0.1], 1, "failed", 0.0),
+        ([-1.0, 0.0], 1, "failed", 0.0),
+        ([0.0, 0.0], 3, "errored", None),
+    ],
+)
+def test_embeddings_of_answers_are_compared_and_kept(
+    tmp_path: Path, vector: list[float], code: int, status: str, score: float | None
+) -> None:
+    with serve(script(embedded([1.0, 0.0], vector, usage={"prompt_tokens": 9}))) as server:
+        judge = {"embedding_model": "vectors-1", "base_url": server.url}
+        first = grade(tmp_path, COSINE, judge=judge, eval_set="set.json")
+        again = grade(tmp_path, COSINE, judge=judge, eval_set="set.json")
+    [result] = first.results
+    assert (first.code, result["status"]) == (code, status), result
+    assert result["score"] == (None if score is None else pytest.approx(score, abs=1e-6))
+    [answer, golden] = json.loads(server.asked[0].body)["input"]
+    assert golden == "It is sunny in Paris."
+    assert answer != golden
+    # What could not be compared is asked for again.
+    assert again.cached == [score is not None]
+    assert len(server.asked) == (1 if score is not None else 2)
+
+
+def test_what_a_recorded_comparison_saves_is_told(tmp_path: Path) -> None:
+    with serve(script(embedded([1], [1], usage={"prompt_tokens": 9}))) as server:
+        judge = {"embedding_model": "vectors-1", "base_url": server.url}
+        configure(tmp_path, COSINE, judge=judge, eval_set="set.json")
+        told = [run_agentci(["run"], cwd=tmp_path).results["judges"] for _ in range(2)]
+    [[first], [again]] = told
+    nothing = {"calls": 0, "tokens": 0, "usd": None}
+    once = {"calls": 1, "tokens": 9, "usd": None}
+    assert (first["spent"], first["saved"]) == (once, nothing)
+    assert (again["spent"], again["saved"]) == (nothing, once)
+
+
+def test_a_grader_of_embeddings_is_part_of_a_formula_and_of_a_plan(tmp_path: Path) -> None:
+    asked = {"type": "string_check", "operation": "ne"}
+    grader = {"type": "multi", "graders": {"a": COSINE, "b": asked}, "calculate_output": "a*b"}
+    with serve(script(embedded([1, 1], [1, 1]))) as server:
+        judge = {"embedding_model": "vectors-1", "base_url": server.url}
+        judged = grade(tmp_path, grader, judge=judge, eval_set="set.json")
+        planned = run_agentci(["run", "--plan"], cwd=tmp_path)
+    assert [each["score"] for each in judged.results] == [1.0]
+    assert "g: g: compare embeddings of vectors-1 (openai)" in planned.out
+
+
+def test_a_service_without_embeddings_is_an_error_and_offline_asks_nobody(tmp_path: Path) -> None:
+    with serve(script(Answer(status=404))) as server:
+        judge = {"embedding_model": "vectors-1", "base_url": server.url}
+        judged = grade(tmp_path, COSINE, judge=judge, eval_set="set.json")
+        offline = run_agentci(["run", "--offline"], cwd=tmp_path)
+    [result] = judged.results
+    assert (judged.code, result["status"]) == (3, "errored")
+    assert "see whether it has vectors-1, and whether base_url is right" in result["reason"]
+    assert "with --offline no model is asked" in offline.results["results"][0]["reason"]
+    assert len(server.asked) == 1
+
+
+def test_a_key_that_is_missing_is_told_before_anything_is_compared(tmp_path: Path) -> None:
+    configure(tmp_path, COSINE, judge={"embedding_model": "e"}, eval_set="set.json")
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 2
+    assert "g cannot be judged: the environment variable OPENAI_API_KEY" in ran.out
+
+
+def test_without_secrets_nothing_is_compared_and_that_is_a_skip(tmp_path: Path) -> None:
+    configure(tmp_path, COSINE, judge={"embedding_model": "e"}, eval_set="set.json")
+    ran = run_agentci(["run"], cwd=tmp_path, environ=fork(tmp_path))
+    [result] = ran.results["results"]
+    assert result["status"] == "skipped"
+    assert "the environment variable OPENAI_API_KEY" in result["reason"]
 
 
 def elsewhere(folder: Path, url: str, *options: str, key: str = "sk-0123456789") -> Ran:

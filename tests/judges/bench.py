@@ -1,12 +1,13 @@
 """A judge with all that belongs to it, in a time of its own, and the answers of a service."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentci.http.limits import Limits
 from agentci.judges.budget import Budget
+from agentci.judges.comparer import Comparer
 from agentci.judges.judge import Judge
 from agentci.judges.keys import Keys
 from agentci.judges.service import ServiceAsker
@@ -41,6 +42,7 @@ class Bench:
         self.budget = Budget(self.caps, stopped=self.stopped)
         self.keys = Keys(self.variables, self.transport)
         self.asker = ServiceAsker(self.transport, self.budget, keys=self.keys)
+        self.comparer = Comparer(self.asker, clock=self.patience.clock)
         self.judge = Judge({"openai": self.asker}, clock=self.patience.clock)
 
     @property
@@ -59,6 +61,13 @@ def said(content: str, reason: str = "stop", usage: Mapping[str, int] | None = N
     body: dict[str, Any] = {"choices": [{"message": {"content": content}, "finish_reason": reason}]}
     if usage is not None:
         body["usage"] = usage
+    return Answer(body=json.dumps(body).encode())
+
+
+def embedded(*vectors: Sequence[float], usage: Mapping[str, int] | None = None) -> Answer:
+    """What a service answers that makes vectors of texts."""
+    data = [{"index": i, "embedding": each} for i, each in enumerate(vectors)]
+    body = {"object": "list", "data": data, **({"usage": usage} if usage else {})}
     return Answer(body=json.dumps(body).encode())
 
 

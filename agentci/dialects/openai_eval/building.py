@@ -9,10 +9,16 @@ from agentci.dialects.openai_eval.entries import AnyGrader, Multi, OpenAIEvalEnt
 from agentci.dialects.openai_eval.evaluator import OpenAIEvaluator
 from agentci.dialects.openai_eval.formula import parse_formula
 from agentci.dialects.openai_eval.functions import CALLER, FunctionGrader
-from agentci.dialects.openai_eval.graders import Grader, SimilarityGrader, StringGrader
+from agentci.dialects.openai_eval.graders import (
+    CosineGrader,
+    Grader,
+    SimilarityGrader,
+    StringGrader,
+)
 from agentci.dialects.openai_eval.model_specs import LabelModel, ModelSpec, ScoreModel
 from agentci.dialects.openai_eval.models import LabelGrader, Prompt, ScoreGrader
 from agentci.dialects.openai_eval.multi import MultiGrader
+from agentci.dialects.openai_eval.panels import Panels
 from agentci.dialects.openai_eval.remote import RemoteEvaluator
 from agentci.dialects.openai_eval.rows import EXPECTED
 from agentci.dialects.openai_eval.specs import (
@@ -21,18 +27,13 @@ from agentci.dialects.openai_eval.specs import (
     StringCheck,
     TextSimilarity,
 )
-from agentci.dialects.panels import JudgeSpec
 from agentci.dialects.surroundings import Surroundings
-from agentci.errors import InputError
 from agentci.model.grading import EvalsService, WantedService
 from agentci.model.identity import Identity
-from agentci.model.judging import Panel, WantedPanel
-from agentci.model.place import Place
 from agentci.model.program import Wanted
 
+COSINE: Final = "cosine"
 IN_EVERY_TURN: Final = "in every turn"
-# Whose graders these are, and so whose models they name.
-PROVIDER: Final = "openai"
 
 
 def build_openai_eval(
@@ -68,15 +69,14 @@ def build_openai_eval(
             turn_mismatch_fails=surroundings.turn_mismatch_fails,
             **bounds_of(entry.grader),
         )
-    for spec in specs:
-        _refuse_elsewhere(spec, place)
-    panels = _Panels(entry, surroundings)
+    panels = Panels(entry, surroundings)
     caller = Wanted(program=CALLER, name=entry.name, place=place)
     return OpenAIEvaluator(
         identity=identity,
         grader=_grader(entry.grader, entry, panels),
         needs=(
             *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelSpec)),
+            *(panels.wanted_for_embeddings() for spec in specs if _is_cosine(spec)),
             *(caller for spec in specs if isinstance(spec, PythonFunction)),
         ),
         least=least,
@@ -84,13 +84,8 @@ def build_openai_eval(
     )
 
 
-def _refuse_elsewhere(spec: AnyGrader, place: Place) -> None:
-    if isinstance(spec, TextSimilarity) and spec.evaluation_metric == "cosine":
-        raise InputError.of(
-            "cosine compares embeddings, which agentci does not ask for",
-            place=place,
-            hint="`cosine_tf` compares counts of words; `backend: remote` has cosine",
-        )
+def _is_cosine(spec: AnyGrader) -> bool:
+    return isinstance(spec, TextSimilarity) and spec.evaluation_metric == COSINE
 
 
 def _threshold(entry: OpenAIEvalEntry) -> float | None:
@@ -108,48 +103,10 @@ def _bar(spec: AnyGrader, threshold: float | None) -> str:
     return "1" if threshold is None else bar_of(threshold)
 
 
-class _Panels:
-    """Who grades for an entry."""
-
-    def __init__(self, entry: OpenAIEvalEntry, surroundings: Surroundings) -> None:
-        self._entry = entry
-        self._judges = surroundings.judges
-        self._place = surroundings.place_of("grader" if entry.judge is None else "judge")
-
-    def panel(self, spec: ModelSpec) -> Panel:
-        fields = _asked_for(spec)
-        if "model" in fields and self._names_no_service():
-            fields["provider"] = PROVIDER
-        own = {} if self._entry.judge is None else self._entry.judge.model_dump(exclude_none=True)
-        return self._judges.panel(JudgeSpec.model_validate({**fields, **own}), self._place)
-
-    def wanted(self, spec: ModelSpec) -> WantedPanel:
-        return WantedPanel(panel=self.panel(spec), name=self._entry.name, place=self._place)
-
-    def _names_no_service(self) -> bool:
-        said = (self._judges.shared, self._entry.judge)
-        return not self._judges.model and not any(
-            each is not None and (each.provider or each.command) for each in said
-        )
-
-
-def _asked_for(spec: ModelSpec) -> dict[str, object]:
-    """What a grader says of its model, in the words of ``judge``."""
-    sampling = spec.sampling_params if isinstance(spec, ScoreModel) else None
-    fields = {
-        "model": spec.model,
-        "temperature": sampling and sampling.temperature,
-        "effort": sampling and sampling.reasoning_effort,
-        "max_output_tokens": sampling and sampling.max_completions_tokens,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: _Panels) -> Grader:
+def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: Panels) -> Grader:
     match spec:
         case TextSimilarity():
-            metric = spec.evaluation_metric
-            return SimilarityGrader(input=spec.input, reference=spec.reference, metric=metric)
+            return _similarity_grader(spec, panels)
         case StringCheck():
             operation = spec.operation
             return StringGrader(input=spec.input, reference=spec.reference, operation=operation)
@@ -166,7 +123,14 @@ def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: _Panels) -> Grader:
             assert_never(spec)
 
 
-def _model_grader(spec: LabelModel | ScoreModel, panels: _Panels) -> Grader:
+def _similarity_grader(spec: TextSimilarity, panels: Panels) -> Grader:
+    mine, its, metric = spec.input, spec.reference, spec.evaluation_metric
+    if metric == COSINE:
+        return CosineGrader(input=mine, reference=its, panel=panels.for_embeddings())
+    return SimilarityGrader(input=mine, reference=its, metric=metric)
+
+
+def _model_grader(spec: LabelModel | ScoreModel, panels: Panels) -> Grader:
     prompt = Prompt(messages=tuple((each.role, each.text) for each in spec.input))
     panel = panels.panel(spec)
     if isinstance(spec, ScoreModel):

@@ -1,12 +1,14 @@
-"""What grades one turn: graders that compute, with nothing to be asked of anybody."""
+"""What grades one turn: graders that compare two texts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from agentci.errors import EvaluatorError
+from agentci.model.embedding import CompareEmbeddings, Likeness
 from agentci.model.exchange import Reply, Task
 from agentci.model.json import JsonObject
+from agentci.model.judging import Panel
 from agentci.similarity.registry import SIMILARITIES
 from agentci.text import clip
 from agentci.text.templates import MissingError, fill
@@ -113,6 +115,43 @@ class StringGrader(Comparing):
             told=f"{self.operation}: expected {wanted}{_shown(its)}, got {_shown(mine)}",
             details={"operation": self.operation},
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CosineGrader(Comparing):
+    """``text_similarity`` by embeddings: what points away counts as 0, and so does no text.
+
+    Attributes:
+        panel: whose model makes vectors of texts.
+    """
+
+    panel: Panel
+
+    def asks(self, row: JsonObject) -> tuple[Task, ...]:
+        """Have the embeddings compared; services take no empty text."""
+        texts = self.texts(row)
+        return (CompareEmbeddings(texts=texts, panel=self.panel),) if all(texts) else ()
+
+    def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
+        """Take the cosine."""
+        mine, its = self.texts(row)
+        cosine = _cosine(replies[0]) if replies else 0.0
+        note = " (counts as 0)" if cosine < 0 else "" if replies else " (a text is empty)"
+        return Grade(
+            score=max(0.0, cosine),
+            told=f"cosine {cosine:.2f}{note}: expected {_shown(its)}, got {_shown(mine)}",
+            details={
+                "evaluation_metric": "cosine",
+                "model": self.panel.settings.model,
+                "cosine": cosine,
+            },
+        )
+
+
+def _cosine(reply: Reply) -> float:
+    if not isinstance(reply, Likeness):
+        raise TypeError(f"embeddings were asked for, and {type(reply).__name__} came")
+    return reply.cosine
 
 
 def filled(template: str, row: JsonObject) -> str:

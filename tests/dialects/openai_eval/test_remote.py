@@ -138,11 +138,6 @@ def test_what_no_service_has_is_refused(grader: object, why: str) -> None:
         remote(grader)
 
 
-def test_what_only_a_service_has_is_refused_elsewhere() -> None:
-    with pytest.raises(InputError, match="cosine compares embeddings"):
-        evaluator({"type": "multi", "graders": {"a": COSINE}, "calculate_output": "a"})
-
-
 def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
     with pytest.raises(TypeError, match="Measurement came"):
         read(remote(COSINE), a_case("x"), Measurement(score=1, turn_scores=()))

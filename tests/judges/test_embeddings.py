@@ -1,0 +1,148 @@
+"""Embeddings are asked for as judges are; what is not two vectors is an error, never a score."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci.dialects.openai_eval.panels import EMBEDDING_PROVIDERS
+from agentci.errors import EvaluatorError, UnrecordedError
+from agentci.judges.embeddings import ADDRESSES, cosine_in
+from agentci.model.embedding import CompareEmbeddings, Likeness
+from agentci.model.judging import Caps, ModelReply, ModelSettings, Panel, Prices, Replay
+from agentci.model.spending import Charge
+from tests.http.servers import Answer, Server, script, serve
+from tests.judges.bench import KEY, Bench, embedded, refused, settings
+
+TEXTS = ("It is sunny.", "The sun shines.")
+GOOD = embedded([1, 0], [3, 4], usage={"prompt_tokens": 8})
+
+
+def request(given: ModelSettings, replay: Replay = "first") -> CompareEmbeddings:
+    return CompareEmbeddings(texts=TEXTS, panel=Panel(settings=given, replay=replay))
+
+
+def compare(bench: Bench, server: Server, **others: Any) -> Likeness:
+    given = settings(server.url, output_tokens=0, **others)
+    return bench.comparer.compare(request(given))
+
+
+def body(*data: object, **others: object) -> Answer:
+    return Answer(body=json.dumps({"data": data, **others}).encode())
+
+
+def vector(index: object, *numbers: object) -> dict[str, object]:
+    return {"index": index, "embedding": numbers}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "header"),
+    [
+        ({}, "/embeddings", ("authorization", f"Bearer {KEY}")),
+        ({"provider": "azure"}, "/openai/v1/embeddings", ("api-key", KEY)),
+        (
+            {"provider": "azure", "api_version": "2024-10-21"},
+            "/openai/deployments/m/embeddings?api-version=2024-10-21",
+            ("api-key", KEY),
+        ),
+    ],
+)
+def test_both_texts_are_sent_at_once(
+    fields: dict[str, Any], path: str, header: tuple[str, str]
+) -> None:
+    bench = Bench()
+    with serve(script(GOOD)) as server:
+        likeness = compare(bench, server, **fields)
+    [asked] = server.asked
+    assert (asked.method, asked.path) == ("POST", path)
+    assert json.loads(asked.body) == {"model": "m", "input": [*TEXTS]}
+    assert header in asked.headers.items()
+    assert likeness.cosine == pytest.approx(0.6)
+    assert (likeness.reply.tokens_in, likeness.reply.tokens_out) == (8, 0)
+
+
+def test_a_config_can_name_the_providers_that_have_embeddings() -> None:
+    assert set(EMBEDDING_PROVIDERS) == set(ADDRESSES)
+
+
+def test_vectors_are_told_apart_by_their_index() -> None:
+    with serve(script(body(vector(1, 0, 2), vector(0, -1, 0), model="m", usage=None))) as server:
+        assert compare(Bench(), server).cosine == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (body(vector(0, 1, 0)), "one vector a text"),
+        (body(vector(0, 1), vector(0, 1)), "one vector a text"),
+        (body(vector(1, 1), vector(2, 1)), "one vector a text"),
+        (body(*(vector(i, 1) for i in range(3))), "one vector a text"),
+        (body(vector(0, 1), vector(1, 1), vector(1, 1)), "one vector a text"),
+        (body(), "one vector a text"),
+        (body(vector(0, 1, 0), vector(1, 1)), "unequal length"),
+        (body(vector(0), vector(1)), "does not speak the API"),
+        (body(vector(0, 1, 1), vector(1, 0, 0)), "a vector of zeros has no direction"),
+        (body(vector(0, 1), vector(1, "1")), "does not speak the API"),
+        (body(vector(0, 1), vector(1, True)), "does not speak the API"),
+        (body(vector(0, 1), vector(1, None)), "does not speak the API"),
+        (body(vector(0, 1), vector(1, float("nan"))), "does not speak the API"),
+        (body(vector(0, 1), vector(1, float("inf"))), "does not speak the API"),
+        (body(vector("0", 1), vector(1, 1)), "does not speak the API"),
+        (body({"embedding": [1]}, vector(1, 1)), "does not speak the API"),
+        (body({"index": 0, "embedding": "AACAPw=="}, vector(1, 1)), "does not speak the API"),
+        (Answer(body=b'{"choices": []}'), "does not speak the API"),
+        (Answer(body=b"[]"), "does not speak the API"),
+    ],
+)
+def test_what_is_not_two_vectors_is_an_error(answer: Answer, why: str) -> None:
+    with serve(script(answer)) as server, pytest.raises(EvaluatorError, match=why):
+        compare(Bench(), server)
+    assert len(server.asked) == 1
+
+
+def test_busy_and_garbled_services_are_asked_again() -> None:
+    with serve(script(refused(429), Answer(body=b"<html>"), GOOD)) as server:
+        assert compare(Bench(), server).cosine == pytest.approx(0.6)
+    assert len(server.asked) == 3
+
+
+def test_a_refusal_says_what_to_do_and_no_key() -> None:
+    answer = refused(400, message=f"{KEY} is too long")
+    with serve(script(answer)) as server, pytest.raises(EvaluatorError) as caught:
+        compare(Bench(), server)
+    assert "answered 400 (*** is too long)" in str(caught.value)
+    assert len(server.asked) == 1
+
+
+def test_a_service_that_is_not_to_be_trusted_is_an_error() -> None:
+    with pytest.raises(EvaluatorError, match="http"):
+        Bench().comparer.compare(request(settings("http://192.0.2.1/v1")))
+
+
+def test_a_call_counts_with_its_tokens() -> None:
+    bench = Bench(caps=Caps(max_calls=1, max_usd=1))
+    prices = Prices(input_usd=2, output_usd=10)
+    with serve(script(GOOD)) as server:
+        compare(bench, server, prices=prices)
+        assert bench.budget.spent == Charge(calls=1, tokens=8, usd=16e-6)
+        with pytest.raises(EvaluatorError, match="max_calls is 1"):
+            compare(bench, server, prices=prices)
+    assert len(server.asked) == 1
+
+
+def test_tokens_that_nobody_counted_are_estimated() -> None:
+    bench = Bench()
+    with serve(script(embedded([1], [1]))) as server:
+        compare(bench, server)
+    assert bench.budget.spent == Charge(calls=1, tokens=7)
+
+
+def test_with_replay_only_nobody_is_asked() -> None:
+    given = request(settings("http://127.0.0.1:9"), replay="only")
+    with pytest.raises(UnrecordedError, match="with `replay: only`"):
+        Bench().comparer.compare(given)
+
+
+@pytest.mark.parametrize("text", ["", "good", "nan", "inf", "2", "-1.1"])
+def test_a_kept_reply_that_is_no_cosine_is_not_believed(text: str) -> None:
+    assert cosine_in(ModelReply(text=text, ending="complete")) is None
