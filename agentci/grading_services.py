@@ -10,6 +10,7 @@ from agentci.errors import FetchError, InputError
 from agentci.model.grading import EvalsService, WantedService
 from agentci.model.problem import Problem
 from agentci.preflight import Plan
+from agentci.settings import Settings
 from agentci.sinks import say
 from agentci.text.escape import one_line
 
@@ -19,7 +20,7 @@ OPENAI_ENDED: Final = (
 )
 
 
-def engage(plan: Plan, world: World) -> World:
+def engage(plan: Plan, settings: Settings, world: World) -> World:
     """Have what asks services there, where the plan's evaluators want that.
 
     Raises:
@@ -28,11 +29,16 @@ def engage(plan: Plan, world: World) -> World:
     services = services_of(check.evaluator for check in plan.checks)
     if not services:
         return world
-    if problems := tuple(service_problems(services, world)):
-        raise InputError([*plan.problems, *problems])
-    from agentci.evals_api.grading import RemoteGrading  # noqa: PLC0415 (of no use to most runs)
+    from agentci.evals_api.grading import (  # noqa: PLC0415 (of no use to most runs)
+        NoGrading,
+        RemoteGrading,
+    )
     from agentci.judges.transport import Transport  # noqa: PLC0415 (likewise)
 
+    if settings.access.offline:
+        return replace(world, remote_grading=NoGrading())
+    if problems := tuple(service_problems(services, world)):
+        raise InputError([*plan.problems, *problems])
     transport = Transport(
         tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
     )
