@@ -213,8 +213,8 @@ EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "prompt": EvaluatorType(entry=PromptEntry, build=_build_prompt),
 }
 
-# Types of agentevals and its relatives that this version does not run, and what to do instead.
-NOT_YET: Final[Mapping[str, str]] = {
-    "code_judge": "agentevals' `type: code` runs a program of your own",
-    "llm_judge": "it asks a language model to judge",
+# Types of AgentV's eval files, and which ones do the same in configs.
+OF_EVAL_FILES: Final[Mapping[str, str]] = {
+    "code_judge": "in configs `type: code` runs a program of your own",
+    "llm_judge": "in configs `type: prompt` asks a language model",
 }
