@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from agentci.dialects.base import Evaluator
+from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import FetchError, InputError
 from agentci.model.grading import EvalsService, WantedService
@@ -26,7 +26,7 @@ def engage(plan: Plan, settings: Settings, world: World) -> World:
     Raises:
         InputError: one of them cannot be asked.
     """
-    services = services_of(check.evaluator for check in plan.checks)
+    services = needs_of((check.evaluator for check in plan.checks), WantedService)
     if not services:
         return world
     from agentci.evals_api.grading import (  # noqa: PLC0415 (of no use to most runs)
@@ -43,12 +43,6 @@ def engage(plan: Plan, settings: Settings, world: World) -> World:
         tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
     )
     return replace(world, remote_grading=RemoteGrading(transport, variables=world.variables))
-
-
-def services_of(evaluators: Iterable[Evaluator]) -> tuple[WantedService, ...]:
-    """All services that evaluators need, each once."""
-    needs = (each for one in {id(e): e for e in evaluators}.values() for each in one.needs)
-    return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedService)))
 
 
 def service_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
