@@ -7,7 +7,7 @@ from typing import Final
 from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import FetchError, InputError
-from agentci.model.grading import EvalsService, WantedService
+from agentci.model.grading import WantedService
 from agentci.model.problem import Problem
 from agentci.preflight import Plan
 from agentci.settings import Settings
@@ -37,7 +37,7 @@ def engage(plan: Plan, settings: Settings, world: World) -> World:
 
     if settings.access.offline:
         return replace(world, remote_grading=NoGrading())
-    if problems := tuple(service_problems(services, world)):
+    if problems := (*service_problems(services), *_key_problems(services, world)):
         raise InputError([*plan.problems, *problems])
     transport = Transport(
         tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
@@ -45,22 +45,29 @@ def engage(plan: Plan, settings: Settings, world: World) -> World:
     return replace(world, remote_grading=RemoteGrading(transport, variables=world.variables))
 
 
-def service_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
-    """What keeps services from grading, as far as one can tell before anything is asked."""
-    for each in wanted:
-        if said := _objection(each.service, world):
-            yield Problem(message=f"{each.name} cannot be graded: {said}", place=each.place)
-
-
-def _objection(service: EvalsService, world: World) -> str | None:
+def service_problems(wanted: Iterable[WantedService]) -> Iterator[Problem]:
+    """What is wrong with services, as far as one can tell from a config alone."""
     # requests is slow to import, and most runs ask no service.
     from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
 
-    variable = service.key_variable
-    if variable and not world.variables.get(variable, "").strip():
-        return f"the environment variable {variable}, for the key of the service, is not set"
-    try:
-        address = address_of(service.base_url, unencrypted=not variable)
-    except FetchError as error:
-        return f"base_url cannot be used: {error}; {error.hint}"
-    return OPENAI_ENDED if address.origin[1] == OPENAI_HOST else None
+    for each in wanted:
+        service = each.service
+        try:
+            address = address_of(service.base_url, unencrypted=not service.key_variable)
+        except FetchError as error:
+            yield _cannot(each, f"base_url cannot be used: {error}; {error.hint}")
+        else:
+            if address.origin[1] == OPENAI_HOST:
+                yield _cannot(each, OPENAI_ENDED)
+
+
+def _key_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
+    for each in wanted:
+        variable = each.service.key_variable
+        if variable and not world.variables.get(variable, "").strip():
+            said = f"the environment variable {variable}, for the key of the service, is not set"
+            yield _cannot(each, said)
+
+
+def _cannot(wanted: WantedService, said: str) -> Problem:
+    return Problem(message=f"{wanted.name} cannot be graded: {said}", place=wanted.place)

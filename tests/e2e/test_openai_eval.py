@@ -204,6 +204,23 @@ def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
     assert why in ran.out
 
 
+@pytest.mark.parametrize(
+    ("url", "code", "why"),
+    [
+        ("https://api.openai.com", 2, "agentci.yaml:1:"),
+        ("http://x.example", 2, "g cannot be graded: base_url cannot be used"),
+        ("https://x.example", 0, "no problems in 1 file"),
+    ],
+)
+def test_a_config_is_looked_at_without_the_key(
+    tmp_path: Path, url: str, code: int, why: str
+) -> None:
+    elsewhere(tmp_path, url, "--plan")
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    assert ran.code == code
+    assert why in ran.out
+
+
 def test_a_plan_says_who_would_grade(tmp_path: Path) -> None:
     ran = elsewhere(tmp_path, "https://x.example", "--plan")
     assert "g: g: have 1 turn graded at https://x.example/v1" in ran.out
