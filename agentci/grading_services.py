@@ -48,12 +48,12 @@ def engage(plan: Plan, settings: Settings, world: World) -> World:
 def service_problems(wanted: Iterable[WantedService]) -> Iterator[Problem]:
     """What is wrong with services, as far as one can tell from a config alone."""
     # requests is slow to import, and most runs ask no service.
-    from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
+    from agentci.http.addresses import base_of  # noqa: PLC0415 (see above)
 
     for each in wanted:
         service = each.service
         try:
-            address = address_of(service.base_url, unencrypted=not service.key_variable)
+            address = base_of(service.base_url, unencrypted=not service.key_variable)
         except FetchError as error:
             yield _cannot(each, f"base_url cannot be used: {error}; {error.hint}")
         else:

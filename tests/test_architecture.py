@@ -29,7 +29,7 @@ LAYERS = (
     {"settings"},
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
-    {"judges"},
+    {"judges", "proxy"},
     {"evals_api"},
     {"environments"},
     {"library", "replies"},

@@ -102,8 +102,14 @@ def run(request: RunProgram | RunCommand, *, name: str, world: World) -> Program
     if executor is None:
         raise EvaluatorError(f"there is no executor {executor_of(request)!r}")
     job = job_of(request, name=name, world=world)
+    target = request.target if isinstance(request, RunCommand) else None
     try:
-        return job.run(executor)
+        if target is None:
+            return job.run(executor)
+        from agentci.engines.target import asking  # noqa: PLC0415 (seldom of use)
+
+        with asking(job, target, world) as job_with_target:
+            return job_with_target.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 

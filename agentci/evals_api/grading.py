@@ -15,6 +15,7 @@ from agentci.http.retries import PassingError
 from agentci.http.watch import pause
 from agentci.judges.account import Account
 from agentci.judges.complaints import complaint_of
+from agentci.judges.keys import HIDDEN
 from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.words import answer_words
@@ -153,12 +154,16 @@ class _Session:
         if response.status not in SUCCESSES:
             self._refuse(response)
         try:
-            document: Json = json.loads(response.content)
+            document: Json = json.loads(self._without_key(response.content))
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
             raise PassingError("it sent no JSON object", hint=OUTAGE_HINT)
         return document
+
+    def _without_key(self, content: bytes) -> bytes:
+        """What a service said, which may be shown."""
+        return content.replace(self.key.encode(), HIDDEN.encode()) if self.key else content
 
     def _refuse(self, response: Response) -> None:
         """Say what an answer means that is no success; never returns."""

@@ -48,6 +48,10 @@ NO_FILTER: Final = (
     "evaluators' programs can use the network, whatever `network` says:"
     " this kernel has no seccomp filters for its processor, or forbids them"
 )
+ALL_PORTS: Final = (
+    "evaluators' programs with `target` can reach every TCP port of this machine, whatever"
+    " `network` says: this kernel's Landlock cannot hold them to one"
+)
 AS_ROOT: Final = "evaluators' programs run as root: agentci may not start them as another user here"
 SIGNALS: Final = (
     "evaluators' programs can send signals to agentci and to each other:"
@@ -133,6 +137,7 @@ class Builder:
             ),
             "landlock": self.facts["landlock"],
             "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
+            "port": _port(confinement),
             "filter": self._filter(confinement, as_root=user is None and self.facts["root"]),
         }
         return Cell(
@@ -141,7 +146,7 @@ class Builder:
             scratch=scratch,
             scratch_bytes=confinement.folder_mb * MEBIBYTE,
             alone=alone,
-            shortcomings=tuple(self._shortcomings(user, closed)),
+            shortcomings=tuple(self._shortcomings(user, closed, _port(confinement))),
         )
 
     def _user(self, number: int, closed: str | None) -> int | None:
@@ -181,9 +186,12 @@ class Builder:
             return None
         # Root may use every socket of this machine, the engine's among them.
         machine, network = self.facts["machine"], confinement.network
-        return seccomp.filter_of(machine, network=network, local=not as_root)
+        asks = _port(confinement) is not None
+        return seccomp.filter_of(machine, network=network, local=not as_root, asks=asks)
 
-    def _shortcomings(self, user: int | None, closed: str | None) -> Iterable[str]:
+    def _shortcomings(
+        self, user: int | None, closed: str | None, port: int | None
+    ) -> Iterable[str]:
         if self.facts["system"] != "Linux":
             yield ELSEWHERE
             return
@@ -191,10 +199,17 @@ class Builder:
             yield NO_LANDLOCK
         if not self.facts["filters"]:
             yield NO_FILTER
+        elif port is not None and self.facts["landlock"] < landlock.PORTS_SINCE:
+            yield ALL_PORTS
         if user is None and self.facts["root"]:
             yield AS_ROOT if self.facts["users"] is None else _as_root(closed)
         elif (user is None or user == NOBODY) and self.facts["landlock"] < SIGNALS_SINCE:
             yield SIGNALS
+
+
+def _port(confinement: Confinement) -> int | None:
+    """The only port that a program may connect to; None where that is not what holds it."""
+    return None if confinement.network else confinement.port
 
 
 def _as_root(closed: str | None) -> str:

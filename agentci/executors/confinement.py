@@ -26,6 +26,8 @@ class Confinement:
 
     Attributes:
         network: whether it may make sockets.
+        port: of TCP on this machine, the one that it may connect to where it may not otherwise use
+            the network.
         readable: files and folders that it may read, beside the system, its interpreter and its
             working directory.
         interpreter: a program that runs it, and which it may read with the packages beside it.
@@ -42,6 +44,7 @@ class Confinement:
     """
 
     network: bool = True
+    port: int | None = None
     readable: tuple[Path, ...] = ()
     interpreter: str = ""
     shares_memory: bool = False

@@ -34,7 +34,7 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
     value: dict[str, Json] = {
         "model": settings.model,
         "max_tokens": settings.output_tokens,
-        "system": question.system,
+        **({"system": question.system} if question.system else {}),
         "messages": [{"role": "user", "content": question.user}],
     }
     output: dict[str, Json] = {}

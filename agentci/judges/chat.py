@@ -23,7 +23,7 @@ def body(question: Question, settings: ModelSettings, way: Way) -> bytes:
     value: dict[str, Json] = {
         "model": settings.model,
         "messages": [
-            {"role": "system", "content": question.system},
+            *([{"role": "system", "content": question.system}] if question.system else ()),
             {"role": "user", "content": question.user},
         ],
     }

@@ -9,7 +9,7 @@ from agentci.errors import EvaluatorError
 from agentci.executors.base import Executor
 from agentci.executors.confinement import Confinement
 from agentci.judges.budget import Budget, charge_of
-from agentci.judges.keys import Keys
+from agentci.judges.keys import Key, Keys
 from agentci.model.exchange import ProgramReply
 from agentci.model.judging import ModelReply, ModelSettings, Question
 from agentci.text import clip, escape
@@ -58,23 +58,23 @@ class CommandAsker:
         Raises:
             EvaluatorError: it failed, or there is no budget for it.
         """
-        prompt = f"{question.system}\n\n{question.user}"
-        key = self._keys.of(settings, until=until).secret
+        prompt = "\n\n".join(filter(None, (question.system, question.user)))
+        key = self._keys.of(settings, until=until)
         with self._budget.spending(self._budget.most_for(question, settings)) as bill:
             printed = self._run(settings, prompt, key, until - self._clock())
-            reply = ModelReply(text=printed.stdout.decode("utf-8", "replace"), ending="complete")
+            text = printed.stdout.decode("utf-8", "replace")
+            reply = key.left_out(ModelReply(text=text, ending="complete"))
             bill.charge = charge_of(question, settings, reply)
         if printed.exit_code != 0:
-            said = clip.short(escape.one_line(printed.stderr), MAX_SAID)
-            said = said.replace(key, "***") if key else said
+            said = clip.short(key.hidden_in(escape.one_line(printed.stderr)), MAX_SAID)
             raise EvaluatorError(f"the judge's program ended with code {printed.exit_code}: {said}")
         return reply
 
-    def _run(self, settings: ModelSettings, prompt: str, key: str, seconds: float) -> ProgramReply:
+    def _run(self, settings: ModelSettings, prompt: str, key: Key, seconds: float) -> ProgramReply:
         if seconds <= 0:
             raise EvaluatorError("no time is left to run the judge's program")
         seat = self._seat
-        secret = {settings.key_variable: key} if key else {}
+        secret = {settings.key_variable: key.secret} if key.secret else {}
         try:
             return seat.executor.run(
                 [part.replace(PROMPT, prompt) for part in settings.command],
@@ -85,7 +85,7 @@ class CommandAsker:
                 confinement=seat.confinement,
             )
         except EvaluatorError as error:
-            raise EvaluatorError(f"the judge's program {error}") from None
+            raise EvaluatorError(f"the judge's program {key.hidden_in(str(error))}") from None
 
 
 def _takes_argument(settings: ModelSettings) -> bool:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agentci.judges.base import Call, Format, Way
 from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
-from agentci.model.json import Json
+from agentci.model.json import Json, JsonObject
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
 from agentci.questions.forms import schema_of
 
@@ -41,6 +41,7 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
     generation["maxOutputTokens"] = settings.output_tokens
     if settings.temperature is not None and way.sends_temperature:
         generation["temperature"] = settings.temperature
+    system: JsonObject = {"systemInstruction": {"parts": [{"text": question.system}]}}
     base = (settings.base_url or BASE_URL).rstrip("/")
     model = quote(settings.model.removeprefix("models/"), safe="")
     return Call(
@@ -49,7 +50,7 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
         body=body_of(
             {
                 "contents": [{"role": "user", "parts": [{"text": question.user}]}],
-                "systemInstruction": {"parts": [{"text": question.system}]},
+                **(system if question.system else {}),
                 "generationConfig": generation,
             }
         ),

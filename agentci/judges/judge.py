@@ -93,16 +93,20 @@ class Judge:
             recorded=tuple(each.reply for each in told if each.is_recorded),
         )
 
-    def text(self, question: Question, settings: ModelSettings) -> str:
+    def text(self, question: Question, settings: ModelSettings, *, seconds: float) -> ModelReply:
         """What a model says, whatever its form.
+
+        Args:
+            seconds: for how long somebody waits for it; never longer than for a verdict.
 
         Raises:
             EvaluatorError: there is no reply, or it was cut off or withheld.
         """
-        reply = self._reply(question, settings, self._clock() + self._verdict_seconds)
+        until = self._clock() + min(seconds, self._verdict_seconds)
+        reply = self._reply(question, settings, until)
         if reply.ending != "complete":
             raise NoVerdictError(unfinished(reply))
-        return reply.text
+        return reply
 
     def _told(self, request: AskModel, form: AnyForm, records: Records, number: int) -> Told:
         with records.alone(number):

@@ -49,10 +49,10 @@ def _of_service(settings: ModelSettings) -> Iterator[str]:
 
 def _of_address(url: str, *, has_key: bool) -> Iterator[str]:
     # requests is slow to import, and most runs have no judge.
-    from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
+    from agentci.http.addresses import base_of  # noqa: PLC0415 (see above)
 
     try:
-        address = address_of(url, unencrypted=not has_key)
+        address = base_of(url, unencrypted=not has_key)
     except FetchError as error:
         yield f"base_url cannot be used: {error}; {error.hint}"
         return

@@ -8,7 +8,7 @@ from agentci.model.choices import Isolation
 from agentci.model.grading import GradeRemotely, RemoteGrades, WantedService
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, WantedPanel
+from agentci.model.judging import AskModel, ModelAccess, WantedPanel
 from agentci.model.program import Program, Wanted
 from agentci.model.ruling import Ruling
 from agentci.model.trace import Turn
@@ -64,6 +64,7 @@ class RunCommand:
         folder: absolute path of the working directory.
         home: absolute path of the repository that its config is from, where that is not the
             workspace.
+        target: the model that it may ask, where it may ask any.
         stdin, timeout_seconds, executor, network, variables, memory_mb, processes, isolation,
             image, cached: as in ``RunProgram``; in an image there is a copy of ``folder``.
     """
@@ -73,6 +74,7 @@ class RunCommand:
     stdin: str
     timeout_seconds: float
     home: str | None = None
+    target: ModelAccess | None = None
     executor: str = LOCAL
     network: bool = True
     variables: tuple[str, ...] = ()

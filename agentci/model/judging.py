@@ -85,7 +85,7 @@ class Question:
     """One question to a model.
 
     Attributes:
-        system: our words, and those of whoever wrote the config.
+        system: our words, and those of whoever wrote the config; empty for none.
         user: what is to be judged, text of strangers between markers.
         form: of the verdict that is asked for; None where any text will do.
     """
@@ -181,6 +181,19 @@ class WantedPanel:
     panel: Panel
     name: str
     place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAccess:
+    """What a program may ask while it runs.
+
+    Attributes:
+        panel: its model answers, once a question.
+        max_calls: questions of one run of the program, those that failed included.
+    """
+
+    panel: Panel
+    max_calls: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

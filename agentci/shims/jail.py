@@ -12,16 +12,24 @@ from typing import Final
 from agentci.shims import identity, kernel, landlock, seccomp
 from agentci.shims.messages import Message
 
+NOBODY_ASKED: Final = (
+    "this kernel has no seccomp notifications (Linux 5.9), or forbids them; `target` needs them"
+    " where `network` is false"
+)
 # Whom the system ends first when it runs out of memory.
 SACRIFICE: Final = b"1000"
 
 
-def enter(jail: Message) -> None:
+def enter(jail: Message) -> int | None:
     """Put this process under a jail.
 
     Args:
         jail: ``user`` (number or None), ``searches``, ``limits`` (name to number), ``rules`` for
-            files (None: no Landlock), ``landlock`` (its version), ``filter`` (None: no seccomp).
+            files (None: no Landlock), ``landlock`` (its version), ``filter`` (None: no seccomp),
+            ``port``, the only one that it may connect to (None: as the filter has it).
+
+    Returns:
+        Where its requests for sockets arrive, where a port is all that it may reach.
 
     Raises:
         OSError, ValueError: a part of it cannot be had.
@@ -35,9 +43,16 @@ def enter(jail: Message) -> None:
         # After the change of user, which forgets it.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if jail["rules"] is not None:
-        landlock.restrict(jail["rules"], jail["landlock"])
-    if jail["filter"] is not None:
+        landlock.restrict(jail["rules"], jail["landlock"], port=jail["port"])
+    if jail["filter"] is None:
+        return None
+    if jail["port"] is None:
         seccomp.install(jail["filter"])
+        return None
+    try:
+        return seccomp.install(jail["filter"], asks=True)
+    except OSError as error:
+        raise OSError(error.errno, NOBODY_ASKED) from error
 
 
 def _limit(limits: dict[str, int]) -> None:

@@ -9,7 +9,6 @@ from typing import Final
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_DUMPABLE: Final = 4
 PR_SET_KEEPCAPS: Final = 8
-PR_SET_SECCOMP: Final = 22
 PR_CAPBSET_DROP: Final = 24
 PR_SET_CHILD_SUBREAPER: Final = 36
 PR_SET_NO_NEW_PRIVS: Final = 38

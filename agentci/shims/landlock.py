@@ -1,4 +1,4 @@
-"""Which files a jailed program can reach: the kernel's Landlock, which needs no privilege.
+"""Which files and ports a jailed program reaches: the kernel's Landlock, which needs no privilege.
 
 It also keeps a program from looking into processes outside of its jail, and, in newer kernels,
 from signalling them and from their abstract sockets.
@@ -18,7 +18,7 @@ create_ruleset: Final = kernel.syscall(444, BYTES, NUMBER, NUMBER)
 add_rule: Final = kernel.syscall(445, NUMBER, NUMBER, BYTES, NUMBER)
 restrict_self: Final = kernel.syscall(446, NUMBER, NUMBER)
 VERSION_FLAG: Final = 1
-PATH_BENEATH: Final = 1
+PATH_BENEATH, NET_PORT = 1, 2
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE: Final = 1 << 14
@@ -31,6 +31,8 @@ DEVICE: Final = WRITE_FILE | READ_FILE | IOCTL_DEV
 # Rights by the version that brought them: of files, and of what is done to those outside.
 FIRST: Final = (1 << 13) - 1
 ADDED: Final = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
+PORTS_SINCE: Final = 4
+CONNECT_TCP: Final = 1 << 1
 SCOPES_SINCE: Final = 6
 SCOPES: Final = 0b11
 
@@ -50,21 +52,27 @@ def rights(of_version: int) -> int:
     return FIRST | sum(right for since, right in ADDED.items() if since <= of_version)
 
 
-def restrict(rules: Iterable[Rule], of_version: int) -> None:
+def restrict(rules: Iterable[Rule], of_version: int, *, port: int | None = None) -> None:
     """Leave this process, and all that it starts, what ``rules`` allow; after NO_NEW_PRIVS.
 
     A path that is not there, or that this process cannot reach, is left out.
+
+    Args:
+        port: the only one of TCP that it may connect to, on any machine; None for all of them.
 
     Raises:
         OSError: the kernel refuses.
     """
     known = rights(of_version)
     scopes = SCOPES if of_version >= SCOPES_SINCE else 0
-    attributes = struct.pack("=QQQ", known, 0, scopes)
+    held = port is not None and of_version >= PORTS_SINCE
+    attributes = struct.pack("=QQQ", known, CONNECT_TCP if held else 0, scopes)
     # Older kernels know a shorter structure, and take a longer one that ends in zeros.
     ruleset = create_ruleset(attributes, len(attributes), 0)
     for path, allowed in rules:
         _allow(ruleset, path, allowed & known)
+    if held:
+        add_rule(ruleset, NET_PORT, struct.pack("=QQ", CONNECT_TCP, port), 0)
     restrict_self(ruleset, 0)
     os.close(ruleset)
 

@@ -2,10 +2,12 @@
 
 It is inherited by all that the program starts, and needs no privilege. What is refused is answered
 with an error; only calls by another processor's table end the program: no compiler makes them.
+Who may reach one port of this machine asks for its sockets: see ``agentci.shims.loopback``.
 """
 
 import ctypes
 import errno
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -41,14 +43,26 @@ EVERYWHERE: Final = {
     "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
     "open_tree_attr": 467,
 }  # fmt: skip
+# Refused to those who ask for their sockets, if at all.
+OF_X86_64: Final = {
+    "sendto": 44, "sendmsg": 46, "bind": 49, "listen": 50, "sendmmsg": 307, "seccomp": 317,
+}  # fmt: skip
+OF_AARCH64: Final = {
+    "bind": 200, "listen": 201, "sendto": 206, "sendmsg": 211, "sendmmsg": 269, "seccomp": 277,
+}  # fmt: skip
 CALLS: Final[Mapping[str, Mapping[str, int]]] = {
-    "x86_64": X86_64 | EVERYWHERE,
-    "aarch64": AARCH64 | EVERYWHERE,
+    "x86_64": X86_64 | OF_X86_64 | EVERYWHERE,
+    "aarch64": AARCH64 | OF_AARCH64 | EVERYWHERE,
 }
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
+# What could lead past Landlock's rules for ports, or to a socket that others can reach.
+LISTENING: Final = ("bind", "listen")
+# Where the flags of a call stand among its arguments: a fast open connects without ``connect``.
+SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
+MSG_FASTOPEN: Final = 0x20000000
 # Not refused as a whole: without a network, without new namespaces, in favour of clone.
-JUDGED_APART: Final = frozenset({"socket", "clone", "clone3"})
+JUDGED_APART: Final = frozenset({"socket", "clone", "clone3", *OF_X86_64})
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 NEW_NAMESPACES: Final = 0x7E020000
 AF_UNIX: Final = 1
@@ -56,46 +70,58 @@ X32_BIT: Final = 0x40000000
 
 # Of struct seccomp_data.
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+ARGUMENT_BYTES: Final = 8
 
 LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
 REFUSE: Final = 0x00050000
+ASK: Final = 0x7FC00000
 
 INSTRUCTION: Final = struct.Struct("=HBBI")
-SECCOMP_MODE_FILTER: Final = 2
+SET_MODE_FILTER: Final = 1
+NEW_LISTENER: Final = 8
+UNKNOWN: Final = -1
+set_mode: Final = kernel.syscall(
+    CALLS.get(os.uname().machine, {}).get("seccomp", UNKNOWN),
+    *(ctypes.c_ulong, ctypes.c_ulong, ctypes.c_char_p),
+)
 
 
 @cache
-def filter_of(machine: str, *, network: bool, local: bool = True) -> bytes:
+def filter_of(machine: str, *, network: bool, local: bool = True, asks: bool = False) -> bytes:
     """The filter for a processor, as the kernel reads it.
 
     Args:
         machine: ``x86_64`` or ``aarch64``, as ``uname -m`` says.
         network: whether sockets may be made; pairs of them always may.
         local: whether that goes for sockets of this machine, too.
+        asks: whether somebody is asked for every socket that may not be made.
 
     Raises:
         KeyError: of this processor we do not know the numbers.
     """
     calls = CALLS[machine]
-    return b"".join(_instructions(machine, calls, network=network, local=local))
+    return b"".join(_instructions(machine, calls, network=network, local=local, asks=asks))
 
 
-def install(program: bytes) -> None:
+def install(program: bytes, *, asks: bool = False) -> int:
     """Put this process, and all that it starts, under a filter; after NO_NEW_PRIVS.
 
+    Returns:
+        The descriptor where the questions arrive of a filter that asks; else 0.
+
     Raises:
-        OSError: the kernel has no filters, or whoever runs us forbids them.
+        OSError: the kernel has no filters, or none that ask, or whoever runs us forbids them.
     """
     content = ctypes.create_string_buffer(program, len(program))
     count = len(program) // INSTRUCTION.size
     head = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(content)))
-    kernel.prctl(kernel.PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(head))
+    return set_mode(SET_MODE_FILTER, NEW_LISTENER if asks else 0, head)
 
 
 def _instructions(
-    machine: str, calls: Mapping[str, int], *, network: bool, local: bool
+    machine: str, calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
 ) -> Iterator[bytes]:
     yield _step(LOAD, ARCHITECTURE)
     yield _step(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
@@ -109,23 +135,42 @@ def _instructions(
             yield from _refused(number, errno.EPERM)
     # Its flags lie in memory, where no filter can look: libraries then take clone.
     yield from _refused(calls["clone3"], errno.ENOSYS)
-    if not network:
+    yield from _of_sockets(calls, network=network, local=local, asks=asks)
+    yield from _refused_with(calls["clone"], 0, NEW_NAMESPACES)
+    yield _step(RETURN, ALLOW)
+
+
+def _of_sockets(
+    calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
+) -> Iterator[bytes]:
+    if asks:
+        yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=1)
+        yield _step(RETURN, ASK)
+        for name in LISTENING:
+            yield from _refused(calls[name], errno.EPERM)
+        for name, place in SENDING.items():
+            yield from _refused_with(calls[name], place, MSG_FASTOPEN)
+    elif not network:
         yield from _refused(calls["socket"], errno.EPERM)
     elif not local:
         yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=4)
         yield _step(LOAD, FIRST_ARGUMENT)
         yield from _refused(AF_UNIX, errno.EPERM)
         yield _step(RETURN, ALLOW)
-    yield _step(JUMP_IF_EQUAL, calls["clone"], skip_if_not=3)
-    yield _step(LOAD, FIRST_ARGUMENT)
-    yield _step(JUMP_IF_SET, NEW_NAMESPACES, skip_if_not=1)
-    yield _step(RETURN, REFUSE | errno.EPERM)
-    yield _step(RETURN, ALLOW)
 
 
 def _refused(number: int, code: int) -> Iterator[bytes]:
     yield _step(JUMP_IF_EQUAL, number, skip_if_not=1)
     yield _step(RETURN, REFUSE | code)
+
+
+def _refused_with(number: int, place: int, bits: int) -> Iterator[bytes]:
+    """Refuse a call where its argument at ``place`` has one of ``bits``."""
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=4)
+    yield _step(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES * place)
+    yield _step(JUMP_IF_SET, bits, skip_if_not=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
 
 
 def _step(code: int, value: int, *, skip_if_so: int = 0, skip_if_not: int = 0) -> bytes:

@@ -7,7 +7,6 @@ that process is gone.
 """
 
 import contextlib
-import marshal
 import os
 import select
 import signal
@@ -16,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from agentci.shims import descendants, jail, kernel, scratch
+from agentci.shims.loopback import Sockets
 from agentci.shims.messages import Message, receive, receive_with, send
 
 STREAMS: Final = 3
@@ -76,6 +76,7 @@ class _Ward:
         # Where it shares its user with others, what belongs to the user is not its own.
         self._own: int | None = self._user if order["alone"] else None
         self._leader = 0
+        self._sockets: Sockets | None = None
         self._code: int | None = None
         self._excess = ""
 
@@ -105,20 +106,24 @@ class _Ward:
 
     def _start(self, streams: Sequence[int]) -> Message | None:
         """Start the program; None once it runs, else what kept it from that."""
-        reader, writer = os.pipe()
+        reports, report = socket.socketpair()
         try:
             self._leader = os.fork()
         except OSError as error:
             return _told(error, "fork")
         if self._leader == 0:
             self._channel.detach()
-            _become(self._order, streams, writer, self._imitate)
-        for descriptor in (writer, *streams):
-            os.close(descriptor)
-        with os.fdopen(reader, "rb") as report:
-            said = report.read()
-        refusal: Message | None = marshal.loads(said) if said else None  # noqa: S302 (our fork's)
-        return refusal
+            reports.detach()
+            _become(self._order, streams, report, self._imitate)
+        report.close()
+        for stream in streams:
+            os.close(stream)
+        with reports:
+            said, descriptors = receive_with(reports, 1)
+            if descriptors:
+                self._sockets = Sockets(*descriptors)
+                said = receive(reports)
+        return said
 
     def _attend(self) -> bool:
         """Wait until somebody says that this is all; False where it is the channel's end.
@@ -128,11 +133,16 @@ class _Ward:
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
+        if self._sockets is not None:
+            poll.register(self._sockets, select.POLLIN)
         untold = True
         while not self._is_over():
             ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
+            sockets = self._sockets
+            if sockets is not None and sockets.fileno() in ready and not sockets.give():
+                poll.unregister(sockets)
             others = descendants.reap(self._bury)
             if untold and self._code is not None:
                 if not others:
@@ -158,6 +168,8 @@ class _Ward:
             self._code = os.waitstatus_to_exitcode(status)
 
     def _clear(self) -> None:
+        if self._sockets is not None:
+            self._sockets.close()
         if self._order["scratch"] is not None:
             scratch.remove(self._order["scratch"])
         if self._own is not None:
@@ -169,22 +181,28 @@ class _Ward:
 
 
 def _become(
-    order: Message, streams: Sequence[int], report: int, imitate: Callable[[Message], None]
+    order: Message,
+    streams: Sequence[int],
+    report: socket.socket,
+    imitate: Callable[[Message], None],
 ) -> NoReturn:
     """Be the program from now on; whatever keeps us from it is reported."""
     stage = "start"
     try:
-        _detach(streams, report)
+        _detach(streams, report.fileno())
         stage = "cwd"
         os.chdir(order["cwd"])
         if order["jail"] is not None:
             stage = "jail"
-            jail.enter(order["jail"])
+            asking = jail.enter(order["jail"])
+            if asking is not None:
+                send(report, {}, [asking])
+                os.close(asking)
         stage = "start"
         try:
             imitate(order)
         except Imitated:
-            os.close(report)
+            report.close()
             raise
         os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (its work)
     except Imitated:
@@ -192,7 +210,7 @@ def _become(
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
         named = {"cwd": order["cwd"], "start": order["command"][0]}.get(stage)
         try:
-            os.write(report, marshal.dumps(_told(error, stage) | {"of": named}))
+            send(report, _told(error, stage) | {"of": named})
         finally:
             os._exit(EXIT_NOT_STARTED)
 

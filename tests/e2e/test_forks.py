@@ -54,6 +54,22 @@ def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
     assert server.asked == []
 
 
+def test_a_program_that_asks_a_model_is_skipped_whatever_it_makes_of_that(tmp_path: Path) -> None:
+    program = (
+        "import json, os, urllib.request\n"
+        "try:\n"
+        "    urllib.request.urlopen(urllib.request.Request(\n"
+        "        os.environ['AGENTV_TARGET_PROXY_URL'] + '/invoke', b'{\"question\": \"?\"}',\n"
+        "        {'Authorization': 'Bearer ' + os.environ['AGENTV_TARGET_PROXY_TOKEN']}))\n"
+        "except OSError:\n"
+        "    print('{\"score\": 1}')\n"
+    )
+    (tmp_path / "asks.py").write_text(program)
+    asks = {"name": "asks", "type": "code_judge", "script": ["python3", "asks.py"], "target": {}}
+    found = on_fork(tmp_path, at("http://localhost:1"), evaluators=[CONTAINS, asks])
+    assert (found.statuses, found.reasons) == (["passed", "skipped"], [None, WHY])
+
+
 def test_the_gate_may_mind(tmp_path: Path) -> None:
     gate = {"on_skip": "fail"}
     found = on_fork(tmp_path, at("http://localhost:1"), evaluators=[CONTAINS, JUDGE], gate=gate)

@@ -30,6 +30,8 @@ OF_OWN_PACKAGES = "of own packages"
 
 # Networks stay on where sockets of this machine are to be out of reach all the same.
 WITH_NETWORK = {"connects_to_sockets_of_this_machine"}
+# These may connect to one port of this machine.
+WITH_A_DOOR = {"goes_past_its_port"}
 MEMORY_MB = 512
 PROCESSES = 64
 FILE_MB = 64
@@ -66,6 +68,7 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
             for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
             if family != socket.AF_INET6 or _has_ipv6()
         }
+        door = stack.enter_context(_listener(socket.AF_INET, ("127.0.0.1", 0)))
         abstract = f"\0siege-{uuid.uuid4().hex}"
         engine = str(runner / "engine.sock")
         for address in (abstract, engine):
@@ -79,6 +82,7 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
             "home": os.environ.get("HOME", "/root"),
             "temporary": str(temporary),
             "ports": {"::1": 9, **ports},
+            "door": door.getsockname()[1],
             "engine": engine,
             "abstract": abstract,
             "most": MOST_FORKS,
@@ -143,13 +147,14 @@ def _run(
             environment=child_environment({**os.environ, "TMPDIR": scene["temporary"]}),
             confinement=Confinement(
                 network=name in WITH_NETWORK,
+                port=scene["door"] if name in WITH_A_DOOR else None,
                 readable=(ATTACKS, Path(scene["workspace"])),
                 memory_mb=MEMORY_MB,
                 processes=PROCESSES,
                 file_mb=FILE_MB,
                 folder_mb=FOLDER_MB,
                 imports=() if FORKS in os.environ else None,
-                own_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES,
+                own_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES and name not in WITH_A_DOOR,
             ),
         )
     except EvaluatorError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentci.executors.cell import (
+    ALL_PORTS,
     AS_ROOT,
     NO_FILTER,
     SHARED_MEMORY,
@@ -18,6 +19,7 @@ from agentci.executors.cell import (
     Cell,
 )
 from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK, Confinement
+from agentci.shims import seccomp
 from agentci.shims.probe import FIRST_USER, NOBODY
 
 FACTS = {
@@ -123,6 +125,13 @@ class TestShortcomings:
     def test_are_told(self, opened: Path, facts: dict[str, Any], told: str) -> None:
         assert told in _cell(opened, **facts).shortcomings
 
+    def test_of_ports_are_told_where_a_program_may_reach_one(self, opened: Path) -> None:
+        def told(**walls: Any) -> tuple[str, ...]:
+            return _cell(opened, confinement=Confinement(**walls), landlock=3).shortcomings
+
+        assert told(network=False, port=80) == (ALL_PORTS,)
+        assert told(network=True, port=80) == told(network=False) == ()
+
     def test_are_everything_on_other_systems(self, opened: Path) -> None:
         cell = _cell(opened, system="Darwin", users=None, landlock=0, filters=False)
         assert cell.shortcomings == (ELSEWHERE,)
@@ -130,6 +139,22 @@ class TestShortcomings:
     def test_leave_out_what_cannot_be_had(self, opened: Path) -> None:
         jail = _jail(_cell(opened, landlock=0, filters=False))
         assert (jail["rules"], jail["filter"]) == (None, None)
+
+
+class TestThePort:
+    def test_is_the_only_one_where_there_is_no_network(self, opened: Path) -> None:
+        held = _jail(_cell(opened, confinement=Confinement(network=False, port=80)))
+        assert (held["port"], held["filter"]) == (
+            80,
+            seccomp.filter_of("x86_64", network=False, local=True, asks=True),
+        )
+
+    def test_is_one_of_many_where_there_is_a_network(self, opened: Path) -> None:
+        free = _jail(_cell(opened, confinement=Confinement(port=80)))
+        assert (free["port"], free["filter"]) == (
+            None,
+            seccomp.filter_of("x86_64", network=True, local=True),
+        )
 
 
 class TestFiles:

@@ -153,15 +153,29 @@ def test_a_text_is_any_reply_that_came_to_its_end() -> None:
     question = Question(system="Help.", user="Name a city.", form=None)
     bench = Bench()
     with serve(script(CUT, said("Paris"))) as server:
-        assert bench.judge.text(question, settings(server.url)) == "Paris"
+        assert bench.judge.text(question, settings(server.url), seconds=9).text == "Paris"
     assert "response_format" not in json.loads(server.asked[0].body)
     with serve(script(WITHHELD)) as server, pytest.raises(EvaluatorError, match="refused to reply"):
-        bench.judge.text(question, settings(server.url))
+        bench.judge.text(question, settings(server.url), seconds=9)
 
 
 def test_only_what_has_a_form_has_a_verdict() -> None:
     with pytest.raises(TypeError, match="without a form"):
         Bench().judge.rule(asking("http://localhost", Question(system="", user="", form=None)))
+
+
+@pytest.mark.parametrize(("seconds", "waited"), [(5, 5), (1_000, 180)])
+def test_a_text_is_waited_for_as_long_as_somebody_wants_it(seconds: float, waited: float) -> None:
+    question = Question(system="", user="Name a city.", form=None)
+    bench = Bench()
+    begun = bench.patience.clock()
+    with (
+        serve(script(refused(503))) as server,
+        pytest.raises(EvaluatorError, match="503"),
+    ):
+        bench.judge.text(question, settings(server.url), seconds=seconds)
+    assert bench.patience.clock() - begun <= waited
+    assert len(server.asked) > 1 or seconds < 10
 
 
 def test_a_service_that_fails_ends_the_samples_at_once() -> None:

@@ -137,6 +137,11 @@ class TestEveryProvider:
         assert json.loads(asked(settings(provider, temperature=0.5))[1]) != json.loads(bare)
         assert asked(settings(provider, temperature=0.5), sends_temperature=False)[1] == bare
 
+    def test_is_sent_no_system_prompt_where_there_is_none(self, provider: str) -> None:
+        body = asked(settings(provider), Question(system="", user="u", form=None))[1]
+        assert "system" not in body
+        assert '"u"' in body
+
     def test_is_sent_halves_of_characters_as_replacements(self, provider: str) -> None:
         question = Question(system="s", user="\ud800", form=Form())
         assert "\N{REPLACEMENT CHARACTER}" in asked(settings(provider), question)[1]

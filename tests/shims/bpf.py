@@ -13,9 +13,12 @@ JUMPS: dict[int, Callable[[int, int], bool]] = {
 }
 
 
-def verdict(program: bytes, *, architecture: int, number: int, argument: int = 0) -> int:
-    """What the kernel is told to do with a call."""
-    data = struct.pack("=iIQQ", number, architecture, 0, argument)
+def verdict(
+    program: bytes, *, architecture: int, number: int, argument: int = 0, place: int = 0
+) -> int:
+    """What the kernel is told to do with a call whose argument at ``place`` is not 0."""
+    arguments = [argument if each == place else 0 for each in range(6)]
+    data = struct.pack("=iIQ6Q", number, architecture, 0, *arguments)
     steps = [*INSTRUCTION.iter_unpack(program)]
     place = value = 0
     while True:

@@ -64,6 +64,26 @@ class TestAFilter:
         }
         assert told == {1: REFUSED, 2: seccomp.ALLOW, 10: seccomp.ALLOW}
 
+    def test_asks_for_every_socket_of_a_program_that_may_reach_a_port(self, machine: str) -> None:
+        calls, fast_open, urgent = seccomp.CALLS[machine], 0x20000000, 1
+        program = seccomp.filter_of(machine, network=False, local=False, asks=True)
+
+        def told(name: str, place: int = 0, argument: int = 0) -> int:
+            return verdict(
+                program,
+                architecture=seccomp.ARCHITECTURES[machine],
+                number=calls[name],
+                argument=argument,
+                place=place,
+            )
+
+        assert {told("socket", argument=family) for family in (1, 2, 10)} == {seccomp.ASK}
+        assert {told(name) for name in ("bind", "listen")} == {REFUSED}
+        for name, place in {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}.items():
+            assert told(name, place, fast_open | urgent) == REFUSED
+            assert told(name, place, urgent) == seccomp.ALLOW
+        assert told("clone", argument=0x10000000 | 17) == REFUSED
+
     def test_lets_fork_but_not_into_namespaces(self, machine: str) -> None:
         number = seccomp.CALLS[machine]["clone"]
         thread, new_user, new_network = 0x3D0F00, 0x10000000 | 17, 0x40000000 | 17

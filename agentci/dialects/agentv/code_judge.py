@@ -13,14 +13,24 @@ from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.choices import Isolation
-from agentci.model.exchange import LOCAL, MEMORY_MB, PROCESSES, ProgramReply, Reply, RunCommand
+from agentci.model.exchange import (
+    LOCAL,
+    MEMORY_MB,
+    PROCESSES,
+    Need,
+    ProgramReply,
+    Reply,
+    RunCommand,
+)
 from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.program import Wanted
+from agentci.model.judging import ModelAccess, WantedPanel
 from agentci.text import clip
 
 MAX_SHOWN: Final = 10
+# Questions to a model, as many as AgentV allows where nothing is said.
+MAX_CALLS: Final = 50
 NO_MODULE: Final = "No module named "
 HINT_AT_UV: Final = (
     "\nWhere there is no uv, packages that a script declares are not installed: install uv in a"
@@ -38,6 +48,8 @@ class CodeJudge:
         config: what it is given under ``config``; None where its entry has no keys of its own.
         wire: the words in which it is given the case.
         prefers_assertions: see ``finding_in``.
+        wanted: who answers what the command asks a model; None where it asks none.
+        max_calls: see ``ModelAccess``.
         home, executor, network, variables, memory_mb, processes, isolation, image, cached: see
             ``RunCommand``.
     """
@@ -50,6 +62,8 @@ class CodeJudge:
     config: JsonObject | None = None
     wire: Wire = "union"
     prefers_assertions: bool = False
+    wanted: WantedPanel | None = None
+    max_calls: int = MAX_CALLS
     home: str | None = None
     executor: str = LOCAL
     network: bool = True
@@ -61,16 +75,22 @@ class CodeJudge:
     cached: bool = True
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
-        """Nothing that could be made ready: a command may be anything."""
-        return ()
+    def needs(self) -> tuple[Need, ...]:
+        """Who answers it; the command itself may be anything, and cannot be made ready."""
+        return () if self.wanted is None else (self.wanted,)
 
     def ask(self, case: Case) -> RunCommand:
         """Have the command run over the case and its run."""
         return self.command_over(payload(*recorded(case), self.config, self.wire))
 
     def command_over(self, stdin: str) -> RunCommand:
-        """Have the command run over ``stdin``."""
+        """Have the command run over ``stdin``.
+
+        What a model says may be something else each time: replies to that are not kept.
+        """
+        target = None
+        if self.wanted is not None:
+            target = ModelAccess(panel=self.wanted.panel, max_calls=self.max_calls)
         return RunCommand(
             command=self.command,
             folder=self.folder,
@@ -83,8 +103,9 @@ class CodeJudge:
             memory_mb=self.memory_mb,
             processes=self.processes,
             isolation=self.isolation,
+            target=target,
             image=self.image,
-            cached=self.cached,
+            cached=self.cached and target is None,
         )
 
     def read(self, reply: Reply) -> Judgement:

@@ -1,4 +1,4 @@
-// What judges import of AgentV's SDK, as far as it needs no language model.
+// What judges import of AgentV's SDK.
 import { readFileSync } from 'node:fs';
 
 // Below these keys stands what users wrote: its own keys stay what they are.
@@ -53,5 +53,50 @@ export async function definePromptTemplate(render) {
   }
 }
 
-// Nothing gives judges access to a language model yet.
-export const createTargetClient = () => undefined;
+export class TargetNotAvailableError extends Error {
+  name = 'TargetNotAvailableError';
+}
+
+export class TargetInvocationError extends Error {
+  name = 'TargetInvocationError';
+
+  constructor(message, statusCode) {
+    super(message);
+    this.statusCode = statusCode;
+  }
+}
+
+function complaint(status, text) {
+  try {
+    return JSON.parse(text).error ?? text;
+  } catch {
+    return text || `HTTP ${status}`;
+  }
+}
+
+// Undefined for a judge without `target`.
+export function createTargetClient() {
+  const url = process.env.AGENTV_TARGET_PROXY_URL;
+  const token = process.env.AGENTV_TARGET_PROXY_TOKEN;
+  if (!url) return undefined;
+  if (!token) {
+    throw new TargetNotAvailableError('AGENTV_TARGET_PROXY_URL is set, AGENTV_TARGET_PROXY_TOKEN is not');
+  }
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` };
+  const call = async (method, path, body) => {
+    const reply = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const text = await reply.text();
+    if (!reply.ok) throw new TargetInvocationError(complaint(reply.status, text), reply.status);
+    return JSON.parse(text);
+  };
+  const asked = ({ question, systemPrompt, evalCaseId, attempt, target }) => (
+    { question, systemPrompt, evalCaseId, attempt, target }
+  );
+  return {
+    invoke: (request) => call('POST', '/invoke', asked(request)),
+    invokeBatch: async (requests) => (
+      (await call('POST', '/invokeBatch', { requests: requests.map(asked) })).responses
+    ),
+    getInfo: () => call('GET', '/info'),
+  };
+}

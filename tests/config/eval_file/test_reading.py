@@ -203,7 +203,10 @@ class TestEvaluators:
             ("{name: c, type: code_judge}", "1:26: code_judge needs `script`"),
             ("{name: c, type: code_judge, script: a, command: b}", "are one field"),
             ("{name: c, type: code_judge, script: a, cwd: gone}", "1:70: there is no folder gone"),
-            ("{name: c, type: code_judge, script: a, target: {}}", "1:73: `target` is not run"),
+            (
+                "{name: c, type: code_judge, script: a, target: {}}",
+                "1:73: it asks a model, and no `judge` says",
+            ),
             (
                 "{name: c, type: composite, aggregator: {type: weighted_average}}",
                 "1:26: a composite needs `evaluators`",

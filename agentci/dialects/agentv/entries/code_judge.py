@@ -5,15 +5,17 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from agentci.dialects.agentv.code_judge import CodeJudge
+from agentci.dialects.agentv.code_judge import MAX_CALLS, CodeJudge
 from agentci.dialects.agentv.fields import JudgeEntry, without_default
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.payload import Wire
-from agentci.dialects.fields import Count, Image, Seconds, Text, VariableName
+from agentci.dialects.fields import MAX_COUNT, Count, Image, Seconds, Strict, Text, VariableName
+from agentci.dialects.panels import JudgeSpec
 from agentci.errors import InputError
 from agentci.model.choices import Isolation
 from agentci.model.exchange import DOCKER, MEMORY_MB, PROCESSES
 from agentci.model.json import JsonObject
+from agentci.model.judging import WantedPanel
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
 # What runs a command that is written as one line. AgentV starts a login shell, which would forget
@@ -22,7 +24,17 @@ SHELL: Final = ("sh", "-c")
 
 PLAIN_LINE: Final = re.compile(r"\s*(?:uv|bun|node|python3?)(?:\s+[\w./-]+)+\s*")
 
+Calls: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
+
+
+# Built where they are used: most judges ask no model.
+class AccessSpec(Strict, defer_build=True):
+    """Access to a language model."""
+
+    max_calls: Calls = Field(
+        default=MAX_CALLS, description="Questions that it may ask about each case."
+    )
 
 
 class CodeJudgeEntry(JudgeEntry):
@@ -78,7 +90,15 @@ class CodeJudgeEntry(JudgeEntry):
         description="Whether an earlier reply is taken where nothing has changed that it was made "
         "from; `false` for a command that asks a network, a clock or chance.",
     )
-    target: JsonValue = Field(default=None, description="Access to a language model: not yet.")
+    target: AccessSpec | bool | None = Field(
+        default=None,
+        description="Whether it may ask the language model of `judge`, through the address and the "
+        "token in `AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`.",
+    )
+    judge: JudgeSpec | None = Field(
+        default=None,
+        description="Which model answers what it asks, where that is not the one of the file.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -91,14 +111,8 @@ class CodeJudgeEntry(JudgeEntry):
 
 
 def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJudge:
-    """Make the evaluator; raises InputError where its folder is missing."""
-    if entry.target is not None:
-        raise InputError.of(
-            "`target` is not run by this version of agentci: code judges cannot ask a language "
-            "model through it",
-            place=surroundings.place_of("target"),
-            hint="remove it, or leave the evaluator out",
-        )
+    """Make the evaluator; raises InputError where its folder is missing, or nobody answers it."""
+    target = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
     _look_at_image(entry, surroundings)
     return CodeJudge(
         identity=identity_of(entry, surroundings),
@@ -110,6 +124,8 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
         config=_own_keys(entry, surroundings),
         wire=entry.wire or surroundings.wire,
         prefers_assertions=surroundings.era == "v4",
+        wanted=_wanted(entry, surroundings),
+        max_calls=target.max_calls,
         timeout_seconds=entry.timeout,
         network=entry.network,
         variables=tuple(entry.env),
@@ -119,6 +135,28 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJ
         image=entry.image or "",
         cached=entry.cache,
     )
+
+
+def _wanted(entry: CodeJudgeEntry, surroundings: Surroundings) -> WantedPanel | None:
+    """Who answers what it asks."""
+    if not entry.target:
+        if entry.judge is not None:
+            raise InputError.of(
+                "`judge` says who answers a `target`, and there is none",
+                place=surroundings.place_of("judge"),
+                hint="add `target: {}`, or give a setting of your own another name",
+            )
+        return None
+    if entry.executor == DOCKER:
+        raise InputError.of(
+            f"`target` cannot be reached with `executor: {DOCKER}`",
+            place=surroundings.place_of("target"),
+            hint="leave out `executor` and `image`: with `network: false` it reaches no more than "
+            "its model",
+        )
+    place = surroundings.place_of("target" if entry.judge is None else "judge")
+    panel = surroundings.judges.panel(entry.judge, place)
+    return WantedPanel(panel=panel, name=entry.name, place=place)
 
 
 def _look_at_image(entry: CodeJudgeEntry, surroundings: Surroundings) -> None:

@@ -1,0 +1,190 @@
+"""What AgentV's target proxy answers: to whom, how often, and in which words.
+
+The same is said in the words of all generations of AgentV at once: ``outputMessages`` and
+``output``, ``target`` and ``provider``.
+"""
+
+import hmac
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from agentci.errors import EvaluatorError
+from agentci.model.json import Json, JsonObject
+from agentci.model.judging import ModelReply, Question
+
+NO_QUESTION: Final = "Missing required field: question"
+NO_REQUESTS: Final = "Missing required field: requests (array)"
+SHUTTING_DOWN: Final = "Proxy is shutting down"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request as it came.
+
+    Attributes:
+        path: with its query.
+        authorization: the header of that name; empty where there is none.
+    """
+
+    method: str
+    path: str
+    authorization: str = ""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is answered.
+
+    Attributes:
+        content: an object of JSON; None for no body at all.
+    """
+
+    status: HTTPStatus
+    content: JsonObject | None
+
+
+class RefusalError(Exception):
+    """A request that is not carried out, and why."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Target:
+    """A model that one program may ask, from any number of threads.
+
+    Args:
+        ask: has the model answer; raises EvaluatorError where there is no answer.
+        name: of the model.
+        token: that only the program knows.
+        max_calls: how often the model may be asked; failures count.
+    """
+
+    def __init__(
+        self, ask: Callable[[Question], ModelReply], *, name: str, token: str, max_calls: int
+    ) -> None:
+        self._ask = ask
+        self._name = name
+        self._authorization = f"Bearer {token}".encode()
+        self._max_calls = max_calls
+        self._calls = 0
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Have the model asked no more."""
+        self._closed = True
+
+    def answer(self, asked: Asked) -> Answer:
+        """Do what is asked for."""
+        if asked.method == "OPTIONS":
+            return Answer(status=HTTPStatus.NO_CONTENT, content=None)
+        try:
+            return Answer(status=HTTPStatus.OK, content=self._content(asked))
+        except RefusalError as refusal:
+            return refused(refusal)
+
+    def _content(self, asked: Asked) -> JsonObject:
+        authorization = asked.authorization.encode("utf-8", "replace")
+        if not hmac.compare_digest(authorization, self._authorization):
+            raise RefusalError(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+        if self._closed:
+            raise RefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
+        match asked.method, asked.path:
+            case "GET", "/info":
+                return self._info()
+            case "POST", "/invoke":
+                self._leave_room_for(1, f"Max calls exceeded (limit: {self._max_calls})")
+                return self._invoked(_object_in(asked.body))
+            case "POST", "/invokeBatch":
+                return self._batch(_object_in(asked.body))
+            case _:
+                raise RefusalError(HTTPStatus.NOT_FOUND, "Not found")
+
+    def _info(self) -> JsonObject:
+        return {
+            "targetName": self._name,
+            "provider": self._name,
+            "providerLabel": self._name,
+            "maxCalls": self._max_calls,
+            "callCount": self._calls,
+            "availableTargets": [self._name],
+            "availableProviderLabels": [self._name],
+        }
+
+    def _batch(self, body: Mapping[str, Json]) -> JsonObject:
+        requests = body.get("requests")
+        if not isinstance(requests, list):
+            raise RefusalError(HTTPStatus.BAD_REQUEST, NO_REQUESTS)
+        told = f"current: {self._calls}, batch: {len(requests)}, limit: {self._max_calls}"
+        self._leave_room_for(len(requests), f"Batch would exceed max calls ({told})")
+        return {"responses": [self._response(_mapping(each)) for each in requests]}
+
+    def _response(self, body: Mapping[str, Json]) -> JsonObject:
+        try:
+            return self._invoked(body)
+        except RefusalError as refusal:
+            return {"outputMessages": [], "output": [], "rawText": f"Error: {refusal}"}
+
+    def _invoked(self, body: Mapping[str, Json]) -> JsonObject:
+        question, system = body.get("question"), body.get("systemPrompt")
+        wanted = body.get("target") or body.get("provider") or self._name
+        if not isinstance(question, str) or not question:
+            raise RefusalError(HTTPStatus.BAD_REQUEST, NO_QUESTION)
+        if wanted != self._name:
+            why = f"Unknown target '{wanted}'. Available: {self._name}"
+            raise RefusalError(HTTPStatus.BAD_REQUEST, why)
+        self._count()
+        posed = Question(system=system if isinstance(system, str) else "", user=question, form=None)
+        try:
+            return _told(self._ask(posed))
+        except EvaluatorError as error:
+            raise RefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
+
+    def _leave_room_for(self, calls: int, why: str) -> None:
+        if self._calls + calls > self._max_calls:
+            raise RefusalError(HTTPStatus.TOO_MANY_REQUESTS, why)
+
+    def _count(self) -> None:
+        """Count a call; others may have been counted since there was room for it."""
+        if self._closed:
+            raise RefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
+        with self._lock:
+            self._leave_room_for(1, f"Max calls exceeded (limit: {self._max_calls})")
+            self._calls += 1
+
+
+def refused(refusal: RefusalError) -> Answer:
+    """The answer to what is not carried out."""
+    return Answer(status=refusal.status, content={"error": str(refusal)})
+
+
+def _object_in(body: bytes) -> Mapping[str, Json]:
+    """What a body says; nothing where it is no object."""
+    try:
+        return _mapping(json.loads(body.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        why = f"the body is not JSON: {error}"
+        raise RefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, why) from None
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _told(reply: ModelReply) -> JsonObject:
+    messages: list[Json] = [{"role": "assistant", "content": reply.text}]
+    told: dict[str, Json] = {
+        "outputMessages": messages,
+        "output": messages,
+        "rawText": reply.text,
+    }
+    if reply.tokens_in is not None and reply.tokens_out is not None:
+        told["tokenUsage"] = {"input": reply.tokens_in, "output": reply.tokens_out}
+    return told

@@ -1,0 +1,290 @@
+"""Code judges that ask a language model through the proxy which they are given."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.engines.dispatch import carry_out
+from agentci.errors import EvaluatorError
+from agentci.model.exchange import RunCommand
+from agentci.model.judging import ModelAccess, ModelSettings, Panel
+from tests.http.servers import Answer, Asked, Raw, script, serve
+from tests.judges.bench import Bench, refused, said
+from tests.support import ROOT, Ran, run_agentci, world_at
+
+KEY = "sk-secret-0123456789"
+
+PYTHON = """\
+import json, os, sys, urllib.error, urllib.request
+
+def ask(path, body=None):
+    url, token = (os.environ.get(f"AGENTV_{KIND}_PROXY_{name}") for name in ("URL", "TOKEN"))
+    if not url:
+        return "no proxy"
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url + path, data, headers)) as reply:
+            return json.load(reply)
+    except urllib.error.HTTPError as error:
+        return json.load(error)["error"]
+
+KIND = "TARGET"
+case = json.load(sys.stdin)
+details = {"said": ask("/invoke", {"question": case["candidate_answer"], "systemPrompt": "S"})}
+KIND = "PROVIDER"
+details["info"] = ask("/info")
+print(json.dumps({"score": 1, "details": details}))
+"""
+TYPESCRIPT = """\
+import { createTargetClient, defineCodeJudge } from '@agentv/eval';
+
+defineCodeJudge(async ({ candidateAnswer }) => {
+  const target = createTargetClient();
+  if (!target) return { score: 0, misses: ['no target'] };
+  const one = await target.invoke({ question: candidateAnswer, systemPrompt: 'S' });
+  const many = await target.invokeBatch([{ question: 'a' }, { question: '' }]);
+  const fails = { question: 'x', target: 'nope' } as const;
+  const { name, statusCode, message } = await target.invoke(fails).catch((error) => error);
+  const { maxCalls, callCount } = await target.getInfo();
+  const details = { one, many, failure: { name, statusCode, message }, maxCalls, callCount };
+  return { score: 1, hits: [one.rawText as string], details };
+});
+"""
+
+
+def run(
+    folder: Path,
+    entry: dict[str, Any],
+    judge: dict[str, Any] | None,
+    program: str = PYTHON,
+    cases: int = 1,
+) -> Ran:
+    """Have a program judge ``cases`` answers, by what a model says."""
+    write(folder, entry, judge, program=program, cases=cases)
+    return run_agentci(["run", "e.yaml"], cwd=folder, environ={"KEY": KEY})
+
+
+def write(
+    folder: Path,
+    entry: dict[str, Any],
+    judge: dict[str, Any] | None,
+    *,
+    program: str = PYTHON,
+    cases: int = 1,
+) -> None:
+    """Write an eval file, what was recorded for it, and the program that judges."""
+    name, interpreter = ("judge.ts", "bun") if program is TYPESCRIPT else ("judge.py", "python3")
+    (folder / name).write_text(program)
+    command = [interpreter, name]
+    evaluators = [{"name": "j", "type": "code_judge", "script": command, **entry}]
+    listed = [
+        {"id": f"c{i}", "criteria": "x", "input": "Hi", "evaluators": evaluators}
+        for i in range(cases)
+    ]
+    outputs = [
+        {"id": f"c{i}", "output_messages": [{"role": "assistant", "content": f"Paris {i}"}]}
+        for i in range(cases)
+    ]
+    file = {"outputs": "out.jsonl", "cases": listed, **({"judge": judge} if judge else {})}
+    (folder / "e.yaml").write_text(json.dumps(file))
+    (folder / "out.jsonl").write_text("\n".join(map(json.dumps, outputs)))
+
+
+def at(url: str, **others: Any) -> dict[str, Any]:
+    return {"provider": "openai", "model": "m", "base_url": url, "api_key_env": "KEY", **others}
+
+
+def details(ran: Ran) -> Any:
+    [result] = ran.results["results"]
+    assert result["details"], result
+    return result["details"]
+
+
+walls = pytest.mark.parametrize("network", [True, False])
+
+
+@walls
+@pytest.mark.parametrize("isolation", ["fork", "spawn"])
+def test_a_judge_in_python_is_answered(tmp_path: Path, isolation: str, *, network: bool) -> None:
+    entry = {"target": {"max_calls": 3}, "network": network, "isolation": isolation}
+    with serve(
+        script(said("It is.", usage={"prompt_tokens": 7, "completion_tokens": 2}))
+    ) as server:
+        ran = run(tmp_path, entry, at(server.url))
+    told = details(ran)
+    assert told["said"]["rawText"] == "It is."
+    assert told["said"]["tokenUsage"] == {"input": 7, "output": 2}
+    assert (told["info"]["targetName"], told["info"]["maxCalls"]) == ("m", 3)
+    assert told["info"]["callCount"] == 1
+    [asked] = server.asked
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(asked.body)["messages"] == [
+        {"role": "system", "content": "S"},
+        {"role": "user", "content": "Paris 0"},
+    ]
+
+
+@walls
+def test_a_judge_in_typescript_is_answered(tmp_path: Path, *, network: bool) -> None:
+    def respond(asked: Asked) -> Answer:
+        return said(json.loads(asked.body)["messages"][-1]["content"].upper())
+
+    with serve(respond) as server:
+        ran = run(tmp_path, {"target": {}, "network": network}, at(server.url), program=TYPESCRIPT)
+    told = details(ran)
+    assert ran.results["results"][0]["hits"] == ["PARIS 0"]
+    assert told["one"]["outputMessages"] == [{"role": "assistant", "content": "PARIS 0"}]
+    assert [each["rawText"] for each in told["many"]] == [
+        "A",
+        "Error: Missing required field: question",
+    ]
+    assert told["failure"] == {
+        "name": "TargetInvocationError",
+        "statusCode": 400,
+        "message": "Unknown target 'nope'. Available: m",
+    }
+    assert (told["maxCalls"], told["callCount"]) == (50, 2)
+
+
+def test_a_judge_without_a_target_is_given_none(tmp_path: Path) -> None:
+    with serve(script(said("It is."))) as server:
+        ran = run(tmp_path, {"target": False}, at(server.url))
+        assert details(ran) == {"said": "no proxy", "info": "no proxy"}
+        ran = run(tmp_path, {}, at(server.url), program=TYPESCRIPT)
+    assert ran.results["results"][0]["misses"] == ["no target"]
+    assert server.asked == []
+
+
+def test_an_entry_may_name_a_model_of_its_own(tmp_path: Path) -> None:
+    with serve(script(said("It is."))) as server:
+        entry = {"target": True, "judge": {"model": "other"}}
+        ran = run(tmp_path, entry, at(server.url))
+    assert details(ran)["info"]["targetName"] == "other"
+    assert json.loads(server.asked[0].body)["model"] == "other"
+
+
+def test_a_program_can_answer(tmp_path: Path) -> None:
+    judge = {"command": [sys.executable, "-c", "print(input() + '!')"]}
+    ran = run(tmp_path, {"target": {}, "network": False}, judge)
+    assert details(ran)["said"]["rawText"] == "S!\n"
+    assert details(ran)["info"]["targetName"] == "command"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (said("It", "length"), "the judge's reply was cut off"),
+        (said("", "content_filter"), "refused to reply"),
+        (refused(401, message="bad key"), "see whether the key in KEY is the right one"),
+    ],
+)
+def test_why_there_is_no_answer_is_told_to_the_judge(
+    tmp_path: Path, answer: Answer, why: str
+) -> None:
+    with serve(script(answer)) as server:
+        ran = run(tmp_path, {"target": {}}, at(server.url))
+    assert why in details(ran)["said"]
+
+
+def test_questions_of_judges_are_paid_for_by_the_budget_of_the_run(tmp_path: Path) -> None:
+    with serve(script(said("It is."))) as server:
+        ran = run(tmp_path, {"target": {}}, at(server.url, max_calls=2), cases=3)
+    told = [result["details"]["said"] for result in ran.results["results"]]
+    assert len(server.asked) == 2
+    assert sum("max_calls is 2" in each for each in told if isinstance(each, str)) == 1
+
+
+def test_each_check_has_its_own_number_of_calls_and_its_own_token(tmp_path: Path) -> None:
+    with serve(script(said("It is."))) as server:
+        ran = run(tmp_path, {"target": {"max_calls": 1}}, at(server.url), cases=3)
+    assert [r["details"]["info"]["callCount"] for r in ran.results["results"]] == [1, 1, 1]
+    assert len(server.asked) == 3
+
+
+def test_what_hung_on_a_model_is_not_taken_from_an_earlier_run(tmp_path: Path) -> None:
+    with serve(script(said("one"), said("two"))) as server:
+        for text in ("one", "two"):
+            ran = run(tmp_path, {"target": {}}, at(server.url))
+            assert ran.results["results"][0]["cached"] is False
+            assert details(ran)["said"]["rawText"] == text
+
+
+def test_a_proxy_of_the_company_is_not_in_the_way(tmp_path: Path) -> None:
+    program = f"import os\nos.environ['http_proxy'] = 'http://192.0.2.1:9'\n{PYTHON}"
+    with serve(script(said("It is."))) as server:
+        ran = run(tmp_path, {"target": {}, "network": False}, at(server.url), program=program)
+    assert details(ran)["said"]["rawText"] == "It is."
+
+
+def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Path) -> None:
+    silent = Raw(pieces=(), endlessly=b" ", pause_seconds=0.1)
+    with serve(lambda _: silent) as server:
+        write(tmp_path, {"target": {}, "timeout": 1}, at(server.url))
+        begun = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "agentci", "run", "e.yaml"],
+            cwd=tmp_path,
+            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "KEY": KEY},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        seconds = time.monotonic() - begun
+    assert done.returncode == 3, done.stderr
+    assert "timed out after 1s" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert seconds < 20
+
+
+def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
+    panel = Panel(settings=ModelSettings(provider="openai"))
+    command = RunCommand(
+        command=("true",),
+        folder=str(tmp_path),
+        stdin="",
+        timeout_seconds=20,
+        target=ModelAccess(panel=panel, max_calls=1),
+    )
+    world = replace(world_at(tmp_path, {}), judges={"": Bench().judge})
+    carry_out(command, name="j", world=world)
+    _, most = usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+    try:
+        with pytest.raises(EvaluatorError, match=r"could not be given a port .* Too many open"):
+            carry_out(command, name="j", world=world)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+
+
+@pytest.mark.parametrize(
+    ("entry", "judge", "why"),
+    [
+        ({"target": {}}, None, "it asks a model, and no `judge` says which one"),
+        ({"target": True}, {"provider": "openai"}, "j cannot be judged: no model is named"),
+        ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
+        ({"target": {"max_calls": -1}}, None, "max_calls"),
+        (
+            {"target": {}, "executor": "docker", "image": "python:3.12"},
+            {"command": ["true"]},
+            "`target` cannot be reached with `executor: docker`",
+        ),
+        ({"target": {"max_call": 1}}, None, "did you mean 'max_calls'?"),
+        ({"target": "gpt"}, None, "target must be"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_run(
+    tmp_path: Path, entry: dict[str, Any], judge: dict[str, Any] | None, why: str
+) -> None:
+    ran = run(tmp_path, entry, judge)
+    assert ran.code == 2
+    assert why in "\n".join(str(each) for each in ran.results["problems"]), ran.results["problems"]
