@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import quote, urlsplit
 
 from agentci.errors import EvaluatorError, FetchError
@@ -99,6 +99,18 @@ class RemoteGrading:
             session.delete(path)
         except (EvaluatorError, FetchError) as error:
             self._transport.tell(f"{path} stays at {urlsplit(session.base_url).hostname}: {error}")
+
+
+class NoGrading:
+    """Asks no service."""
+
+    def grade(self, _: GradeRemotely) -> NoReturn:
+        """Say that nothing is asked.
+
+        Raises:
+            EvaluatorError: always.
+        """
+        raise EvaluatorError("no service grades with --offline")
 
 
 @dataclass(slots=True, kw_only=True)
