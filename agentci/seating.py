@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentci.dialects.base import Evaluator
+from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError, InputError
 from agentci.executors.confinement import Confinement
@@ -39,7 +39,7 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     Raises:
         InputError: one of them cannot be asked.
     """
-    wanted = panels_of(check.evaluator for check in plan.checks)
+    wanted = needs_of((check.evaluator for check in plan.checks), WantedPanel)
     if not wanted:
         return plan, world
     from agentci.judges.judge import Judge  # noqa: PLC0415 (of no use to most runs)
@@ -51,12 +51,10 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     )
     keys = Keys(world.variables, transport, withheld=_withheld(world))
     asked = () if settings.access.offline else tuple(e for e in wanted if _asks(e.panel))
-    problems = (
-        *panel_problems(wanted),
-        *_key_problems(asked, keys),
-        *_endings(asked, keys, transport),
-    )
-    if any(each.severity == "error" for each in problems):
+    problems = [*panel_problems(wanted), *_key_problems(asked, keys)]
+    if not _errors(problems):  # else services would be asked about models that nobody named
+        problems += _endings(asked, keys, transport)
+    if _errors(problems):
         raise InputError([*plan.problems, *problems])
     payers = {each.panel.payer: each.panel for each in wanted}
     budgets = _budgets(payers, world)
@@ -67,12 +65,6 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     }
     plan = replace(plan, problems=(*plan.problems, *problems))
     return plan, replace(world, judges=judges, budgets=budgets)
-
-
-def panels_of(evaluators: Iterable[Evaluator]) -> tuple[WantedPanel, ...]:
-    """All panels that evaluators need, each once."""
-    needs = (each for one in {id(e): e for e in evaluators}.values() for each in one.needs)
-    return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedPanel)))
 
 
 def panel_problems(wanted: Iterable[WantedPanel]) -> Iterator[Problem]:
@@ -86,12 +78,18 @@ def panel_problems(wanted: Iterable[WantedPanel]) -> Iterator[Problem]:
 
 def spending_of(plan: Plan, world: World) -> tuple[Spending, ...]:
     """What the judges of a plan have cost so far."""
-    wanted = panels_of(check.evaluator for check in plan.checks) if world.budgets else ()
+    if not world.budgets:
+        return ()
+    wanted = needs_of((check.evaluator for check in plan.checks), WantedPanel)
     unpriced = {each.panel.payer for each in wanted if each.panel.settings.prices is None}
     return tuple(
         Spending(config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced)
         for payer, budget in world.budgets.items()
     )
+
+
+def _errors(problems: Iterable[Problem]) -> bool:
+    return any(each.severity == "error" for each in problems)
 
 
 def _asks(panel: Panel) -> bool:

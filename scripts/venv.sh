@@ -14,6 +14,8 @@ echo "installing $lock into $venv"
 
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 pwd > "$site/agentci.pth"
+# Compiled now, and not in the middle of the first run, which watches what is made beside programs.
+"$venv/bin/python" -m compileall -q agentci
 
 # The first line cannot name the interpreter: its path may be too long, or hold a space.
 cat > "$venv/bin/agentci" << SCRIPT

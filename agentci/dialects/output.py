@@ -27,7 +27,7 @@ def parse_output(stdout: bytes) -> JsonObject:
     Raises:
         EvaluatorError: it is something else; the message says what, and where it starts.
     """
-    text = mended(_decoded(stdout).strip())
+    text = mended(decoded(stdout).strip())
     try:
         value: Json = json.loads(text, parse_float=_finite, parse_constant=_refuse)
     except RecursionError:
@@ -42,8 +42,12 @@ def parse_output(stdout: bytes) -> JsonObject:
     return value
 
 
-def _decoded(stdout: bytes) -> str:
-    """The text, a byte order mark of UTF-8 aside, which Windows shells like to put there."""
+def decoded(stdout: bytes) -> str:
+    """The text, a byte order mark of UTF-8 aside, which Windows shells like to put there.
+
+    Raises:
+        EvaluatorError: it is none, as the end of a sentence about it.
+    """
     if stdout.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in stdout[:4]:
         raise EvaluatorError("it is UTF-16 or UTF-32; print UTF-8")
     try:

@@ -163,13 +163,11 @@ class Judges:
         Raises:
             InputError: nobody said who judges.
         """
-        fields = _given(own)
-        shared = _with_provider(_given(self.shared))
+        fields = _with_command(_given(own))
+        shared = _with_provider(_with_command(_given(self.shared)))
         if "provider" in fields:
             shared = {key: value for key, value in shared.items() if key not in OF_SERVICE}
         fields = {**shared, **fields}
-        if "command" in fields:
-            fields.setdefault("provider", "command")
         if self.model:
             fields["model"] = self.model
         fields = _with_provider(fields)
@@ -198,6 +196,11 @@ class Judges:
 def _given(spec: JudgeSpec | None) -> dict[str, Any]:
     """The fields that are set."""
     return {} if spec is None else spec.model_dump(exclude_none=True)
+
+
+def _with_command(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with the provider that a program of one's own is."""
+    return {"provider": "command", **fields} if "command" in fields else fields
 
 
 def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:

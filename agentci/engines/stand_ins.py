@@ -1,5 +1,6 @@
 """Interpreters that run a script in the place of one that its command names."""
 
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,18 +18,24 @@ NODE: Final = "node"
 SDK_FOLDER: Final = Path(agentci.shims.__file__).parent / "agentv"
 _SDK: Final = re.compile(rb"""['"]@agentv/(?:eval|sdk)['"]""")
 
+# What a script says of itself; `env` takes several words with `-S` alone.
+_FIRST_LINE: Final = re.compile(rb"#!\s*/usr/bin/env\s+(?:-S\s+([^\n]+)|(\S+)\s*\n)")
+MAX_FIRST_LINE: Final = 200
+
 STAND_INS: Final[Mapping[str, Runtime]] = {NODE: node, "bun": node, "uv": python}
 
 
 def stand_in(command: Sequence[str], folder: Path, search_path: str) -> tuple[str, ...] | None:
     """The command that runs the same script, as ``bun run x.ts`` or ``uv run x.py`` would.
 
+    A script that is a program of its own is one that is run as its first line says.
+
     None where there is no need for it, or no script in ``folder``.
 
     Raises:
         EvaluatorError: nothing on this machine can run the script.
     """
-    program, *arguments = command
+    program, *arguments = (*_interpreter_of(command[0], folder), *command)
     runtime = STAND_INS.get(program)
     if runtime is None or (program != NODE and shutil.which(program, path=search_path)):
         return None
@@ -40,6 +47,16 @@ def stand_in(command: Sequence[str], folder: Path, search_path: str) -> tuple[st
         return None
     interpreter, *others = runtime.command_for(script, search_path=search_path)
     return (interpreter, *_before(script), *others, *words[1:])
+
+
+def _interpreter_of(program: str, folder: Path) -> tuple[str, ...]:
+    """The words that run a program of a config, by its first line; none where it is no script."""
+    path = folder / program
+    if "/" not in program or not path.is_file() or not os.access(path, os.X_OK):
+        return ()
+    with path.open("rb") as file:
+        found = _FIRST_LINE.match(file.read(MAX_FIRST_LINE))
+    return () if found is None else tuple(os.fsdecode(found[1] or found[2]).split())
 
 
 def _before(script: Path) -> tuple[str, ...]:

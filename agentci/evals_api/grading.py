@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import quote, urlsplit
 
 from agentci.errors import EvaluatorError, FetchError
@@ -16,6 +16,7 @@ from agentci.http.retries import PassingError
 from agentci.http.watch import pause
 from agentci.judges.account import Account
 from agentci.judges.complaints import complaint_of
+from agentci.judges.keys import HIDDEN
 from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.words import answer_words
@@ -102,6 +103,18 @@ class RemoteGrading:
             self._transport.tell(f"{path} stays at {urlsplit(session.base_url).hostname}: {error}")
 
 
+class NoGrading:
+    """Asks no service."""
+
+    def grade(self, _: GradeRemotely) -> NoReturn:
+        """Say that nothing is asked.
+
+        Raises:
+            EvaluatorError: always.
+        """
+        raise EvaluatorError("no service grades with --offline")
+
+
 @dataclass(slots=True, kw_only=True)
 class _Session:
     """Requests to one service.
@@ -143,12 +156,16 @@ class _Session:
         if response.status not in SUCCESSES:
             self._refuse(response)
         try:
-            document: Json = json.loads(response.content)
+            document: Json = json.loads(self._without_key(response.content))
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
             raise PassingError("it sent no JSON object", hint=OUTAGE_HINT)
         return document
+
+    def _without_key(self, content: bytes) -> bytes:
+        """What a service said, which may be shown."""
+        return content.replace(self.key.encode(), HIDDEN.encode()) if self.key else content
 
     def _refuse(self, response: Response) -> None:
         """Say what an answer means that is no success; never returns."""

@@ -5,6 +5,7 @@ as in OpenAI's evals.
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -51,7 +52,7 @@ def read_dataset(data: bytes, *, file: str, carries_runs: bool) -> Dataset:
 
 def _documents(data: bytes, file: str) -> Iterator[Document]:
     try:
-        yield from documents_of(iter([data]), file=file)
+        yield from documents_of(iter([data.removeprefix(BOM_UTF8)]), file=file)
     except RecordingError as error:
         message, place = error.problem.message, error.problem.place
         hint = f"a dataset has an object a line, such as {EXAMPLE}"

@@ -67,6 +67,22 @@ def address_of(url: str, *, unencrypted: bool = False) -> Address:
     )
 
 
+def base_of(url: str, *, unencrypted: bool = False) -> Address:
+    """Take the address of an API apart, behind which paths are written.
+
+    Raises:
+        RefusedError: as ``address_of``, or it holds more than that, which may be a secret.
+    """
+    address = address_of(url, unencrypted=unencrypted)
+    parts = urlsplit(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise RefusedError(
+            f"{address.shown} has a name, a password, a query or a fragment beside it",
+            hint="leave that out; `api_key_env` names the variable with a key",
+        )
+    return address
+
+
 def target_of(address: Address, location: str) -> Address:
     """Where a redirect leads.
 

@@ -1,5 +1,7 @@
 """Any program as a judge: it is given a prompt, and prints a reply."""
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +11,7 @@ from agentci.errors import EvaluatorError
 from agentci.executors.base import Executor
 from agentci.executors.confinement import Confinement
 from agentci.judges.budget import Budget, charge_of
-from agentci.judges.keys import Keys
+from agentci.judges.keys import Key, Keys
 from agentci.model.exchange import ProgramReply
 from agentci.model.judging import ModelReply, ModelSettings, Question
 from agentci.text import clip, escape
@@ -59,25 +61,26 @@ class CommandAsker:
             EvaluatorError: it failed, or there is no budget for it.
         """
         prompt = "\n\n".join(filter(None, (question.system, question.user)))
-        key = self._keys.of(settings, until=until).secret
+        key = self._keys.of(settings, until=until)
         with self._budget.spending(self._budget.most_for(question, settings)) as bill:
             printed = self._run(settings, prompt, key, until - self._clock())
-            reply = ModelReply(text=printed.stdout.decode("utf-8", "replace"), ending="complete")
+            text = printed.stdout.decode("utf-8", "replace")
+            reply = key.left_out(ModelReply(text=text, ending="complete"))
             bill.charge = charge_of(question, settings, reply)
         if printed.exit_code != 0:
-            said = clip.short(escape.one_line(printed.stderr), MAX_SAID)
-            said = said.replace(key, "***") if key else said
+            said = clip.short(key.hidden_in(escape.one_line(printed.stderr)), MAX_SAID)
             raise EvaluatorError(f"the judge's program ended with code {printed.exit_code}: {said}")
         return reply
 
-    def _run(self, settings: ModelSettings, prompt: str, key: str, seconds: float) -> ProgramReply:
+    def _run(self, settings: ModelSettings, prompt: str, key: Key, seconds: float) -> ProgramReply:
         if seconds <= 0:
             raise EvaluatorError("no time is left to run the judge's program")
         seat = self._seat
-        secret = {settings.key_variable: key} if key else {}
+        secret = {settings.key_variable: key.secret} if key.secret else {}
+        program, *arguments = settings.command
         try:
             return seat.executor.run(
-                [part.replace(PROMPT, prompt) for part in settings.command],
+                [self._found(program), *(each.replace(PROMPT, prompt) for each in arguments)],
                 stdin=b"" if _takes_argument(settings) else prompt.encode("utf-8", "replace"),
                 timeout_seconds=round(seconds, 3),
                 cwd=seat.cwd,
@@ -85,7 +88,16 @@ class CommandAsker:
                 confinement=seat.confinement,
             )
         except EvaluatorError as error:
-            raise EvaluatorError(f"the judge's program {error}") from None
+            raise EvaluatorError(f"the judge's program {key.hidden_in(str(error))}") from None
+
+    def _found(self, program: str) -> str:
+        """The program's path; as whoever it runs as one might not look into all of PATH."""
+        if "/" in program:
+            return program
+        found = shutil.which(program, path=self._seat.environment.get("PATH", os.defpath))
+        if found is None:
+            raise EvaluatorError(f"{program!r} is not on this machine")
+        return found
 
 
 def _takes_argument(settings: ModelSettings) -> bool:

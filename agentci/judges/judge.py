@@ -131,7 +131,8 @@ class Judge:
             try:
                 return Told(verdict=read_verdict(mended, form), reply=mended)
             except NoVerdictError:
-                raise NoVerdictError(f"{error}, nor does what it made of that") from None
+                retold = "and what it wrote instead gives none either"
+                raise NoVerdictError(f"{error}, {retold}") from None
 
     def _reply(self, question: Question, settings: ModelSettings, until: float) -> ModelReply:
         """A reply; where it was cut off, another one with twice the room."""

@@ -1,7 +1,7 @@
 """Keys to services: out of the environment, or made of the identity of a workflow."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agentci.errors import EvaluatorError, SkippedError
@@ -9,11 +9,12 @@ from agentci.judges.federation import EXCHANGES
 from agentci.judges.registry import PROVIDERS
 from agentci.judges.tokens import IDENTITY_VARIABLES, Tokens
 from agentci.judges.transport import Transport
-from agentci.model.judging import ModelSettings
+from agentci.model.judging import ModelReply, ModelSettings
 
 NO_IDENTITY: Final = (
     "this job can get no id token of GitHub: give it `permissions: {id-token: write}`"
 )
+HIDDEN: Final = "***"
 NOT_IN_ACTIONS: Final = "`auth: {type: github-oidc}` works in GitHub Actions alone"
 
 
@@ -23,6 +24,15 @@ class Key:
 
     secret: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def hidden_in(self, text: str) -> str:
+        """A text without the key."""
+        return text.replace(self.secret, HIDDEN) if self.secret else text
+
+    def left_out(self, reply: ModelReply) -> ModelReply:
+        """A reply without the key: what models say is kept, and shown in reports."""
+        said, reason = self.hidden_in(reply.text), self.hidden_in(reply.finish_reason)
+        return replace(reply, text=said, finish_reason=reason)
 
 
 class Keys:

@@ -132,7 +132,7 @@ class ServiceAsker:
             bill.waive()
             self._refuse(response, posed)
         try:
-            reply = posed.provider.read(response.content)
+            reply = posed.key.left_out(posed.provider.read(response.content))
         except GarbledError:
             raise PassingError("it sent no JSON", hint=OUTAGE_HINT) from None
         bill.charge = charge_of(posed.question, posed.settings, reply)

@@ -38,6 +38,8 @@ def objections(settings: ModelSettings) -> Iterator[str]:
 def _of_service(settings: ModelSettings) -> Iterator[str]:
     provider = PROVIDERS[settings.provider]
     url = settings.base_url or provider.BASE_URL
+    if settings.command:
+        yield f"the provider {settings.provider!r} takes no command; leave one of them out"
     if not settings.model:
         yield "no model is named; there is none by default, because models come and go"
     if not url:
@@ -49,10 +51,10 @@ def _of_service(settings: ModelSettings) -> Iterator[str]:
 
 def _of_address(url: str, *, has_key: bool) -> Iterator[str]:
     # requests is slow to import, and most runs have no judge.
-    from agentci.http.addresses import address_of  # noqa: PLC0415 (see above)
+    from agentci.http.addresses import base_of  # noqa: PLC0415 (see above)
 
     try:
-        address = address_of(url, unencrypted=not has_key)
+        address = base_of(url, unencrypted=not has_key)
     except FetchError as error:
         yield f"base_url cannot be used: {error}; {error.hint}"
         return

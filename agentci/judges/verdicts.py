@@ -108,7 +108,7 @@ def _verdict_in(document: JsonObject, form: AnyForm) -> Verdict | None:
     value = values[0]
     if isinstance(value, float) and not form.low <= value <= form.high:
         low, high = number(form.low), number(form.high)
-        said = f"the judge's score is {number(value)}, and goes from {low} to {high}"
+        said = f"the judge's score is {number(value)}, not from {low} to {high}"
         raise UnreadableError(said)
     reasons = (document.get(name) for name in (form.reason_name, *REASON_NAMES))
     details = document.get("details")

@@ -12,7 +12,7 @@ from agentci.model.choices import FailOn
 from agentci.model.comparison import Comparison
 from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
-from agentci.model.spending import Spending
+from agentci.model.spending import by_config
 
 T = TypeVar("T")
 
@@ -61,19 +61,9 @@ def merged(
         problems=problems,
         provenance=_union(reports, lambda report: report.provenance),
         gates=gates,
-        spending=_spending(reports),
+        spending=by_config(each for report in reports for each in report.spending),
         comparison=comparison,
     )
-
-
-def _spending(reports: Sequence[Report]) -> tuple[Spending, ...]:
-    """What all shards spent on the judges of each config."""
-    whole: dict[str, Spending] = {}
-    for report in reports:
-        for each in report.spending:
-            known = whole.get(each.config)
-            whole[each.config] = each if known is None else known + each
-    return tuple(whole.values())
 
 
 def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:

@@ -1,11 +1,12 @@
 """What models cost: in calls, tokens and dollars."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What something costs; or, of a budget, may cost: None for any amount."""
+    """What something costs, or can cost at most."""
 
     calls: int = 0
     tokens: int = 0
@@ -46,3 +47,12 @@ class Spending:
             saved=self.saved + other.saved,
             priced=self.priced and other.priced,
         )
+
+
+def by_config(parts: Iterable[Spending]) -> tuple[Spending, ...]:
+    """What all parts of a run spent on the judges of each config."""
+    whole: dict[str, Spending] = {}
+    for each in parts:
+        known = whole.get(each.config)
+        whole[each.config] = each if known is None else known + each
+    return tuple(whole.values())

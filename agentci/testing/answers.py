@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import pytest
+
 from agentci.errors import EvaluatorError
 from agentci.formats.base import ShapeError
 from agentci.formats.dataset import definitions_of, turn_of
@@ -14,6 +16,9 @@ from agentci.model.dataset import Row
 WANTED: Final = (
     'an agent returns text, or {"response": "...", "tool_calls": [...], "tool_definitions": [...]}'
 )
+
+# What functions of tests raise to say that something is wrong; skips and interrupts go on.
+RAISED: Final = (Exception, pytest.fail.Exception)
 
 
 def answered(row: Row, agent: object) -> Row:
@@ -25,9 +30,12 @@ def answered(row: Row, agent: object) -> Row:
     if not callable(agent):
         kind = type(agent).__name__
         raise EvaluatorError(f"the fixture `agent` is a {kind}, not a function of a row")
-    returned = agent(dict(row.columns))
-    if inspect.isawaitable(returned):
-        returned = asyncio.run(_awaited(returned))
+    try:
+        returned = agent(dict(row.columns))
+        if inspect.isawaitable(returned):
+            returned = asyncio.run(_awaited(returned))
+    except SystemExit as error:
+        raise EvaluatorError(f"the agent called sys.exit({error.code!r})") from None
     told = {"response": returned} if isinstance(returned, str) else returned
     if not isinstance(told, Mapping):
         raise EvaluatorError(f"the agent returned a {type(returned).__name__}; {WANTED}")

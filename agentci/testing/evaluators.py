@@ -31,6 +31,7 @@ from agentci.model.judging import WantedPanel
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.shims.grading.grade import RefusedError, called
+from agentci.testing.answers import RAISED
 from agentci.testing.configs import (
     CustomCodeEvaluatorConfig,
     EvaluatorConfig,
@@ -56,7 +57,7 @@ class FunctionGrader:
     function: GraderFunction
     threshold: float
     source: str
-    raised: list[Exception] = field(default_factory=list)
+    raised: list[BaseException] = field(default_factory=list)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -77,7 +78,11 @@ class FunctionGrader:
             return Settled(judgement=judgement_of(grade_in(reply), threshold=self.threshold))
         except (RefusedError, EvaluatorError) as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
-        except Exception as error:
+        except SystemExit as error:  # by which pytest itself would end
+            raise EvaluatorError(
+                f"Custom evaluator '{self.identity.name}' called sys.exit({error.code!r})"
+            ) from None
+        except RAISED as error:
             self.raised.append(error)
             told = f"{type(error).__name__}: {error}"
             raise EvaluatorError(

@@ -10,27 +10,24 @@ from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
 from agentci.dialects.pytest_agent_evals.prompt import RESULT
 from agentci.dialects.pytest_agent_evals.rows import run_of
-from agentci.engines.world import World
 from agentci.errors import EvaluatorError, InputError
 from agentci.fingerprints import Fingerprints
 from agentci.gate import decide, judged_by, totals
 from agentci.merging.reading import read_report
 from agentci.model.case import Case
 from agentci.model.dataset import Row
-from agentci.model.judging import WantedPanel
 from agentci.model.place import Place
 from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
+from agentci.model.spending import Spending, by_config
 from agentci.pipeline import Check, judge
-from agentci.preflight import Plan, PlannedSuite
 from agentci.process import world_of
 from agentci.publishing import publish
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.synopsis import synopsis_of
-from agentci.seating import seat
 from agentci.settings import settings_of
-from agentci.testing.answers import answered
+from agentci.testing.answers import RAISED, answered
 from agentci.testing.configs import (
     CustomPromptEvaluatorConfig,
     EvaluatorConfig,
@@ -38,6 +35,8 @@ from agentci.testing.configs import (
     EvaluatorResults,
 )
 from agentci.testing.evaluators import FunctionGrader, evaluator_of, judges_of
+from agentci.testing.seats import Seats
+from agentci.text.names import quoted
 
 NO_RESPONSE: Final = "the row has no `response`, and there is no fixture `agent` to ask for one"
 
@@ -69,7 +68,8 @@ class Session:
         self._world = replace(world_of(environ), out=self._out)
         self._datasets: dict[Path, tuple[Row, ...]] = {}
         self._prints = Fingerprints(self._world.workspace)
-        self._seated: dict[str, World] = {}
+        self._seats = Seats(self._world)
+        self._spending: list[Spending] = []
         self._asked: dict[tuple[int, str], tuple[object, Row]] = {}
         self._results: dict[str, tuple[Result, ...]] = {}
         self._others: list[Result] = []
@@ -105,12 +105,14 @@ class Session:
 
     def export(self) -> str:
         """The results as text, for another process of the same run."""
+        self._close()
         return "".join(JsonReport().render(self._report(complete=True)))
 
     def add(self, exported: str) -> None:
         """Take over what another process exported."""
         report = read_report(exported.encode(), file="of a worker")
         self._others += report.results
+        self._spending += report.spending
         self._problems |= dict.fromkeys(report.problems)
 
     def publish(self, folder: str, *, complete: bool) -> str:
@@ -120,24 +122,29 @@ class Session:
             folder: for reports, from the working directory.
             complete: all tests were run.
         """
-        self._world.executors.stop()
+        self._close()
         report = self._report(complete=complete)
         if report.results or report.problems:
             publish(report, settings_of((), {"output-dir": [folder]}), self._world)
         return self._out.getvalue()
 
+    def _close(self) -> None:
+        self._world.executors.stop()
+        self._problems |= dict.fromkeys(self._seats.close())
+
     def _evaluate(self, test: Test, row: Row, agent: object | None) -> EvaluatorResults:
         place = Place(file=self._world.workspace.name_of(test.file), line=test.line)
+        _check_names(test.configs, place)
         judges = judges_of(test.model, test.judge, place=place)
         evaluators = [
             evaluator_of(each, folder=test.file.parent, place=place, judges=judges)
             for each in test.configs
         ]
-        raised: Exception | None = None
+        raised: BaseException | None = None
         why = NO_RESPONSE
         try:
             row = row if agent is None else self._answered(row, agent)
-        except Exception as error:  # noqa: BLE001 (told in the report, and raised again)
+        except RAISED as error:  # told in the report, and raised again
             row, raised = replace(row, turn=None), error
             why = f"the agent did not answer: {type(error).__name__}: {error}"
         case = Case(
@@ -171,18 +178,7 @@ class Session:
             load=lambda: case,
             fingerprint=self._prints.of(evaluator, None if case.row is None else case.row.asked),
         )
-        return judge(check, self._world_for(check))
-
-    def _world_for(self, check: Check) -> World:
-        """The world with the judges of a check; their budget is that of the session."""
-        gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
-        plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
-        needs = check.evaluator.needs
-        key = "".join(need.panel.payer for need in needs if isinstance(need, WantedPanel))
-        if key not in self._seated:
-            plan, self._seated[key] = seat(plan, settings_of((), {}), self._world)
-            self._problems |= dict.fromkeys(plan.problems)
-        return self._seated[key]
+        return judge(check, self._seats.world_for(check))
 
     def _report(self, *, complete: bool) -> Report:
         own = [result for each in self._results.values() for result in each]
@@ -201,7 +197,16 @@ class Session:
             results=tuple(results),
             problems=tuple(self._problems),
             gates=gates,
+            spending=by_config([*self._spending, *self._seats.spending()]),
         )
+
+
+def _check_names(configs: Sequence[EvaluatorConfig], place: Place) -> None:
+    names = [each.name for each in configs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        message = f"two evaluators of a test are called {quoted(twice)}"
+        hint = "every evaluator needs a name of its own: results are found under it"
+        raise InputError.of(message, place=place, hint=hint)
 
 
 def _position(result: Result) -> tuple[str, int, str, str]:

@@ -65,6 +65,8 @@ def members(text: str, offset: int) -> Iterator[Member]:
             key, start = number, position
             if opening == "{":
                 key, position = DECODER.raw_decode(text, position)
+                if not isinstance(key, str):
+                    return
                 position = _skip_blanks(text, position, ":")
             yield Member(key, start, position)
             _, position = DECODER.raw_decode(text, position)

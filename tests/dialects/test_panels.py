@@ -106,3 +106,14 @@ class TestTheModelOfTheCommandLine:
 def test_a_command_needs_no_provider() -> None:
     settings = panel({"command": ["copilot", "-p", "{prompt}"]}).settings
     assert (settings.provider, settings.command) == ("command", ("copilot", "-p", "{prompt}"))
+
+
+def test_an_entry_with_a_command_asks_no_service() -> None:
+    shared = {**SHARED, "base_url": "http://localhost"}
+    settings = panel({"command": ["judge"]}, shared).settings
+    assert settings == ModelSettings(provider="command", model="", command=("judge",))
+
+
+def test_an_entry_with_a_provider_takes_no_command() -> None:
+    settings = panel({"provider": "openai", "model": "m"}, {"command": ["judge"]}).settings
+    assert (settings.provider, settings.command) == ("openai", ())

@@ -104,6 +104,32 @@ def test_a_program_can_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "why"),
     [
+        ({"provider": "openai"}, "e.yaml:1:"),
+        (
+            {"provider": "openai", "model": "m", "base_url": "http://x", "api_key_env": "K"},
+            "base_url cannot be used",
+        ),
+        ({"provider": "gemini", "model": "m", "effort": "low"}, "j cannot be judged: "),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_makes_a_config_invalid(
+    tmp_path: Path, judge: dict[str, Any], why: str
+) -> None:
+    run(tmp_path, judge, "--plan")
+    ran = run_agentci(["validate", "e.yaml"], cwd=tmp_path)
+    assert ran.code == 2
+    assert why in ran.out
+
+
+def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
+    judge = {"provider": "openai", "model": "m", "api_key_env": "NOPE"}
+    run(tmp_path, judge, "--plan")
+    assert run_agentci(["validate", "e.yaml"], cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
         (None, "e.yaml:1:133: it asks a model, and no `judge` says which one"),
         ({"provider": "openai"}, "j cannot be judged: no model is named"),
         (
@@ -128,6 +154,21 @@ def test_a_judge_that_cannot_be_asked_is_told_before_anything_is(
     ran = run(tmp_path, judge)
     assert ran.code == 2
     assert why in ran.out
+    assert len(ran.results["problems"]) == 1
+    assert "waiting" not in ran.err
+
+
+def test_a_judge_that_cannot_be_asked_is_no_valid_one(tmp_path: Path) -> None:
+    run(tmp_path, {"provider": "openai"})
+    ran = run_agentci(["validate", "e.yaml"], cwd=tmp_path)
+    assert ran.code == 2
+    assert ran.out.startswith("e.yaml:1:")
+    assert "error: j cannot be judged: no model is named" in ran.out
+
+
+def test_keys_and_other_things_of_the_machine_are_no_matter_of_validation(tmp_path: Path) -> None:
+    run(tmp_path, at("http://localhost:1", api_key_env="NOPE"))
+    assert run_agentci(["validate", "e.yaml"], cwd=tmp_path).code == 0
 
 
 def test_a_plan_says_who_would_be_asked(tmp_path: Path) -> None:

@@ -177,6 +177,23 @@ def test_what_is_wrong_with_an_entry_is_told_before_anything_is_asked(
     assert problem in ran.out
 
 
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://me:secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1 has a name, a password"),
+        ("nowhere", "base_url cannot be used: nowhere is not a URL"),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_is_told_by_a_validation(
+    tmp_path: Path, url: str, problem: str
+) -> None:
+    _configure(tmp_path, url)
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    assert ran.code == 2
+    assert problem in ran.out
+    assert "secret" not in ran.out
+
+
 def test_a_line_of_a_prompt_in_a_file_is_told(tmp_path: Path) -> None:
     _configure(tmp_path, "http://127.0.0.1:9")
     (tmp_path / "relevance.md").write_text("one\ntwo {{ query\n")

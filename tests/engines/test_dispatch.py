@@ -76,6 +76,40 @@ class TestCommand:
         command = _command(tmp_path, *words, "judge.ts", "typed")
         assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
 
+    @pytest.mark.parametrize(
+        "first_line",
+        ["#!/usr/bin/env bun", "#!/usr/bin/env -S bun run", "#! /usr/bin/env node"],
+    )
+    def test_of_typescript_may_name_its_interpreter_itself(
+        self, first_line: str, tmp_path: Path
+    ) -> None:
+        judge = tmp_path / "judge.ts"
+        judge.write_text(f"{first_line}\n{SDK_JUDGE.partition(chr(10))[2]}")
+        judge.chmod(0o755)
+        command = _command(tmp_path, "./judge.ts", stdin='{"candidate_answer": "it"}')
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert json.loads(_printed(reply))["hits"] == ["it"]
+
+    def test_of_python_may_name_uv_itself(self, tmp_path: Path) -> None:
+        judge = tmp_path / "judge.py"
+        judge.write_text("#!/usr/bin/env -S uv run\nimport sys; print(sys.argv[1])\n")
+        judge.chmod(0o755)
+        command = _command(tmp_path, "./judge.py", "snake")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+
+    def test_without_a_path_is_no_file_of_the_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "echo").write_text("#!/usr/bin/env node\n")
+        (tmp_path / "echo").chmod(0o755)
+        command = _command(tmp_path, "echo", "judge.js")
+        (tmp_path / "judge.js").write_text("console.log('judged')\n")
+        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        assert printed == "judge.js\n"
+
+    def test_that_is_not_executable_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "judge.ts").write_text(SDK_JUDGE)
+        with pytest.raises(EvaluatorError, match=r"'\./judge\.ts' is not there, or not executable"):
+            carry_out(_command(tmp_path, "./judge.ts"), name="a", world=world_at(tmp_path, {}))
+
     def test_that_imports_the_sdk_of_agentv_finds_it(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
@@ -98,6 +132,27 @@ class TestCommand:
         assert isinstance(reply, ProgramReply)
         assert reply.exit_code == 1
         assert json.loads(_printed(reply))["misses"] == ["no"]
+
+    @pytest.mark.parametrize(
+        ("kind", "why"),
+        [
+            ("CodeJudge", "the judge returned undefined, not a result"),
+            ("Assertion", "the judge returned undefined, not a result"),
+            ("PromptTemplate", "the template returned undefined, not a text"),
+        ],
+    )
+    def test_that_returns_nothing_to_the_sdk_says_so(
+        self, kind: str, why: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / "judge.mjs").write_text(
+            f"import {{ define{kind} }} from '@agentv/eval';\n"
+            f"export default define{kind}(() => undefined);\n"
+        )
+        command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert isinstance(reply, ProgramReply)
+        assert reply.exit_code == 1
+        assert why in _printed(reply) + reply.stderr
 
     @pytest.mark.parametrize(
         ("said", "score"), [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)]

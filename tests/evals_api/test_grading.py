@@ -179,6 +179,14 @@ def test_a_refusal_says_what_the_service_said_and_no_key(bench: Bench) -> None:
         bench.grade("1")
 
 
+def test_a_key_that_it_repeats_is_shown_nowhere(bench: Bench) -> None:
+    bench.fake.item = {"results": [{"score": 1, "passed": True, "reason": f"by {KEY}"}]}
+    assert bench.grade("1").grades[0].details == {"reason": "by ***"}
+    bench.fake.run = {"status": "failed", "error": {"message": f"no {KEY}"}}
+    with pytest.raises(EvaluatorError, match=r"failed: no \*\*\*$"):
+        bench.grade("1")
+
+
 def test_an_answer_without_an_id_is_an_error(bench: Bench) -> None:
     bench.fake.refusals = [Answer(body=b"{}")]
     with pytest.raises(EvaluatorError, match="answered without an id"):

@@ -134,6 +134,12 @@ def test_all_rows_that_are_wrong_are_told() -> None:
     ]
 
 
+def test_a_byte_order_mark_and_ends_of_lines_of_windows_are_no_part_of_rows() -> None:
+    data = b'\xef\xbb\xbf{"query": "a"}\r\n{"query": "b"}\r\n'
+    rows = read_dataset(data, file="data.jsonl", carries_runs=True).rows
+    assert [row.query for row in rows] == ["a", "b"]
+
+
 def test_an_empty_file_is_no_dataset() -> None:
     [told] = _problems("")
     assert told.startswith("data.jsonl:1: is empty")

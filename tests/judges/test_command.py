@@ -11,7 +11,7 @@ from agentci.errors import EvaluatorError
 from agentci.executors.confinement import UNCONFINED
 from agentci.executors.local import LocalExecutor
 from agentci.judges.budget import Budget
-from agentci.judges.command import CommandAsker, Seat
+from agentci.judges.command import MAX_SAID, CommandAsker, Seat
 from agentci.judges.judge import Judge
 from agentci.judges.keys import Keys
 from agentci.model.judging import AskModel, Caps, ModelSettings, Panel
@@ -74,6 +74,24 @@ def test_a_program_that_fails_gives_no_verdict(asker: CommandAsker, budget: Budg
     with pytest.raises(EvaluatorError, match=r"ended with code 1: no \*\*\* ::error::x$"):
         ask(asker, settings(code, key_variable="TOKEN"))
     assert budget.spent.calls == 1
+
+
+def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandAsker) -> None:
+    assert ask(asker, settings(f"print('{KEY}')", key_variable="TOKEN")) == "***\n"
+    cut = f"import sys; sys.exit('x' * {MAX_SAID - 5} + '{KEY}')"
+    with pytest.raises(EvaluatorError) as caught:
+        ask(asker, settings(cut, key_variable="TOKEN"))
+    assert KEY[:2] not in str(caught.value)
+    hangs = f"import sys, time; print('{KEY}', file=sys.stderr, flush=True); time.sleep(60)"
+    with pytest.raises(EvaluatorError, match="timed out") as caught:
+        ask(asker, settings(hangs, key_variable="TOKEN"), seconds=0.5)
+    assert KEY not in str(caught.value)
+
+
+def test_a_program_that_is_not_there_is_named(asker: CommandAsker) -> None:
+    missing = replace(settings(""), command=("no-such-judge", "-p"))
+    with pytest.raises(EvaluatorError, match="program 'no-such-judge' is not on this machine"):
+        ask(asker, missing)
 
 
 def test_a_program_that_hangs_is_ended(asker: CommandAsker) -> None:

@@ -51,10 +51,10 @@ def test_a_verdict_comes_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("answers", "why", "asked"),
     [
-        ([PROSE, PROSE], "holds no verdict, nor does what it made of that", 2),
-        ([said('{"score": 2}'), said("{}")], "is 2, and goes from 0 to 1", 2),
-        ([PROSE, TWO_MINDS], "holds no verdict, nor does", 2),
-        ([PROSE, WITHHELD], "holds no verdict, nor does", 2),
+        ([PROSE, PROSE], "holds no verdict, and what it wrote instead gives none either", 2),
+        ([said('{"score": 2}'), said("{}")], "is 2, not from 0 to 1, and what it wrote", 2),
+        ([PROSE, TWO_MINDS], "holds no verdict, and what it wrote", 2),
+        ([PROSE, WITHHELD], "holds no verdict, and what it wrote", 2),
         ([EMPTY], "holds no verdict", 1),
         ([TWO_MINDS], "contradict each other", 1),
         ([WITHHELD], r"refused to reply \(content_filter\)", 1),

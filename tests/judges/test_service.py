@@ -281,6 +281,13 @@ def test_a_question_that_a_filter_holds_back_is_refused(bench: Bench) -> None:
     assert (reply.ending, reply.finish_reason) == ("refused", "content_filter")
 
 
+def test_a_key_that_a_model_repeats_is_no_part_of_its_reply(bench: Bench) -> None:
+    with serve(script(said(f"your key is {KEY}", reason=KEY))) as server:
+        reply = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
+    assert reply.text == "your key is ***"
+    assert KEY not in repr(reply)
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
 def test_a_key_is_shown_nowhere(
     status: int, bench: Bench, caplog: pytest.LogCaptureFixture

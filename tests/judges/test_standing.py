@@ -58,6 +58,10 @@ def test_a_command_is_enough() -> None:
         ),
         ({"provider": "command"}, "the provider 'command' needs a command"),
         (
+            {"command": ("j",)},
+            "the provider 'openai' takes no command; leave one of them out",
+        ),
+        (
             {"provider": "command", "command": ("j",), "temperature": 0},
             "the provider 'command' takes no temperature",
         ),
@@ -83,6 +87,16 @@ def test_a_command_is_enough() -> None:
 )
 def test_what_keeps_a_model_from_being_asked_is_named(given: dict[str, Any], said: str) -> None:
     assert objected(**given) == [said]
+
+
+@pytest.mark.parametrize("more", ["me:{0}@", "{0}@", "?key={0}", "#{0}"])
+def test_an_address_holds_no_key(more: str) -> None:
+    more = more.format(KEY)
+    name, rest = (more, "") if more.endswith("@") else ("", more)
+    [said] = objected(base_url=f"https://{name}judge.example/v1{rest}")
+    assert "https://judge.example/v1 has a name, a password, a query or a fragment" in said
+    assert "leave that out; `api_key_env` names" in said
+    assert KEY not in said
 
 
 def test_without_a_key_another_machine_may_be_asked_unencrypted() -> None:

@@ -200,7 +200,7 @@ def test_many_braces_are_read_in_no_time() -> None:
 
 def test_bounds_are_those_of_the_form() -> None:
     assert read('{"score": 5}', FIVE).value == 5
-    with pytest.raises(UnreadableError, match=r"is 0\.85, and goes from 1 to 5"):
+    with pytest.raises(UnreadableError, match=r"is 0\.85, not from 1 to 5"):
         read('{"score": "85%"}', FIVE)
 
 

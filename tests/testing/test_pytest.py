@@ -141,6 +141,7 @@ class TestFunction:
             "results.json",
             "junit.xml",
             "summary.md",
+            "report.html",
         }
 
     def test_is_under_the_same_gate(self, tmp_path: Path) -> None:
@@ -192,6 +193,8 @@ def test_kind(evaluator_results):
             ("return None", "Custom evaluator 'odd' odd returned None, which is no number"),
             ("return float('nan')", "Custom evaluator 'odd' odd returned nan, which is no score"),
             ("return 7", "Custom evaluator 'odd' returned 7, not a score from 0 to 1"),
+            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
+            ("__import__('pytest').fail('not mine')", "not mine"),
         ],
     )
     def test_that_gives_no_score_is_an_error(self, tmp_path: Path, body: str, said: str) -> None:
@@ -212,6 +215,13 @@ def test_odd(evaluator_results):
         assert tested.statuses == {"test_odd[good]": "errored"}
         assert tested.report["decision"]["exit_code"] == 3
 
+    def test_has_a_name_that_no_other_of_its_test_has(self, tmp_path: Path) -> None:
+        other = '@evals.evaluator(CustomCodeEvaluatorConfig("short", grader=lambda s, i: 0))'
+        tests = SHORT.replace("    @evals.evaluator", f"    {other}\n    @evals.evaluator")
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert "two evaluators of a test are called 'short'" in tested.out
+        assert (tested.code, tested.report["decision"]["exit_code"]) == (1, 2)
+
 
 class TestPrompt:
     def test_is_judged_by_the_model_that_is_named(self, tmp_path: Path) -> None:
@@ -222,6 +232,22 @@ class TestPrompt:
             "TestAgent::test_relevance[bad]": "failed",
         }
         assert "EvaluatorResult(result='fail', score=2.0, reason='by its words'" in tested.out
+
+    def test_is_not_asked_again_where_nothing_has_changed(self, tmp_path: Path) -> None:
+        first, second = (_pytest(tmp_path, PROMPT).report for _ in range(2))
+        [spent], [saved] = ([each["spent"] for each in one["judges"]] for one in (first, second))
+        assert (spent["calls"], saved["calls"]) == (2, 0)
+        assert [each["cached"] for each in second["results"]] == [True, True]
+        assert first["judges"][0]["config"] == "test_agent.py"
+        tested = _pytest(tmp_path, PROMPT.replace("command=", "replay='only', command="))
+        assert tested.report["totals"]["errored"] == 0
+        anew = _pytest(tmp_path, PROMPT.replace("command=", "cache=False, command=")).report
+        assert anew["judges"][0]["spent"]["calls"] == 2
+
+    def test_is_paid_for_in_whichever_process(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, PROMPT, "-n", "2")
+        assert [each["spent"]["calls"] for each in tested.report["judges"]] == [2]
+        assert "Judges: 2 calls" in tested.out
 
     def test_may_be_a_file_beside_the_test(self, tmp_path: Path) -> None:
         (tmp_path / "relevance.md").write_text("A: {{ response }}")
@@ -283,6 +309,7 @@ class TestLooks:
         ("agent", "said"),
         [
             ("lambda item: 1 / 0", "ZeroDivisionError: division by zero"),
+            ("lambda item: sys.exit()", "the agent called sys.exit(None)"),
             ("lambda item: None", "the agent returned a NoneType; an agent returns text, or"),
             ("lambda item: {}", "the agent returned no response; an agent returns text, or"),
             ("lambda item: {'response': 1}", "of what the agent returned `response` is no text"),

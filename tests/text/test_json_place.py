@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentci.text.json_place import Places
@@ -65,6 +65,7 @@ def test_every_value_stands_where_it_is_said_to(value: object, indent: int | Non
             assert rest.startswith(json.dumps(inner, indent=indent).splitlines()[0])
 
 
+@example("{{}", ["a"])
 @given(st.text(alphabet='{}[]",:a1 \n\\'), st.lists(st.sampled_from(["a", 0, 1]), max_size=3))
 def test_no_text_is_too_broken(text: str, path: Sequence[str | int]) -> None:
     line, column = Places(text).at(path)

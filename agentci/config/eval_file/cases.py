@@ -12,6 +12,7 @@ from agentci.config.eval_file.judges import RUBRICS, JudgeReader
 from agentci.config.eval_file.keys import KeyReader
 from agentci.config.eval_file.messages import MessageReader, Path
 from agentci.config.eval_file.models import (
+    OF_EXECUTION,
     SEED_LISTS,
     TEMPLATE_KEY,
     V4_LISTS,
@@ -22,6 +23,7 @@ from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.entries.llm_judge import VOCABULARY
 from agentci.dialects.agentv.judge import Judge
+from agentci.dialects.agentv.llm_judge import LlmJudge
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
@@ -59,7 +61,7 @@ class CaseReader:
         if not isinstance(cases, list) or not cases:
             # Cases that stand in other files may be missing because those are broken.
             if not any(each.severity == "error" for each in self.document.problems):
-                self._complain(f"{key} must be a list of cases", (key,))
+                self._complain(f"{key} must be a list with at least one case", (key,))
             return ()
         self.template = self._template(())
         read: dict[str, JudgedSample] = {}
@@ -114,7 +116,18 @@ class CaseReader:
             )
         sample = self._sample(spec, at, asked, messages)
         self.problems += messages.problems
+        self._look_for_measures(sample, evaluators, at)
         return JudgedSample(sample=sample, evaluators=evaluators)
+
+    def _look_for_measures(self, sample: Sample, evaluators: tuple[Judge, ...], at: Path) -> None:
+        """A model that nobody tells what is good says whatever it likes."""
+        if sample.criteria or sample.expected_messages or sample.judge_template:
+            return
+        for judge in evaluators:
+            if isinstance(judge, LlmJudge) and judge.is_told_by_cases:
+                name, hint = quoted(judge.identity.name), "as `criteria` or `expected_output`"
+                message = f"{name} has nothing to judge the case {quoted(sample.id)} by"
+                self._complain(message, at, hint=f"say what a good answer does, {hint}")
 
     def _asked(self, spec: CaseSpec, at: Path, reader: MessageReader) -> tuple[JsonObject, ...]:
         key = _first(spec, "input_messages", "input")
@@ -130,7 +143,7 @@ class CaseReader:
         expected = () if key is None else reader.expected((*at, key))
         return Sample(
             id=spec.id,
-            criteria=_criteria_of(spec),
+            criteria=spec.any_criteria,
             input_messages=asked,
             expected_messages=expected,
             guideline_files=tuple(reader.guideline_files),
@@ -143,10 +156,14 @@ class CaseReader:
 
     def _template(self, at: Path) -> str:
         """How models are asked, as a case or the file says; empty where it does not."""
-        path = (*at, TEMPLATE_KEY)
-        given = self.document.value(path)
-        if not isinstance(given, str):
+        places = ((TEMPLATE_KEY,), (OF_EXECUTION, TEMPLATE_KEY))
+        found = [keys for keys in places if isinstance(self.document.value((*at, *keys)), str)]
+        for keys in found[1:]:
+            self.keys.pass_over((*at, *keys), ".".join(keys), first=TEMPLATE_KEY)
+        if not found:
             return ""
+        path = (*at, *found[0])
+        given = str(self.document.value(path))
         try:
             return self.judges.templates.read(given, self.document.place_of(path), VOCABULARY)
         except InputError as error:
@@ -174,7 +191,7 @@ class CaseReader:
             name = quoted(own[0].identity.name)
             message = f"the `rubrics` of the case {quoted(spec.id)} are an evaluator called {name}"
             self._complain(message, (*at, RUBRICS), hint="give the other one of that name another")
-        has_measure = _criteria_of(spec) or _first(spec, *EXPECTED) is not None
+        has_measure = spec.any_criteria or _first(spec, *EXPECTED) is not None
         if own or listed or spec.turns is not None or not has_measure:
             return (*own, *listed)
         return self.judges.by_default(line=line)
@@ -226,11 +243,6 @@ def _id_of(case: Json) -> str:
     """The id of a case; nothing where it has none that could be one."""
     given = case.get("id") if isinstance(case, Mapping) else None
     return given if isinstance(given, str) else ""
-
-
-def _criteria_of(spec: CaseSpec) -> str:
-    told = (spec.criteria, spec.expected_outcome, spec.outcome)
-    return next((each for each in told if each), "")
 
 
 def _first(spec: CaseSpec, *keys: str) -> str | None:

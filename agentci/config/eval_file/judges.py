@@ -122,11 +122,9 @@ class JudgeReader:
         kind = self._kind(entry, at)
         if kind is None:
             return None
-        name = name_of(entry, kind, era=self.era, taken=names)
+        name = name_of(entry, era=self.era, taken=names)
         if name is None:
-            message = f"an evaluator of type {kind} has no 'name'"
-            self._complain(message, at, hint="add `name: ...`")
-            return None
+            return self._nameless(entry, kind, at, line)
         if name in names:
             message = f"two evaluators of one list are called {quoted(name)}"
             self._complain(message, (*at, "name"), hint="give one of them another name")
@@ -136,8 +134,15 @@ class JudgeReader:
             self.vital.add(name)
         return self._built(entry, name, kind, at, line)
 
+    def _nameless(self, entry: JsonObject, kind: str, at: Path, line: float) -> Judge | None:
+        if entry.get("name") is not None:  # its model says what is wrong with it
+            return self._built(entry, entry["name"], kind, at, line)
+        message = f"an evaluator of type {kind} has no 'name'"
+        self._complain(message, at, hint="add `name: ...`")
+        return None
+
     def _built(
-        self, entry: JsonObject, name: str, kind: str, at: Path, line: float
+        self, entry: JsonObject, name: Json, kind: str, at: Path, line: float
     ) -> Judge | None:
         members: tuple[Judge, ...] = ()
         if TYPES[kind].has_members:

@@ -98,7 +98,7 @@ class KeyReader:
     def _of_execution(self, owner: JsonObject, at: Path) -> None:
         execution = owner.get(OF_EXECUTION)
         if isinstance(execution, Mapping):
-            known = (*Execution.model_fields, *OF_RUNNING)
+            known = (*Execution.model_fields, TEMPLATE_KEY, *OF_RUNNING)
             self._look_at(execution, (*at, OF_EXECUTION), known, unread={})
 
     def _look_at(

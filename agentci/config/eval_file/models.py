@@ -49,6 +49,7 @@ class Execution(Lenient):
 
     evaluators: Entries | None = Field(default=None, description="What judges.")
     assertions: Entries | None = Field(default=None, description="What judges.")
+    evaluator_template: Template = None
     skip_defaults: bool = Field(
         default=False, description="In files with `tests`: leave out the file's own evaluators."
     )
@@ -119,6 +120,11 @@ class CaseSpec(Part):
     depends_on: list[Name] = Field(
         default=[], description="Cases that AgentV runs before; each is judged by itself here."
     )
+
+    @property
+    def any_criteria(self) -> str:
+        """What a good answer does, in the words of any generation; empty where nobody says it."""
+        return self.criteria or self.expected_outcome or self.outcome or ""
 
 
 class TurnSpec(Lenient):

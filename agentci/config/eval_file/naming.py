@@ -10,8 +10,8 @@ from agentci.model.json import Json, JsonObject
 MAX_PATTERN: Final = 30
 
 
-def name_of(entry: JsonObject, kind: str, *, era: Era, taken: Collection[str]) -> str | None:
-    """The name of an entry of type ``kind``; None where it has to have one and has none.
+def name_of(entry: JsonObject, *, era: Era, taken: Collection[str]) -> str | None:
+    """The name of an entry that has a type; None where it has to have one and has none.
 
     Args:
         taken: names in the same list, which a name that is made up stays clear of.
@@ -21,7 +21,7 @@ def name_of(entry: JsonObject, kind: str, *, era: Era, taken: Collection[str]) -
         return given
     if era == "seed" or given is not None:
         return None
-    return unused(_made_up(entry, kind.replace("_", "-")), taken)
+    return unused(_made_up(entry, str(entry["type"]).replace("_", "-")), taken)
 
 
 def unused(name: str, taken: Collection[str]) -> str:

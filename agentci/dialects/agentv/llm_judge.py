@@ -66,6 +66,11 @@ class LlmJudge:
         """Who judges."""
         return (self.wanted,)
 
+    @property
+    def is_told_by_cases(self) -> bool:
+        """Whether a case alone says what it is to judge by."""
+        return not self.template and self.program is None and self._rubrics is None
+
     def ask(self, case: Case) -> AskModel | Compose:
         """Have the model judge the answer of a case, once its prompt is written."""
         sample, transcript = recorded(case)

@@ -1,10 +1,10 @@
 """A program that reads a case and prints the prompt for a judge."""
 
-import codecs
 from dataclasses import dataclass
 
 from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.endings import ending
+from agentci.dialects.output import decoded
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply, Reply, RunCommand
@@ -32,7 +32,10 @@ class PromptProgram:
         if reply.exit_code != 0:
             ended = ending(reply, network=self.judge.network, in_image=False)
             raise EvaluatorError(f"{whose} {ended}")
-        prompt = reply.stdout.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip()
+        try:
+            prompt = decoded(reply.stdout).strip()
+        except EvaluatorError as error:
+            raise EvaluatorError(f"{whose} printed no prompt: {error}") from None
         if not prompt:
             raise EvaluatorError(f"{whose} printed no prompt")
         return prompt

@@ -20,7 +20,7 @@ from agentci.dialects.agentv.judge import (
     standard_of,
 )
 from agentci.dialects.agentv.recorded import Rule, RuleJudge
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 
 E = TypeVar("E", bound=JudgeEntry)
 
@@ -88,6 +88,6 @@ def known_types() -> tuple[str, ...]:
     return tuple(TYPES)
 
 
-def entry_data(entry: JsonObject, name: str, kind: str) -> dict[str, Any]:
+def entry_data(entry: JsonObject, name: Json, kind: str) -> dict[str, Any]:
     """An entry as its model reads it: with a name, and its type as in the table."""
     return {**entry, "name": name, "type": kind}

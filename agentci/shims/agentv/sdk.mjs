@@ -22,11 +22,16 @@ function renamed(value) {
 // In AgentV 4 `input` and `output` at the top are messages and the answer, and stay as they are.
 const told = () => renamed(JSON.parse(readFileSync(0, 'utf8')));
 const message = (error) => (error instanceof Error ? error.message : String(error));
+// What a function returned, if it is of the type that was asked of it.
+const checked = (value, type, whose, what) => {
+  if (typeof value === type && value !== null) return value;
+  throw new TypeError(`${whose} returned ${value === null ? value : typeof value}, not ${what}`);
+};
 const clamped = (score) => (Number.isFinite(score) ? Math.min(Math.max(score, 0), 1) : score);
 
 export async function defineCodeJudge(judge) {
   try {
-    const result = await judge(told());
+    const result = checked(await judge(told()), 'object', 'the judge', 'a result');
     console.log(JSON.stringify({ ...result, score: clamped(result.score) }, null, 2));
   } catch (error) {
     const reasoning = `Evaluation failed: ${message(error)}`;
@@ -40,13 +45,13 @@ export const defineCodeGrader = defineCodeJudge;
 // An assertion may say `pass` in place of a score.
 export const defineAssertion = (assertion) =>
   defineCodeJudge(async (input) => {
-    const { pass, ...result } = await assertion(input);
+    const { pass, ...result } = checked(await assertion(input), 'object', 'the judge', 'a result');
     return { ...result, score: result.score ?? (pass ? 1 : 0) };
   });
 
 export async function definePromptTemplate(render) {
   try {
-    process.stdout.write(await render(told()));
+    process.stdout.write(checked(await render(told()), 'string', 'the template', 'a text'));
   } catch (error) {
     console.error(message(error));
     process.exitCode = 1;

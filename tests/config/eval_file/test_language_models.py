@@ -62,6 +62,26 @@ class TestByItself:
         assert "2:9: nothing judges the case 'a'" in problem
         assert "as `criteria`, and which model judges, as `judge: ...` at the top" in problem
 
+    def test_it_needs_that_too_where_an_entry_asks_it(self) -> None:
+        own = "evaluators: [{name: j, type: llm_judge}]"
+        [problem] = told(f"cases: [{{id: a, input: q, {own}}}]")
+        assert "2:9: 'j' has nothing to judge the case 'a' by" in problem
+        assert "(say what a good answer does, as `criteria` or `expected_output`)" in problem
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "expected_output: r, evaluators: [{name: j, type: llm_judge}]",
+            "evaluators: [{name: j, type: llm_judge, prompt: Is it kind?}]",
+            "evaluators: [{name: j, type: llm_judge, prompt: {script: [python3, p.py]}}]",
+            "evaluators: [{name: j, type: llm_judge, rubrics: [{outcome: Is kind.}]}]",
+            "evaluators: [{name: j, type: llm_judge}], evaluatorTemplate: 'Kind? {{output}}'",
+        ],
+    )
+    def test_it_judges_by_whatever_says_how(self, said: str) -> None:
+        [case] = cases(f"cases: [{{id: a, input: q, {said}}}]")
+        assert names(case) == [("j", "llm_judge")]
+
     def test_it_is_needed_by_whoever_names_none(self) -> None:
         [problem] = told(f"cases: [{{{CASE}}}]", judge="")
         assert "1:9: nothing judges the case 'a': AgentV would ask a language model" in problem
@@ -110,6 +130,11 @@ class TestCriteriaOfACase:
         [problem] = told(f"cases: [{{{CASE}, rubrics: {rubrics}}}]")
         assert why in problem
 
+    def test_are_called_as_their_type_is_written(self) -> None:
+        listed = "[{type: llm-grader}, {type: rubric_grader, criteria: [x]}]"
+        [case] = cases(f"tests: [{{{CASE}, assertions: {listed}}}]")
+        assert names(case) == [("llm-grader", "llm_judge"), ("rubric-grader", "rubrics")]
+
     def test_may_stand_among_the_evaluators_of_newer_files(self) -> None:
         listed = "[Says it., {name: own, type: latency, threshold: 1}, Is kind.]"
         [case] = cases(f"tests: [{{{CASE}, assertions: {listed}}}]")
@@ -129,6 +154,25 @@ class TestTemplates:
         )
         assert first.sample.judge_template == "Case: {{output}}"
         assert second.sample.judge_template == "File: {{output}}"
+
+    def test_may_stand_beside_the_evaluators(self) -> None:
+        first, second = cases(
+            "execution: {evaluatorTemplate: 'File: {{output}}'}\n"
+            f"cases: [{{{CASE}, execution: {{evaluatorTemplate: 'Case: {{{{output}}}}'}}}},"
+            " {id: b, input: q, criteria: c}]"
+        )
+        assert first.sample.judge_template == "Case: {{output}}"
+        assert second.sample.judge_template == "File: {{output}}"
+
+    def test_that_are_given_twice_are_the_first(self) -> None:
+        suite = read(
+            "evaluatorTemplate: 'A: {{output}}'\nexecution: {evaluatorTemplate: 'B: {{output}}'}\n"
+            f"cases: [{{{CASE}}}]"
+        )
+        assert suite.samples is not None
+        assert suite.samples[0].sample.judge_template == "A: {{output}}"
+        [notice] = suite.notices
+        assert "3:13: `execution.evaluatorTemplate` is passed over" in str(notice)
 
     def test_that_show_nothing_are_told_once(self) -> None:
         [problem] = told(

@@ -170,7 +170,7 @@ class TestCases:
         ]
 
     def test_are_listed_once_and_as_a_list(self) -> None:
-        assert _told("cases: []") == ["f.yaml:1:8: cases must be a list of cases"]
+        assert _told("cases: []") == ["f.yaml:1:8: cases must be a list with at least one case"]
         assert "cases must be text or a list, not 3" in _told("cases: 3")[0]
         both = _told(_cases("{id: a, input: q}") + "tests: []\n")
         assert both == [
@@ -196,6 +196,18 @@ class TestEvaluators:
             ("{name: c, type: 3}", "not 3"),
             ("{name: c, type: agent-judge}", "1:42: evaluators of type 'agent-judge' are not run"),
             ("{type: latency, threshold: 1}", "1:26: an evaluator of type latency has no 'name'"),
+            (
+                "{name: 7, type: latency, threshold: 1}",
+                '1:33: name must be text that is not blank, not 7 (put it in quotes: "7")',
+            ),
+            (
+                "{name: ' ', type: latency, threshold: 1}",
+                "1:33: name must be text that is not blank, not ",
+            ),
+            (
+                "{name: [c], type: latency, threshold: 1}",
+                "1:33: name must be text that is not blank, not a li",
+            ),
             ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
             ("{name: c, type: latency}", "1:26: the evaluator 'c' has no 'threshold'"),
             ("{name: c, type: latency, threshold: x}", "1:62: threshold must be a number of at"),

@@ -59,7 +59,7 @@ def case(transcript: Transcript, **fields: Any) -> Case:
 def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
     """A file with one case that ``entries`` judge."""
     written: dict[str, Any] = {
-        key: [{"id": "a", "input": "Say it"}],
+        key: [{"id": "a", "input": "Say it", "criteria": "says it"}],
         "execution": {"evaluators": [dict(each) for each in entries]},
     }
     document = read_yaml(strict_json.dumps(written).encode(), file="a.eval.yaml")

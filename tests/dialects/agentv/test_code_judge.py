@@ -42,6 +42,8 @@ class TestTheRequest:
     def test_of_a_line_that_runs_a_script_and_no_more_needs_no_shell(self) -> None:
         assert _asked(script="uv run judge.py").command == ("uv", "run", "judge.py")
         assert _asked(script="python3 judge.py").command == ("python3", "judge.py")
+        assert _asked(script="./judge.ts strict").command == ("./judge.ts", "strict")
+        assert _asked(script="judge.ts strict").command == ("sh", "-c", "judge.ts strict")
         assert _asked(script="uv run judge.py > /dev/null").command[0] == "sh"
 
     def test_takes_the_folder_of_the_file_or_the_one_that_is_named(self) -> None:

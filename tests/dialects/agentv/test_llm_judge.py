@@ -10,7 +10,7 @@ from agentci.config.suite import Suite
 from agentci.dialects.base import Evaluator
 from agentci.errors import EvaluatorError, InputError
 from agentci.model.case import Case
-from agentci.model.exchange import Compose, RunCommand, Settled
+from agentci.model.exchange import Compose, ProgramReply, RunCommand, Settled
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, Question, WantedPanel
 from agentci.model.ruling import Mark, Ruling, Verdict
@@ -212,6 +212,14 @@ class TestAPromptThatAProgramPrints:
         with pytest.raises(EvaluatorError, match=why):
             request.then((printed(text, exit_code=code, stderr="tpl broke" if code else ""),))
 
+    def test_that_is_no_utf_8_is_an_error(self) -> None:
+        request = judge(prompt={"script": ["p.py"]}).ask(case(said(ANSWER)))
+        assert isinstance(request, Compose)
+        with pytest.raises(
+            EvaluatorError, match=r"template of 'j' printed no prompt: byte 1, 0xe9"
+        ):
+            request.then((ProgramReply(stdout=b"\xe9", stderr="", exit_code=0),))
+
     def test_of_another_engine_is_a_mistake_of_ours(self) -> None:
         request = judge(prompt={"script": ["p.py"]}).ask(case(said(ANSWER)))
         assert isinstance(request, Compose)
@@ -306,7 +314,7 @@ class TestAnEntry:
         [wanted] = judge().needs
         assert isinstance(wanted, WantedPanel)
         assert (wanted.name, wanted.panel.settings.command) == ("j", ("judge",))
-        assert (str(wanted.place), wanted.panel.folder) == ("a.eval.yaml:1:118", "/w")
+        assert (str(wanted.place), wanted.panel.folder) == ("a.eval.yaml:1:141", "/w")
 
     @pytest.mark.parametrize(
         ("fields", "key", "why"),

@@ -22,7 +22,9 @@ DEFAULT_TIMEOUT_SECONDS: Final = 120
 # our PATH and read settings of the machine.
 SHELL: Final = ("sh", "-c")
 
-PLAIN_LINE: Final = re.compile(r"\s*(?:uv|bun|node|python3?)(?:\s+[\w./-]+)+\s*")
+PLAIN_LINE: Final = re.compile(
+    r"\s*(?:(?:uv|bun|node|python3?)\s+[\w./-]+|[\w.-]*/[\w./-]+)(?:\s+[\w./-]+)*\s*"
+)
 
 Calls: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
