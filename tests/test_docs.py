@@ -17,7 +17,8 @@ from agentci.dialects.agentv.types import NOT_YET as AGENTV_NOT_YET
 from agentci.dialects.agentv.types import TYPES
 from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.executors.registry import EXECUTORS
-from agentci.metrics.registry import ASKING, METRICS
+from agentci.metrics.registry import ASKING, HOSTED, METRICS
+from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.reporters.registry import REPORTERS
 from agentci.reporters.schema import results_schema
 from agentci.runtimes.registry import RUNTIMES
@@ -66,7 +67,11 @@ def test_the_exit_codes_of_the_command_line_are_explained(
             AGENTEVALS,
             id="types of evaluators",
         ),
-        pytest.param([f"`{name}`" for name in (*METRICS, *ASKING)], AGENTEVALS, id="metrics"),
+        pytest.param(
+            [f"`{name}`" for name in (*METRICS, *ASKING, *HOSTED, *METRICS_NOT_YET)],
+            AGENTEVALS,
+            id="metrics",
+        ),
         pytest.param(
             [f"`{name}`" for name in (*TYPES, *AGENTV_NOT_YET) if name != "llm_grader"],
             (ROOT / "docs/agentv.md").read_text(),

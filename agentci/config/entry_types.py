@@ -10,7 +10,7 @@ from agentci.config.schema_words import shown
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES, EvaluatorType
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING, METRICS
+from agentci.metrics.registry import ASKING, HOSTED, METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
@@ -87,7 +87,7 @@ def _likely_type(entry: JsonObject) -> str:
     if "path" in entry:
         return "code"
     name = entry.get("name")
-    known = isinstance(name, str) and name in {*METRICS, *ASKING, *METRICS_NOT_YET}
+    known = isinstance(name, str) and name in {*METRICS, *ASKING, *HOSTED, *METRICS_NOT_YET}
     return "builtin" if known else "builtin` or `type: code"
 
 
@@ -95,5 +95,5 @@ _EXAMPLE: Final = "- {name: tool_trajectory_avg_score, type: builtin}"
 
 
 def _as_entry(entry: Json) -> str:
-    is_metric = isinstance(entry, str) and entry in {*METRICS, *ASKING}
+    is_metric = isinstance(entry, str) and entry in {*METRICS, *ASKING, *HOSTED}
     return f"write `- {{name: {entry}, type: builtin}}`" if is_metric else f"like `{_EXAMPLE}`"

@@ -26,7 +26,7 @@ from agentci.dialects.pytest_agent_evals.functions import check_function
 from agentci.dialects.pytest_agent_evals.grader import Grader
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING
+from agentci.metrics.registry import ASKING, HOSTED
 from agentci.model.exchange import DOCKER, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.program import Program, RemoteProgram
@@ -91,6 +91,18 @@ def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator
             surroundings.judges,
             place=surroundings.place,
             place_of=surroundings.place_of,
+            turn_mismatch_fails=turn_mismatch_fails,
+        )
+    if entry.name in HOSTED:
+        from agentci.dialects.agentevals.hosted import (  # noqa: PLC0415 (seldom of use)
+            assemble_hosted,
+        )
+
+        return assemble_hosted(
+            entry.name,
+            place=surroundings.place,
+            threshold=entry.threshold,
+            required=entry.required,
             turn_mismatch_fails=turn_mismatch_fails,
         )
     return assemble_builtin(

@@ -354,9 +354,9 @@ class TestWithoutConfig:
 
     def test_names_are_checked(self) -> None:
         with pytest.raises(InputError) as refusal:
-            suite_of_metrics(Overrides(metrics=("safety_v1",)))
+            suite_of_metrics(Overrides(metrics=("token_usage_v1",)))
         messages = [problem.message for problem in refusal.value.problems]
-        assert messages == ["the metric 'safety_v1' is not run by this version of agentci"]
+        assert messages == ["the metric 'token_usage_v1' is not run by this version of agentci"]
 
 
 class TestKind:
