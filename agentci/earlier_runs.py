@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentci.dialects.base import needs_of
 from agentci.engines.world import World
-from agentci.equipment import cache_folder, wanted_by
+from agentci.equipment import cache_folder
 from agentci.errors import InputError
 from agentci.model.problem import Problem
+from agentci.model.program import Wanted
 from agentci.preflight import Plan
 from agentci.replies.inspection import NO_SQLITE, has_sqlite
 from agentci.reporters.registry import REPORTERS
@@ -27,7 +29,8 @@ def open_replies(
     plan: Plan, settings: Settings, world: World
 ) -> tuple["ReplyCache | None", tuple[Problem, ...]]:
     """The replies that are of use to a plan; none, with the reason, where there can be none."""
-    if not (wanted_by(plan) or _has_commands(plan) or world.judges):
+    programs = needs_of((check.evaluator for check in plan.checks), Wanted)
+    if not (programs or _has_commands(plan) or world.judges):
         return None, ()
     try:
         folder = cache_folder(settings.access, world)

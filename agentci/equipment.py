@@ -4,12 +4,11 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentci.dialects.base import Evaluator
+from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.program import LocalProgram, Wanted
@@ -35,7 +34,7 @@ def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     Raises:
         InputError: what a config names is not there, or not what was pinned.
     """
-    wanted = wanted_by(plan)
+    wanted = needs_of((check.evaluator for check in plan.checks), Wanted)
     if not any(needs_preparation(each) for each in wanted):
         return plan, world
     from agentci.library.gathering import gather  # noqa: PLC0415 (of no use to most runs)
@@ -49,18 +48,6 @@ def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
         replace(plan, problems=(*plan.problems, *notices), provenance=gathered.provenance),
         replace(world, shelf=gathered.shelf),
     )
-
-
-def wanted_by(plan: Plan) -> tuple[Wanted, ...]:
-    """All programs of a plan, each once."""
-    evaluators = {id(check.evaluator): check.evaluator for check in plan.checks}
-    return programs_of(evaluators.values())
-
-
-def programs_of(evaluators: Iterable[Evaluator]) -> tuple[Wanted, ...]:
-    """The programs that evaluators need, each once."""
-    needs = (each for evaluator in evaluators for each in evaluator.needs)
-    return tuple(dict.fromkeys(each for each in needs if isinstance(each, Wanted)))
 
 
 def needs_preparation(wanted: Wanted) -> bool:

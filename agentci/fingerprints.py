@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci.dialects.base import Evaluator
+from agentci.model.identity import Identity
 from agentci.model.json import Json
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram
@@ -18,10 +19,11 @@ DIGITS: Final = 16
 OF_NO_WEIGHT: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
-        *("required", "weight", "needs_golden", "home", "payer", "caps"),
-        *("replay", "key_variable", "federation", "prices"),
+        *("home", "payer", "caps", "replay", "key_variable", "federation", "prices"),
     }
 )
+# Likewise, of a whole evaluator; criteria and fields have a weight in its score.
+OF_THE_GATE: Final = frozenset({"required", "weight", "needs_golden"})
 MAX_PROGRAM_BYTES: Final = 16 * 1024**2
 
 
@@ -75,9 +77,10 @@ class Fingerprints:
         return {"": type(value).__qualname__, **dict(members)}
 
     def _members(self, value: object) -> Iterator[tuple[str, Json]]:
+        left_out = OF_NO_WEIGHT | OF_THE_GATE if isinstance(value, Identity) else OF_NO_WEIGHT
         for field in fields(value):  # type: ignore[arg-type]  # it is a dataclass
             member = getattr(value, field.name)
-            if field.name not in OF_NO_WEIGHT and not isinstance(member, Place):
+            if field.name not in left_out and not isinstance(member, Place):
                 yield field.name, self._facts(member)
         command, folder = getattr(value, "command", None), getattr(value, "folder", None)
         if isinstance(command, tuple) and isinstance(folder, str):

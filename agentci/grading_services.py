@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from agentci.dialects.base import Evaluator
+from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import FetchError, InputError
-from agentci.model.grading import EvalsService, WantedService
+from agentci.model.grading import WantedService
 from agentci.model.problem import Problem
 from agentci.preflight import Plan
+from agentci.settings import Settings
 from agentci.sinks import say
 from agentci.text.escape import one_line
 
@@ -19,48 +20,54 @@ OPENAI_ENDED: Final = (
 )
 
 
-def engage(plan: Plan, world: World) -> World:
+def engage(plan: Plan, settings: Settings, world: World) -> World:
     """Have what asks services there, where the plan's evaluators want that.
 
     Raises:
         InputError: one of them cannot be asked.
     """
-    services = services_of(check.evaluator for check in plan.checks)
+    services = needs_of((check.evaluator for check in plan.checks), WantedService)
     if not services:
         return world
-    if problems := tuple(service_problems(services, world)):
-        raise InputError([*plan.problems, *problems])
-    from agentci.evals_api.grading import RemoteGrading  # noqa: PLC0415 (of no use to most runs)
+    from agentci.evals_api.grading import (  # noqa: PLC0415 (of no use to most runs)
+        NoGrading,
+        RemoteGrading,
+    )
     from agentci.judges.transport import Transport  # noqa: PLC0415 (likewise)
 
+    if settings.access.offline:
+        return replace(world, remote_grading=NoGrading())
+    if problems := (*service_problems(services), *_key_problems(services, world)):
+        raise InputError([*plan.problems, *problems])
     transport = Transport(
         tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
     )
     return replace(world, remote_grading=RemoteGrading(transport, variables=world.variables))
 
 
-def services_of(evaluators: Iterable[Evaluator]) -> tuple[WantedService, ...]:
-    """All services that evaluators need, each once."""
-    needs = (each for one in {id(e): e for e in evaluators}.values() for each in one.needs)
-    return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedService)))
-
-
-def service_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
-    """What keeps services from grading, as far as one can tell before anything is asked."""
-    for each in wanted:
-        if said := _objection(each.service, world):
-            yield Problem(message=f"{each.name} cannot be graded: {said}", place=each.place)
-
-
-def _objection(service: EvalsService, world: World) -> str | None:
+def service_problems(wanted: Iterable[WantedService]) -> Iterator[Problem]:
+    """What is wrong with services, as far as one can tell from a config alone."""
     # requests is slow to import, and most runs ask no service.
     from agentci.http.addresses import base_of  # noqa: PLC0415 (see above)
 
-    variable = service.key_variable
-    if variable and not world.variables.get(variable, "").strip():
-        return f"the environment variable {variable}, for the key of the service, is not set"
-    try:
-        address = base_of(service.base_url, unencrypted=not variable)
-    except FetchError as error:
-        return f"base_url cannot be used: {error}; {error.hint}"
-    return OPENAI_ENDED if address.origin[1] == OPENAI_HOST else None
+    for each in wanted:
+        service = each.service
+        try:
+            address = base_of(service.base_url, unencrypted=not service.key_variable)
+        except FetchError as error:
+            yield _cannot(each, f"base_url cannot be used: {error}; {error.hint}")
+        else:
+            if address.origin[1] == OPENAI_HOST:
+                yield _cannot(each, OPENAI_ENDED)
+
+
+def _key_problems(wanted: Iterable[WantedService], world: World) -> Iterator[Problem]:
+    for each in wanted:
+        variable = each.service.key_variable
+        if variable and not world.variables.get(variable, "").strip():
+            said = f"the environment variable {variable}, for the key of the service, is not set"
+            yield _cannot(each, said)
+
+
+def _cannot(wanted: WantedService, said: str) -> Problem:
+    return Problem(message=f"{wanted.name} cannot be graded: {said}", place=wanted.place)

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentci.config.overrides import Overrides
+from agentci.dialects.base import needs_of
 from agentci.discovery import find_configs
 from agentci.engines.world import World
-from agentci.equipment import needs_preparation, programs_of
+from agentci.equipment import needs_preparation
 from agentci.errors import InputError
 from agentci.library.gathering import MAX_REQUIREMENTS_BYTES
 from agentci.model.lock import Lock, Named, named
@@ -32,7 +33,7 @@ def lockable(configs: Sequence[str], world: World) -> tuple[Wanted, ...]:
         except InputError as error:
             problems += error.problems
             continue
-        programs = programs_of(suite.evaluators)
+        programs = needs_of(suite.evaluators, Wanted)
         wanted.update(dict.fromkeys(filter(needs_preparation, programs)))
     if problems:
         raise InputError(problems)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentci.dialects.base import Evaluator
+from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError, InputError
 from agentci.executors.confinement import Confinement
@@ -41,7 +41,7 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     Raises:
         InputError: one of them cannot be asked.
     """
-    wanted = panels_of(check.evaluator for check in plan.checks)
+    wanted = needs_of((check.evaluator for check in plan.checks), WantedPanel)
     if not wanted:
         return plan, world
     from agentci.judges.comparer import Comparer  # noqa: PLC0415 (of no use to most runs)
@@ -81,12 +81,6 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     return plan, replace(world, judges=judges, comparers=comparers, budgets=budgets)
 
 
-def panels_of(evaluators: Iterable[Evaluator]) -> tuple[WantedPanel, ...]:
-    """All panels that evaluators need, each once."""
-    needs = (each for one in {id(e): e for e in evaluators}.values() for each in one.needs)
-    return tuple(dict.fromkeys(each for each in needs if isinstance(each, WantedPanel)))
-
-
 def panel_problems(wanted: Iterable[WantedPanel]) -> Iterator[Problem]:
     """What is wrong with panels, as far as one can tell before anything is asked."""
     from agentci.judges.standing import objections  # noqa: PLC0415 (of no use to most runs)
@@ -98,7 +92,9 @@ def panel_problems(wanted: Iterable[WantedPanel]) -> Iterator[Problem]:
 
 def spending_of(plan: Plan, world: World) -> tuple[Spending, ...]:
     """What the judges of a plan have cost so far."""
-    wanted = panels_of(check.evaluator for check in plan.checks) if world.budgets else ()
+    if not world.budgets:
+        return ()
+    wanted = needs_of((check.evaluator for check in plan.checks), WantedPanel)
     unpriced = {each.panel.payer for each in wanted if each.panel.settings.prices is None}
     return tuple(
         Spending(config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced)

@@ -83,21 +83,36 @@ def combined(
         return whole
     if strategy == "pass_at_k":
         return replace(whole, reason=_told(whole.reason, scores, strategy))
-    return _over_all(whole, chosen.judgement, scores, strategy)
+    return _over_all(whole, chosen.judgement, scores, strategy, _overruled(runs))
 
 
 def _over_all(
-    whole: Result, judgement: Judgement, scores: Sequence[float], strategy: Strategy
+    whole: Result,
+    judgement: Judgement,
+    scores: Sequence[float],
+    strategy: Strategy,
+    overruled: str | None,
 ) -> Result:
     score = together(scores, strategy)
     bar = whole.evaluator.threshold
-    passed = bar is None or score >= bar - TOLERANCE
+    passed = overruled is None and (bar is None or score >= bar - TOLERANCE)
     return replace(
         whole,
         status="passed" if passed else "failed",
         judgement=replace(judgement, score=score, passed=passed, reason=None),
-        reason=_told(None, scores, strategy),
+        reason=_told(overruled, scores, strategy),
     )
+
+
+def _overruled(runs: Sequence[tuple[int, Result]]) -> str | None:
+    """Why no mean passes: a run failed whatever its score, as one that lacks what is required."""
+    for attempt, result in runs:
+        score = None if result.judgement is None else result.judgement.score
+        bar = result.evaluator.threshold
+        reached = score is not None and bar is not None and score >= bar - TOLERANCE
+        if reached and result.status == "failed":
+            return f"trial {attempt}: {result.reason or 'failed whatever its score'}"
+    return None
 
 
 def _told(reason: str | None, scores: Sequence[float], strategy: Strategy) -> str:

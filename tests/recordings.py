@@ -6,6 +6,9 @@ from typing import Any, TypeAlias
 
 Calls: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
+# Numbers that the spans of one turn have for themselves.
+TURN_SPANS = 1000
+
 
 def otlp(
     question: str = "What is the weather in Paris?",
@@ -13,19 +16,24 @@ def otlp(
     *,
     calls: Calls = (("get_weather", {"city": "Paris"}),),
     trace: int = 1,
+    turn: int = 0,
     attributes: Mapping[str, Any] | None = None,
 ) -> str:
-    """One trace as an OTLP JSON document: an agent span over a model call and its tools."""
+    """One turn of a trace as an OTLP JSON document: an agent span over a model call and its tools.
+
+    Lines of one trace are a conversation.
+    """
+    first = turn * TURN_SPANS
     messages = {
         "gen_ai.input.messages": [_message("user", question)],
         "gen_ai.output.messages": [_message("assistant", answer)],
     }
     spans = [
-        _span(trace, 1, None, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}),
+        _span(trace, first + 1, None, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}),
         _span(
             trace,
-            2,
-            1,
+            first + 2,
+            first + 1,
             "chat",
             {
                 "gen_ai.operation.name": "chat",
@@ -41,7 +49,7 @@ def otlp(
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.arguments": json.dumps(arguments),
         }
-        spans.append(_span(trace, 3 + index, 1, "execute_tool", tool))
+        spans.append(_span(trace, first + 3 + index, first + 1, "execute_tool", tool))
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
 
 

@@ -51,6 +51,8 @@ def test_there_is_no_kappa_where_there_is_nothing_beyond_chance(confusion: Confu
         (10, 10, 0.722467, 1.0),
         (8, 10, 0.490162, 0.943318),
         (50, 100, 0.403832, 0.596168),
+        (9, 10, 0.595850, 0.982124),
+        (190, 200, 0.910422, 0.972617),
     ],
 )
 def test_the_interval_is_that_of_wilson(part: int, whole: int, low: float, high: float) -> None:

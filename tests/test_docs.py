@@ -15,9 +15,10 @@ from agentci.config.eval_file.schema import eval_file_schema
 from agentci.config.schema import json_schema
 from agentci.dialects.agentv.types import NOT_YET as AGENTV_NOT_YET
 from agentci.dialects.agentv.types import TYPES
-from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET
+from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.executors.registry import EXECUTORS
-from agentci.metrics.registry import METRICS
+from agentci.metrics.registry import ASKING, HOSTED, METRICS
+from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.reporters.registry import REPORTERS
 from agentci.reporters.schema import results_schema
 from agentci.runtimes.registry import RUNTIMES
@@ -62,11 +63,15 @@ def test_the_exit_codes_of_the_command_line_are_explained(
     ("names", "text"),
     [
         pytest.param(
-            [f"`type: {name}`" for name in (*EVALUATOR_TYPES, *NOT_YET)],
+            [f"`type: {name}`" for name in (*EVALUATOR_TYPES, *OF_EVAL_FILES)],
             AGENTEVALS,
             id="types of evaluators",
         ),
-        pytest.param([f"`{name}`" for name in METRICS], AGENTEVALS, id="metrics"),
+        pytest.param(
+            [f"`{name}`" for name in (*METRICS, *ASKING, *HOSTED, *METRICS_NOT_YET)],
+            AGENTEVALS,
+            id="metrics",
+        ),
         pytest.param(
             [f"`{name}`" for name in (*TYPES, *AGENTV_NOT_YET) if name != "llm_grader"],
             (ROOT / "docs/agentv.md").read_text(),

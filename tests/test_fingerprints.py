@@ -5,6 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agentci.config.overrides import Overrides
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.fingerprints import Fingerprints
@@ -58,6 +60,23 @@ def test_it_does_not_change_with_what_no_score_depends_on(tmp_path: Path) -> Non
     same = printed(tmp_path, CODE.format(""))
     assert printed(tmp_path, CODE.format(", timeout: 9, memory_mb: 99, required: false")) == same
     assert printed(tmp_path, f"# moved\n{CODE.format('')}") == same
+
+
+@pytest.mark.parametrize("own", ["weight: 2", "required: false"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{{type: field_accuracy, name: f, fields: [{{path: a, match: exact{0}}}]}}",
+        "{{type: rubrics, name: r, criteria: [{{id: a, outcome: A{0}}}]}}",
+    ],
+)
+def test_it_changes_with_what_the_parts_of_an_evaluator_count(
+    tmp_path: Path, entry: str, own: str
+) -> None:
+    judge = "judge: {provider: openai, model: m}\n"
+    config = f"{judge}tests:\n  - id: a\n    input: q\n    expected_output: x\n    assertions:\n"
+    same, other = (f"{config}      - {entry.format(each)}\n" for each in ("", f", {own}"))
+    assert printed(tmp_path, same) != printed(tmp_path, other)
 
 
 def test_it_changes_with_the_golden_case_and_not_with_its_line(tmp_path: Path) -> None:

@@ -126,3 +126,13 @@ class TestTheScoreOfACase:
     def test_is_the_mean_of_means(self) -> None:
         results = [_combined([0.2, 0.4], "mean"), _result(0.7, evaluator="other")]
         assert case_scores(results) == {"books_a_flight": pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize("strategy", ["mean", "confidence_interval"])
+def test_a_run_that_fails_whatever_its_score_is_not_made_up_for(strategy: Strategy) -> None:
+    missed = make_result("failed", 0.9, reason="required, and not reached: [a]")
+    runs = [(0, _result(0.9)), (1, missed), (2, _result(0.9))]
+    result = combined(runs, 0, strategy, cost_limited=False)
+    assert (result.status, result.judgement and result.judgement.score) == ("failed", 0.9)
+    assert result.reason is not None
+    assert result.reason.startswith("trial 1: required, and not reached: [a]; ")

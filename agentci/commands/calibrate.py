@@ -10,6 +10,7 @@ from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError
+from agentci.grading_services import engage
 from agentci.labels import Label, read_labels
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_UNJUDGED, Result
@@ -47,6 +48,7 @@ def calibrate(settings: Settings, file: str, world: World, *, repeats: int, as_j
         raise InputError(plan.problems)
     labelled = _labelled(plan, labels)
     plan, world = seat(_of(plan, labelled), settings, world)
+    world = engage(plan, settings, world)
     runs = [
         _judged([each.check for each in labelled], plan, settings, world, anew=again > 0)
         for again in range(repeats)

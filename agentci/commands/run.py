@@ -96,7 +96,7 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
             world.interruption.at_once = True
             plan, world = equip(prepare(settings, world), settings, world)
             plan, world = seat(plan, settings, world)
-            return plan, engage(plan, world)
+            return plan, engage(plan, settings, world)
         finally:
             world.interruption.at_once = False
     except InputError as error:

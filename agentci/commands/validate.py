@@ -1,19 +1,21 @@
 """``agentci validate``: check configs and the files that they name, and run nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentci.config.overrides import Overrides
 from agentci.datasets import read_rows
+from agentci.dialects.base import needs_of
 from agentci.discovery import find_configs
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.eval_sets import gaps, read_goldens
 from agentci.model.choices import ProblemFormat
+from agentci.model.grading import WantedService
+from agentci.model.judging import WantedPanel
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID
 from agentci.outputs import named_outputs
 from agentci.reporters.problems import render_problems
-from agentci.seating import panel_problems, panels_of
 from agentci.suites import LoadedSuite, load_suite
 
 
@@ -31,8 +33,8 @@ def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
             goldens = read_goldens(loaded, world.workspace)
             read_rows(loaded, world.workspace, carries_runs=not loaded.suite.traces)
             problems += _missing_outputs(loaded)
+            problems += _of_models(loaded)
             problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
-            problems += panel_problems(panels_of(loaded.suite.evaluators))
         except InputError as error:
             problems += error.problems
     world.out.write(render_problems(problems, form, files=len(paths)))
@@ -47,6 +49,18 @@ def _missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
     except InputError as error:
         return error.problems
     return ()
+
+
+def _of_models(loaded: LoadedSuite) -> Iterator[Problem]:
+    """Judges, and services that grade, that could not be asked, whoever has the key."""
+    if panels := needs_of(loaded.suite.evaluators, WantedPanel):
+        from agentci.seating import panel_problems  # noqa: PLC0415 (of no use to most configs)
+
+        yield from panel_problems(panels)
+    if services := needs_of(loaded.suite.evaluators, WantedService):
+        from agentci.grading_services import service_problems  # noqa: PLC0415 (likewise)
+
+        yield from service_problems(services)
 
 
 def _errors(problems: Sequence[Problem]) -> bool:

@@ -14,16 +14,6 @@ MAX_EXACT: Final = 30
 TOLERANCE: Final = 1e-9
 
 
-def wilson(successes: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a rate that Wilson (1927) gives, without correction for continuity."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    rate, square = successes / total, z * z
-    centre = (rate + square / (2 * total)) / (1 + square / total)
-    spread = math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
-    half = z * spread / (1 + square / total)
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 def tail(at_least: int, trials: int) -> float:
     """The chance of heads ``at_least`` so often when a fair coin is tossed ``trials`` times.
 

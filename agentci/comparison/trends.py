@@ -57,7 +57,6 @@ def _trend(results: Sequence[Result], earlier: Mapping[str, Result], bar: Regres
     known = [_Pair(earlier[each.id], each) for each in results if each.id in earlier]
     alike = [pair for pair in known if pair.before.fingerprint == pair.after.fingerprint]
     pairs = [pair for pair in alike if _is_judged(pair)]
-    drop = 0.0
     trend = Trend(
         config=results[0].config,
         evaluator=results[0].evaluator.name,

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci.config.yaml_document import YamlDocument
-from agentci.metrics.registry import ASKING, METRICS, NOT_YET
+from agentci.metrics.registry import ASKING, HOSTED, INSTALL_ADK, METRICS, NOT_YET
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.shims.adk.path import is_installed
 from agentci.text.names import did_you_mean, one_of, quoted
 
 RUBRIC_BASED: Final = "rubric_based_"
@@ -25,16 +26,19 @@ def cross_checks(document: YamlDocument) -> Iterator[Problem]:
 
 def metric_problem(name: str, place: Place | None = None) -> Problem | None:
     """Why there is no built-in metric ``name``, None where there is one."""
-    if name in METRICS or name in ASKING:
+    if name in METRICS or name in ASKING or (name in HOSTED and is_installed()):
         return None
+    if name in HOSTED:
+        message = f"the metric {name!r} needs Google's ADK, which is not installed beside agentci"
+        return Problem(message=message, place=place, hint=INSTALL_ADK)
     if name in NOT_YET:
         message = f"the metric {name!r} is not run by this version of agentci"
         return Problem(message=message, place=place, hint=NOT_YET[name])
     return Problem(
         message=f"there is no built-in metric {quoted(name)}",
         place=place,
-        hint=did_you_mean(name, [*METRICS, *ASKING, *NOT_YET])
-        or f"known here: {', '.join([*METRICS, *ASKING])}",
+        hint=did_you_mean(name, [*METRICS, *ASKING, *HOSTED, *NOT_YET])
+        or f"known here: {', '.join([*METRICS, *ASKING, *HOSTED])}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Entries of ``evaluators:`` whose type is missing, unknown or not run by this version."""
+"""Entries of ``evaluators:`` whose type is missing, unknown or for eval files."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,9 +8,9 @@ from agentci.config.overrides import Programs
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET, EvaluatorType
+from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES, EvaluatorType
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING, METRICS
+from agentci.metrics.registry import ASKING, HOSTED, METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
@@ -27,7 +27,7 @@ def types_in(document: YamlDocument, programs: Programs) -> Types:
     found: dict[str, EvaluatorType[Any]] = {}
     for index, entry in enumerate(evaluators if isinstance(evaluators, list) else []):
         name = entry.get("type") if isinstance(entry, Mapping) else None
-        if not isinstance(name, str) or name in {*EVALUATOR_TYPES, *NOT_YET, *found}:
+        if not isinstance(name, str) or name in {*EVALUATOR_TYPES, *OF_EVAL_FILES, *found}:
             continue
         try:
             theirs = programs.type_named(name)
@@ -70,11 +70,11 @@ def _wrong_type(
     value: Json, path: tuple[str | int, ...], document: YamlDocument, types: Types
 ) -> Problem:
     name = value if isinstance(value, str) else ""
-    if name in NOT_YET:
+    if name in OF_EVAL_FILES:
         return Problem(
-            message=f"evaluators of type {name!r} are not run by this version of agentci",
+            message=f"type {name!r} is for eval files of AgentV",
             place=document.place_of(path),
-            hint=NOT_YET[name],
+            hint=OF_EVAL_FILES[name],
         )
     return Problem(
         message=f"type must be {one_of(list(types))}, not {shown(value, document.written(path))}",
@@ -87,7 +87,7 @@ def _likely_type(entry: JsonObject) -> str:
     if "path" in entry:
         return "code"
     name = entry.get("name")
-    known = isinstance(name, str) and name in {*METRICS, *ASKING, *METRICS_NOT_YET}
+    known = isinstance(name, str) and name in {*METRICS, *ASKING, *HOSTED, *METRICS_NOT_YET}
     return "builtin" if known else "builtin` or `type: code"
 
 
@@ -95,5 +95,5 @@ _EXAMPLE: Final = "- {name: tool_trajectory_avg_score, type: builtin}"
 
 
 def _as_entry(entry: Json) -> str:
-    is_metric = isinstance(entry, str) and entry in {*METRICS, *ASKING}
+    is_metric = isinstance(entry, str) and entry in {*METRICS, *ASKING, *HOSTED}
     return f"write `- {{name: {entry}, type: builtin}}`" if is_metric else f"like `{_EXAMPLE}`"

@@ -9,7 +9,7 @@ from agentci.config.models import EvalConfig
 from agentci.config.schema_words import Schema
 from agentci.dialects.fields import Strict
 from agentci.dialects.registry import EVALUATOR_TYPES, EvaluatorType
-from agentci.metrics.registry import ASKING, METRICS
+from agentci.metrics.registry import ASKING, HOSTED, METRICS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID: Final = "config.schema.json"
@@ -31,7 +31,8 @@ def json_schema(types: Types = EVALUATOR_TYPES) -> Schema:
         "$ref": _add(definitions, defaults_model(types)),
         "description": properties["defaults"]["description"],
     }
-    definitions["BuiltinEntry"]["properties"]["name"]["examples"] = [*METRICS, *ASKING]
+    names = [*METRICS, *ASKING, *HOSTED]
+    definitions["BuiltinEntry"]["properties"]["name"]["examples"] = names
     return {"$schema": DIALECT, "$id": SCHEMA_ID, **readable(schema)}
 
 

@@ -9,7 +9,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING
+from agentci.metrics.registry import ASKING, HOSTED
 from agentci.model.agent import Agent
 from agentci.model.choices import GroupBy
 from agentci.model.place import COMMAND_LINE, Place
@@ -94,6 +94,10 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
 
 
 def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
+    if metric in HOSTED:
+        from agentci.dialects.agentevals.hosted import assemble_hosted  # noqa: PLC0415 (as below)
+
+        return assemble_hosted(metric, place=COMMAND_LINE, threshold=overrides.threshold)
     if metric not in ASKING:
         return assemble_builtin(
             metric,

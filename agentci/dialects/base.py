@@ -1,11 +1,14 @@
 """What every evaluator is, whatever dialect it was written in."""
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from agentci.model.case import Case
 from agentci.model.exchange import Need, Reply, Request
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
+
+N = TypeVar("N")
 
 
 class Evaluator(Protocol):
@@ -18,7 +21,7 @@ class Evaluator(Protocol):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The programs and the panels that have to be there before it is asked."""
+        """What has to be there before it is asked: programs, panels and services."""
         ...
 
     def ask(self, case: Case) -> Request:
@@ -32,3 +35,10 @@ class Evaluator(Protocol):
             EvaluatorError: the reply is off protocol.
         """
         ...
+
+
+def needs_of(evaluators: Iterable[Evaluator], kind: type[N]) -> tuple[N, ...]:
+    """All that evaluators need of one kind, each once."""
+    distinct = {id(each): each for each in evaluators}.values()
+    needs = (need for each in distinct for need in each.needs)
+    return tuple(dict.fromkeys(need for need in needs if isinstance(need, kind)))

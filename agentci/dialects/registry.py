@@ -14,7 +14,6 @@ from agentci.dialects.agentevals.entries import (
     BuiltinEntry,
     CodeEntry,
     ProcessEntry,
-    ProgramEntry,
     RemoteEntry,
 )
 from agentci.dialects.agentevals.threshold import bar_of
@@ -27,7 +26,7 @@ from agentci.dialects.pytest_agent_evals.functions import check_function
 from agentci.dialects.pytest_agent_evals.grader import Grader
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING
+from agentci.metrics.registry import ASKING, HOSTED
 from agentci.model.exchange import DOCKER, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.program import Program, RemoteProgram
@@ -94,6 +93,18 @@ def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator
             place_of=surroundings.place_of,
             turn_mismatch_fails=turn_mismatch_fails,
         )
+    if entry.name in HOSTED:
+        from agentci.dialects.agentevals.hosted import (  # noqa: PLC0415 (seldom of use)
+            assemble_hosted,
+        )
+
+        return assemble_hosted(
+            entry.name,
+            place=surroundings.place,
+            threshold=entry.threshold,
+            required=entry.required,
+            turn_mismatch_fails=turn_mismatch_fails,
+        )
     return assemble_builtin(
         entry.name,
         place=surroundings.place,
@@ -108,24 +119,19 @@ def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
     program = surroundings.locate(entry.path)
     if not _installs(entry):
         program = replace(program, requirements=None)
-    evaluator = _program(entry, program, "path", surroundings)
-    return replace(evaluator, network=entry.network)
+    return _program(entry, program, "path", surroundings)
 
 
 def _build_grader(entry: GraderEntry, surroundings: Surroundings) -> Evaluator:
     program = surroundings.locate(entry.file, "grader")
+    if not _installs(entry):
+        program = replace(program, requirements=None)
     file = surroundings.read(entry.file, "grader")
     check_function(file, entry.function, surroundings.place_of("grader"))
     return Grader(
         identity=_identity(entry, surroundings),
         function=entry.function,
-        run=RunProgram(
-            program=program if _installs(entry) else replace(program, requirements=None),
-            stdin="",
-            network=entry.network,
-            grades=True,
-            **_walls(entry),
-        ),
+        run=replace(_run(entry, program), grades=True),
         program_place=surroundings.place_of("grader"),
     )
 
@@ -147,8 +153,7 @@ def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
         installs=_installs(entry),
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
-    evaluator = _program(entry, surroundings.complete(program), named, surroundings)
-    return replace(evaluator, network=entry.network)
+    return _program(entry, surroundings.complete(program), named, surroundings)
 
 
 def _build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> Evaluator:
@@ -159,29 +164,31 @@ def _build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> Ev
 
 
 def _program(
-    entry: ProgramEntry, program: Program, field: str, surroundings: Surroundings
+    entry: CodeEntry | RemoteEntry, program: Program, field: str, surroundings: Surroundings
 ) -> CodeEvaluator:
     return CodeEvaluator(
         identity=_identity(entry, surroundings),
-        program=program,
-        program_place=surroundings.place_of(field),
         config=entry.config,
-        **_walls(entry),
+        run=_run(entry, program),
+        program_place=surroundings.place_of(field),
     )
 
 
-def _walls(entry: ProcessEntry) -> dict[str, Any]:
-    """How its processes run: what evaluators and requests have by the same names."""
-    return {
-        "timeout_seconds": entry.timeout,
-        "executor": entry.executor,
-        "variables": tuple(entry.env),
-        "memory_mb": entry.memory_mb,
-        "processes": entry.processes,
-        "isolation": entry.isolation,
-        "image": _image(entry) or "",
-        "cached": entry.cache,
-    }
+def _run(entry: CodeEntry | RemoteEntry | GraderEntry, program: Program) -> RunProgram:
+    """How its processes run, before it is known what they read."""
+    return RunProgram(
+        program=program,
+        stdin="",
+        timeout_seconds=entry.timeout,
+        executor=entry.executor,
+        network=entry.network,
+        variables=tuple(entry.env),
+        memory_mb=entry.memory_mb,
+        processes=entry.processes,
+        isolation=entry.isolation,
+        image=_image(entry) or "",
+        cached=entry.cache,
+    )
 
 
 def _identity(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
@@ -213,8 +220,8 @@ EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
     "prompt": EvaluatorType(entry=PromptEntry, build=_build_prompt),
 }
 
-# Types of agentevals and its relatives that this version does not run, and what to do instead.
-NOT_YET: Final[Mapping[str, str]] = {
-    "code_judge": "agentevals' `type: code` runs a program of your own",
-    "llm_judge": "it asks a language model to judge",
+# Types of AgentV's eval files, and which ones do the same in configs.
+OF_EVAL_FILES: Final[Mapping[str, str]] = {
+    "code_judge": "in configs `type: code` runs a program of your own",
+    "llm_judge": "in configs `type: prompt` asks a language model",
 }

@@ -78,7 +78,12 @@ def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
         },
         confinement=Confinement(
             network=request.network,
-            readable=(folder, world.workspace.root, *_home(request.program), *_shims(request)),
+            readable=(
+                *(folder, world.workspace.root),
+                *_home(request.program),
+                *_shims(request),
+                *_key_file(request, world),
+            ),
             # Of the machine, which only those who work on it can mean.
             interpreter=interpreter_of(ready.path) if ours else "",
             shares_memory=ours,
@@ -136,6 +141,12 @@ def _imports(request: RunProgram, ready: Ready) -> tuple[str, ...] | None:
 def _shims(request: RunProgram) -> tuple[Path, ...]:
     """What calls a grader, and has to be read for that."""
     return (Path(GRADE).parent,) if request.grades else ()
+
+
+def _key_file(request: RunProgram, world: World) -> tuple[Path, ...]:
+    """The file that one of its variables names."""
+    named = world.variables.get(request.key_file)
+    return (world.workspace.cwd / named,) if named else ()
 
 
 def _home(program: Program) -> tuple[Path, ...]:

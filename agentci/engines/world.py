@@ -13,7 +13,7 @@ from agentci.library.sources import Sources
 from agentci.workspace import Workspace
 
 if TYPE_CHECKING:
-    from agentci.evals_api.grading import RemoteGrading
+    from agentci.evals_api.grading import NoGrading, RemoteGrading
     from agentci.judges.budget import Budget
     from agentci.judges.comparer import Comparer
     from agentci.judges.judge import Judge
@@ -91,7 +91,7 @@ class World:
     shelf: Shelf = field(default_factory=Shelf)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
     comparers: "Mapping[str, Comparer]" = field(default_factory=dict)
-    remote_grading: "RemoteGrading | None" = None
+    remote_grading: "RemoteGrading | NoGrading | None" = None
     budgets: "Mapping[str, Budget]" = field(default_factory=dict)
     replies: "ReplyCache | None" = None
     interruption: Interruption = field(default_factory=Interruption)

@@ -5,7 +5,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import islice
+from typing import Final, NoReturn
 from urllib.parse import quote, urlsplit
 
 from agentci.errors import EvaluatorError, FetchError
@@ -82,7 +83,8 @@ class RemoteGrading:
                 self._wait(request, session)
                 run = session.get(at)
             check_run(run, len(request.items))
-            items = [*_items(session, f"{at}/output_items")]
+            # One more than there should be is enough to know: pages may never end.
+            items = [*islice(_items(session, f"{at}/output_items"), len(request.items) + 1)]
             return RemoteGrades(grades=grades_of(items, len(request.items)))
         finally:
             self._clear(path, session)
@@ -99,6 +101,18 @@ class RemoteGrading:
             session.delete(path)
         except (EvaluatorError, FetchError) as error:
             self._transport.tell(f"{path} stays at {urlsplit(session.base_url).hostname}: {error}")
+
+
+class NoGrading:
+    """Asks no service."""
+
+    def grade(self, _: GradeRemotely) -> NoReturn:
+        """Say that nothing is asked.
+
+        Raises:
+            EvaluatorError: always.
+        """
+        raise EvaluatorError("no service grades with --offline")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,10 +1,11 @@
-"""The metrics that are computed here, those that ask a model, and those that are not run."""
+"""The metrics: computed here, asking a model, computed by a service, and those that are not run."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from agentci.metrics import response_match, tool_trajectory
 from agentci.metrics.base import Metric
+from agentci.metrics.hosted import HostedMetric
 
 METRICS: Final[Mapping[str, Metric]] = {
     tool_trajectory.name: tool_trajectory,
@@ -19,16 +20,28 @@ ASKING: Final[Mapping[str, str]] = {
     "hallucinations_v1": "How much of the final answer is shown by what tools answered.",
 }
 
-HOSTED: Final = "it is computed by a Google Cloud service, which this version does not call"
+# Those that Google's ADK has Vertex AI compute.
+HOSTED: Final[Mapping[str, HostedMetric]] = {
+    "response_evaluation_score": HostedMetric(
+        purpose="How coherent the final answer is.", needs_golden=True, lowest=1.0, highest=5.0
+    ),
+    "safety_v1": HostedMetric(purpose="Whether the final answer is harmless."),
+    "multi_turn_task_success_v1": HostedMetric(
+        purpose="Whether the conversation reached what the user wanted.", whole=True
+    ),
+    "multi_turn_trajectory_quality_v1": HostedMetric(
+        purpose="How good the steps of the conversation were.", whole=True
+    ),
+    "multi_turn_tool_use_quality_v1": HostedMetric(
+        purpose="How good the tool calls of the conversation were.", whole=True
+    ),
+}
+INSTALL_ADK: Final = 'pip install "agentci[adk]"'
+
 UNRUNNABLE: Final = "it cannot be run by agentevals 0.11.0 either"
 
 # Metrics of agentevals by name, and why this version does not run them.
 NOT_YET: Final[Mapping[str, str]] = {
-    "response_evaluation_score": HOSTED,
-    "safety_v1": HOSTED,
-    "multi_turn_task_success_v1": HOSTED,
-    "multi_turn_trajectory_quality_v1": HOSTED,
-    "multi_turn_tool_use_quality_v1": HOSTED,
     "rubric_based_multi_turn_trajectory_quality_v1": UNRUNNABLE,
     "per_turn_user_simulator_quality_v1": UNRUNNABLE,
     "tool_call_count_v1": UNRUNNABLE,

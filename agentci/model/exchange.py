@@ -38,6 +38,7 @@ class RunProgram:
         isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
         cached: whether an earlier reply will do where nothing has changed that it was made from.
+        key_file: which of ``variables`` names a file, if it is set, that it may read as well.
         grades: whether a function of its Python file is called, as stdin says in the words of
             ``shims/grading/grade.py``; else the file itself is run.
     """
@@ -53,6 +54,7 @@ class RunProgram:
     isolation: Isolation = "fork"
     image: str = ""
     cached: bool = True
+    key_file: str = ""
     grades: bool = False
 
 

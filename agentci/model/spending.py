@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What something costs; or, of a budget, may cost: None for any amount."""
+    """What something costs, or can cost at most."""
 
     calls: int = 0
     tokens: int = 0

@@ -74,9 +74,9 @@ CHOOSE = "add `executor: docker`, or leave the image out"
 class TestPrograms:
     def test_have_the_defaults_of_agentevals(self) -> None:
         evaluator = _code(_suite("evaluators: [{name: ev, type: code, path: ./ev.py}]"))
-        assert evaluator.program == LocalProgram(path="/w/ev.py")
-        assert (evaluator.timeout_seconds, evaluator.config) == (30, {})
-        assert evaluator.executor == "local"
+        assert evaluator.run.program == LocalProgram(path="/w/ev.py")
+        assert (evaluator.run.timeout_seconds, evaluator.config) == (30, {})
+        assert evaluator.run.executor == "local"
         assert evaluator.identity.bar == "at least 0.5"
         assert evaluator.identity.required
 
@@ -93,7 +93,7 @@ class TestPrograms:
                 "    config: {min_length: 20}\n"
             )
         )
-        assert (evaluator.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
+        assert (evaluator.run.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
         assert (evaluator.identity.bar, evaluator.identity.threshold) == ("at least 0.7", 0.7)
         assert not evaluator.identity.required
         assert evaluator.identity.place == Place(file="c.yaml", line=2, column=5)
@@ -101,7 +101,7 @@ class TestPrograms:
     def test_run_in_the_image_that_their_entry_names(self) -> None:
         entry = "{name: ev, type: code, path: ev.py, executor: docker, image: python:3.12-slim}"
         evaluator = _code(_suite(f"evaluators: [{entry}]"))
-        assert (evaluator.executor, evaluator.image) == ("docker", "python:3.12-slim")
+        assert (evaluator.run.executor, evaluator.run.image) == ("docker", "python:3.12-slim")
 
     def test_of_an_image_and_of_this_machine_share_defaults(self) -> None:
         suite = _suite(
@@ -111,7 +111,7 @@ class TestPrograms:
             "  - {name: b, type: code, path: ev.py, executor: local}\n"
         )
         found = [each for each in suite.evaluators if isinstance(each, CodeEvaluator)]
-        assert [each.image for each in found] == ["python:3", ""]
+        assert [each.run.image for each in found] == ["python:3", ""]
 
     def test_have_an_image_where_they_run_in_one_and_nowhere_else(self) -> None:
         assert _problems(
@@ -208,7 +208,7 @@ class TestDefaults:
         assert [each.identity.required for each in suite.evaluators] == [False, False, False]
         program = suite.evaluators[2]
         assert isinstance(program, CodeEvaluator)
-        assert (program.timeout_seconds, program.config) == (5, {"a": 1})
+        assert (program.run.timeout_seconds, program.config) == (5, {"a": 1})
 
     def test_thresholds_of_the_top_are_for_builtins_alone(self) -> None:
         text = "threshold: 0.9\nevaluators: [{name: ev, type: code, path: ev.py}]"
@@ -354,9 +354,9 @@ class TestWithoutConfig:
 
     def test_names_are_checked(self) -> None:
         with pytest.raises(InputError) as refusal:
-            suite_of_metrics(Overrides(metrics=("safety_v1",)))
+            suite_of_metrics(Overrides(metrics=("token_usage_v1",)))
         messages = [problem.message for problem in refusal.value.problems]
-        assert messages == ["the metric 'safety_v1' is not run by this version of agentci"]
+        assert messages == ["the metric 'token_usage_v1' is not run by this version of agentci"]
 
 
 class TestKind:

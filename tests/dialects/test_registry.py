@@ -9,7 +9,7 @@ from agentci.config.entry_types import types_in
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
-from agentci.dialects.registry import EVALUATOR_TYPES, NOT_YET
+from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.errors import InputError
 from agentci.locator import Locator
 from tests.support import world_at
@@ -95,8 +95,8 @@ def said_of(config: bytes, programs: Locator) -> list[str]:
     return [str(each) for each in complaints(document, types_in(document, programs))]
 
 
-def test_names_that_are_not_there_yet_are_not_in_the_table() -> None:
-    assert EVALUATOR_TYPES.keys() & NOT_YET.keys() == set()
+def test_types_of_eval_files_are_not_in_the_table() -> None:
+    assert EVALUATOR_TYPES.keys() & OF_EVAL_FILES.keys() == set()
 
 
 def test_unknown_types_are_not_found(programs: Locator) -> None:

@@ -104,6 +104,32 @@ def test_a_program_can_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "why"),
     [
+        ({"provider": "openai"}, "e.yaml:1:"),
+        (
+            {"provider": "openai", "model": "m", "base_url": "http://x", "api_key_env": "K"},
+            "base_url cannot be used",
+        ),
+        ({"provider": "gemini", "model": "m", "effort": "low"}, "j cannot be judged: "),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_makes_a_config_invalid(
+    tmp_path: Path, judge: dict[str, Any], why: str
+) -> None:
+    run(tmp_path, judge, "--plan")
+    ran = run_agentci(["validate", "e.yaml"], cwd=tmp_path)
+    assert ran.code == 2
+    assert why in ran.out
+
+
+def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
+    judge = {"provider": "openai", "model": "m", "api_key_env": "NOPE"}
+    run(tmp_path, judge, "--plan")
+    assert run_agentci(["validate", "e.yaml"], cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
         (None, "e.yaml:1:133: it asks a model, and no `judge` says which one"),
         ({"provider": "openai"}, "j cannot be judged: no model is named"),
         (

@@ -245,6 +245,27 @@ def test_a_service_that_refuses_is_an_error(tmp_path: Path) -> None:
     assert result["reason"].startswith("the service answered 403")
 
 
+def test_a_service_is_held_against_people(tmp_path: Path) -> None:
+    (tmp_path / "labels.jsonl").write_text('{"case": "c", "human": "pass"}')
+    with serve(FakeEvals(score=lambda _: 0.95, polls=0)) as server:
+        elsewhere(tmp_path, server.url, "--plan")
+        ran = run_agentci(
+            ["calibrate", "--labels", "labels.jsonl"], cwd=tmp_path, environ={"GRADER_KEY": "sk-1"}
+        )
+    assert ran.code == 0, ran.out
+    assert "g: 1 case with a label\n" in ran.out
+
+
+def test_offline_no_service_is_asked(tmp_path: Path) -> None:
+    fake = FakeEvals(score=lambda _: 0.95, polls=0)
+    with serve(fake) as server:
+        ran = elsewhere(tmp_path, server.url, "--offline")
+        assert server.asked == []
+    [result] = ran.results["results"]
+    assert (ran.code, result["status"]) == (3, "errored")
+    assert result["reason"] == "no service grades with --offline"
+
+
 @pytest.mark.parametrize(
     ("url", "key", "why"),
     [
@@ -258,6 +279,23 @@ def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
 ) -> None:
     ran = elsewhere(tmp_path, url, key=key)
     assert ran.code == 2
+    assert why in ran.out
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "why"),
+    [
+        ("https://api.openai.com", 2, "agentci.yaml:1:"),
+        ("http://x.example", 2, "g cannot be graded: base_url cannot be used"),
+        ("https://x.example", 0, "no problems in 1 file"),
+    ],
+)
+def test_a_config_is_looked_at_without_the_key(
+    tmp_path: Path, url: str, code: int, why: str
+) -> None:
+    elsewhere(tmp_path, url, "--plan")
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    assert ran.code == code
     assert why in ran.out
 
 

@@ -15,6 +15,7 @@ class FakeEvals:
     Attributes:
         polls: how often a run is still going on.
         page: items on a page, whatever is asked for.
+        repeats: gives the first page for ever.
         run, item: laid over what is answered.
         refusals: the first answers, whatever is asked.
         keeps: deletes nothing.
@@ -25,6 +26,7 @@ class FakeEvals:
     score: Callable[[Mapping[str, Any]], float] = lambda _: 1.0
     polls: int = 1
     page: int = 100
+    repeats: bool = False
     run: Mapping[str, Any] = field(default_factory=dict)
     item: Mapping[str, Any] = field(default_factory=dict)
     refusals: list[Answer] = field(default_factory=list)
@@ -68,7 +70,7 @@ class FakeEvals:
         # The service promises no order.
         items = [self._graded(number) for number in reversed(range(len(self._items())))]
         ids = [item["id"] for item in items]
-        start = ids.index(given["after"]) + 1 if "after" in given else 0
+        start = ids.index(given["after"]) + 1 if "after" in given and not self.repeats else 0
         page = items[start : start + self.page]
         more = start + self.page < len(items)
         return _said({"object": "list", "data": page, "has_more": more})

@@ -64,6 +64,14 @@ def test_items_have_their_grades_in_order_from_all_pages(bench: Bench) -> None:
     assert bench.fake.evals == set()
 
 
+def test_a_service_that_gives_one_page_for_ever_is_not_heard_out(bench: Bench) -> None:
+    bench.fake.page, bench.fake.repeats = 1, True
+    with pytest.raises(EvaluatorError, match="graded other items than the 2 that it was given"):
+        bench.grade("1", "1", timeout_seconds=6)
+    assert sum("output_items" in path for path in bench.server.paths) == 3
+    assert bench.fake.evals == set()
+
+
 def test_what_is_sent_is_graded_as_it_is(bench: Bench) -> None:
     bench.grade("1")
     assert bench.fake.created == [

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentci.engines.world import World
 from agentci.errors import AgentciError, FetchError, InputError
-from agentci.metrics.registry import ASKING, METRICS, NOT_YET
+from agentci.metrics.registry import ASKING, HOSTED, METRICS, NOT_YET
 from agentci.model.program import Listing
 from agentci.sinks import say
 from agentci.sources.crew import side_by_side
@@ -26,6 +26,8 @@ GITHUB: Final = "github"
 NOT_RUN: Final = "not-run"
 # And those that need a `judge`.
 ASKS_A_MODEL: Final = "asks-a-model"
+# And those that need Vertex AI, and agentci[adk].
+NEEDS_VERTEX: Final = "needs-vertex-ai"
 
 HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
 # Of a terminal that does not say it.
@@ -101,31 +103,21 @@ def _metrics() -> Sequence[Listing]:
     # A metric is a module, whose first line says what it measures.
     ours = {name: (metric.__doc__ or "").partition("\n")[0] for name, metric in METRICS.items()}
     return [
+        *(_metric(name, f"{text} Computed here.") for name, text in ours.items()),
         *(
-            Listing(name=name, source=BUILTIN, ref=name, description=text)
-            for name, text in ours.items()
-        ),
-        *(
-            Listing(
-                name=name,
-                source=BUILTIN,
-                ref=name,
-                description=f"{text} Asks a model.",
-                tags=(ASKS_A_MODEL,),
-            )
+            _metric(name, f"{text} Asks a model (`judge`).", ASKS_A_MODEL)
             for name, text in ASKING.items()
         ),
         *(
-            Listing(
-                name=name,
-                source=BUILTIN,
-                ref=name,
-                description=f"Not run: {why}.",
-                tags=(NOT_RUN,),
-            )
-            for name, why in NOT_YET.items()
+            _metric(name, f"{metric.purpose} Needs Vertex AI and agentci[adk].", NEEDS_VERTEX)
+            for name, metric in HOSTED.items()
         ),
+        *(_metric(name, f"Not run: {why}.", NOT_RUN) for name, why in NOT_YET.items()),
     ]
+
+
+def _metric(name: str, description: str, *tags: str) -> Listing:
+    return Listing(name=name, source=BUILTIN, ref=name, description=description, tags=tags)
 
 
 def _json(listings: Sequence[Listing]) -> str:

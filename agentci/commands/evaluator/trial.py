@@ -163,11 +163,13 @@ def _found(trial: Trial, world: World) -> tuple[Locator, CodeEvaluator]:
             required=True,
             place=COMMAND_LINE,
         ),
-        program=locator.find(path.name, COMMAND_LINE),
-        program_place=COMMAND_LINE,
-        timeout_seconds=trial.timeout_seconds,
         config=trial.config,
-        executor="local",
+        run=RunProgram(
+            program=locator.find(path.name, COMMAND_LINE),
+            stdin="",
+            timeout_seconds=trial.timeout_seconds,
+        ),
+        program_place=COMMAND_LINE,
     )
     return locator, evaluator
 

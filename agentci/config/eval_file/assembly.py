@@ -89,9 +89,7 @@ def _where_it_counts(node: Fields, change: Callable[[Node], Node]) -> Fields:
             values[key] = _each(field.value, deeper)
         elif key == OF_EXECUTION:
             values[key] = deeper(field.value)
-        elif (key == TARGET and isinstance(field.value, Fields)) or (
-            key not in IDLE and not key.startswith("x-")
-        ):
+        elif _counts(key, field.value):
             values[key] = change(field.value)
     return with_values(node, values)
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from agentci.dialects.agentevals.measured import judgement_of
-from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
+from agentci.dialects.agentevals.measured import identity_of, judgement_of
 from agentci.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.exchange import Measure, Measurement, Reply, Skip
@@ -60,15 +59,12 @@ def assemble_builtin(
     turn_mismatch_fails: bool = True,
 ) -> BuiltinEvaluator:
     """The evaluator that judges by ``metric``; None stands for agentevals' defaults."""
-    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
     return BuiltinEvaluator(
-        identity=Identity(
-            name=metric,
-            type="builtin",
-            bar=bar_of(threshold),
+        identity=identity_of(
+            metric,
+            place=place,
             threshold=threshold,
             required=required,
-            place=place,
             needs_golden=metric in METRICS and METRICS[metric].needs_golden,
         ),
         metric=metric,

@@ -1,7 +1,7 @@
 """``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult."""
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentci.dialects.agentevals.excess import without_excess
@@ -12,13 +12,12 @@ from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.choices import Isolation
-from agentci.model.exchange import MEMORY_MB, PROCESSES, ProgramReply, Reply, RunProgram
+from agentci.model.exchange import ProgramReply, Reply, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
-from agentci.model.program import Program, Wanted
+from agentci.model.program import Wanted
 from agentci.text.strict_json import readable
 
 # Lists that evaluators, the community's among them, put their complaints in.
@@ -34,51 +33,30 @@ class CodeEvaluator:
 
     Attributes:
         config: what it is given under ``config``.
-        executor: name of the executor that runs it.
+        run: how its program is run, whatever it reads.
         program_place: where the config names the program.
-        network, variables, memory_mb, processes, isolation, image, cached: see ``RunProgram``.
     """
 
     identity: Identity
-    program: Program
-    timeout_seconds: float
     config: JsonObject
-    executor: str
+    run: RunProgram
     program_place: Place
-    network: bool = True
-    variables: tuple[str, ...] = ()
-    memory_mb: int = MEMORY_MB
-    processes: int = PROCESSES
-    isolation: Isolation = "fork"
-    image: str = ""
-    cached: bool = True
 
     @property
     def needs(self) -> tuple[Wanted, ...]:
         """Its program."""
         name = self.identity.name
-        return (Wanted(program=self.program, name=name, place=self.program_place),)
+        return (Wanted(program=self.run.program, name=name, place=self.program_place),)
 
     def ask(self, case: Case) -> RunProgram:
         """Have the program run over all turns of the recording and of its golden case."""
-        return RunProgram(
-            program=self.program,
-            stdin=eval_input(
-                case,
-                name=self.identity.name,
-                threshold=threshold_of(self.identity),
-                config=self.config,
-            ),
-            timeout_seconds=self.timeout_seconds,
-            executor=self.executor,
-            network=self.network,
-            variables=self.variables,
-            memory_mb=self.memory_mb,
-            processes=self.processes,
-            isolation=self.isolation,
-            image=self.image,
-            cached=self.cached,
+        given = eval_input(
+            case,
+            name=self.identity.name,
+            threshold=threshold_of(self.identity),
+            config=self.config,
         )
+        return replace(self.run, stdin=given)
 
     def read(self, reply: Reply) -> Judgement:
         """Judge by the program's own verdict where it gives one, else by its score.
@@ -96,7 +74,7 @@ class CodeEvaluator:
     def _result(self, reply: ProgramReply) -> EvalResult:
         if reply.exit_code == 0:
             return _result(reply)
-        raise EvaluatorError(ending(reply, network=self.network, in_image=bool(self.image)))
+        raise EvaluatorError(ending(reply, network=self.run.network, in_image=bool(self.run.image)))
 
     def _judge(self, result: EvalResult) -> Judgement:
         by_score = result.score >= threshold_of(self.identity)

@@ -143,9 +143,9 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
 
 
 class BuiltinEntry(Entry, json_schema_extra=_with_camel_case, defer_build=True):
-    """A metric that is computed here, by comparing the recorded run with its golden case."""
+    """A built-in metric of the recorded run; some compare it with its golden case."""
 
-    type: Literal["builtin"] = Field(description="A metric that is computed here.")
+    type: Literal["builtin"] = Field(description="A built-in metric.")
     threshold: Share | None = Field(
         default=None,
         description="Score that a case has to reach to pass; by default the config's, or 0.5.",

@@ -67,7 +67,7 @@ class JudgedEvaluator:
                 for number, _, question in asked
             ),
             then=partial(
-                self._judged, [(number, matter) for number, matter, _ in asked], _counts(case)
+                self._judged, [(number, matter) for number, matter, _ in asked], self._counts(case)
             ),
         )
 
@@ -91,6 +91,12 @@ class JudgedEvaluator:
             if metric.rubric_type:
                 _check(rubrics)
             yield Matter(turn=turn, rubrics=rubrics)
+
+    def _counts(self, case: Case) -> JsonObject:
+        """Turns without a partner, for metrics that compare them."""
+        if case.golden is None or not JUDGED_METRICS[self.metric].needs_golden:
+            return {}
+        return turn_counts(case.trace.turns, case.golden.turns)
 
     def _judged(
         self,
@@ -123,11 +129,6 @@ class JudgedEvaluator:
 def _mean(grades: Sequence[Grade]) -> float:
     weight = sum(grade.weight for grade in grades)
     return sum(grade.score * grade.weight for grade in grades) / weight
-
-
-def _counts(case: Case) -> JsonObject:
-    """Turns without a partner; none where there is no golden case."""
-    return turn_counts(case.trace.turns, case.golden.turns) if case.golden else {}
 
 
 def _check(rubrics: Sequence[Rubric]) -> None:

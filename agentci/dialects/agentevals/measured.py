@@ -1,10 +1,27 @@
 """What a measurement means: against a threshold, and by the number of turns."""
 
-from agentci.dialects.agentevals.threshold import threshold_of
+from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of, threshold_of
 from agentci.dialects.turns import turn_mismatch
 from agentci.model.exchange import Measurement
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+
+
+def identity_of(
+    metric: str, *, place: Place, threshold: float | None, required: bool, needs_golden: bool
+) -> Identity:
+    """What reports show of a metric; without a threshold it has agentevals' default."""
+    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
+    return Identity(
+        name=metric,
+        type="builtin",
+        bar=bar_of(threshold),
+        threshold=threshold,
+        required=required,
+        place=place,
+        needs_golden=needs_golden,
+    )
 
 
 def judgement_of(

@@ -6,7 +6,7 @@ themselves.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias
 
 from agentci.dialects.agentv.derived import (
     ASSISTANT,
@@ -23,7 +23,6 @@ from agentci.model.transcript import Transcript
 from agentci.text.javascript import stringify
 
 Wire: TypeAlias = Literal["union", "camel", "snake", "v4"]
-WIRES: Final[tuple[Wire, ...]] = get_args(Wire)
 
 COUNTED_BY_NAME: Final = "tool_calls_by_name"
 # What the generation that spoke camelCase did not know.

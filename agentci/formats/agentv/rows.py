@@ -20,7 +20,6 @@ from agentci.model.place import Place
 from agentci.model.transcript import Message, Transcript
 
 TRANSCRIPT: Final = "agentv.transcript.v1"
-FIXTURE: Final = "agentv.replay_fixture.v1"
 # Of one output, in the order in which they count.
 MESSAGES: Final = ("output_messages", "outputMessages", "output", "messages")
 ANSWER: Final = "text"

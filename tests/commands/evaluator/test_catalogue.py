@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.metrics.registry import ASKING, METRICS, NOT_YET
+from agentci.metrics.registry import ASKING, HOSTED, METRICS, NOT_YET
 from tests.commands.evaluator.terminals import shown_on_terminal
 from tests.sources.fake_github import FakeGitHub, rate_limited
 from tests.support import Ran, run_agentci
@@ -92,7 +92,7 @@ class TestTheTable:
         assert heading.split() == ["NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF"]
         assert (ran.code, ran.err) == (0, "")
         assert cells == [
-            *([name, "builtin"] for name in sorted({*METRICS, *ASKING, *NOT_YET})),
+            *([name, "builtin"] for name in sorted({*METRICS, *ASKING, *HOSTED, *NOT_YET})),
             *(["tone", "github"], ["words", "github"], ["own", "local"]),
         ]
         assert ran.out.endswith(f"\n{len(rows)} evaluators\n")
@@ -102,6 +102,16 @@ class TestTheTable:
         _, tone, words, *_ = ran.out.splitlines()
         assert tone == "tone   github  python      Friendly in every turn.  evaluators/tone/tone.py"
         assert words.split(None, 3)[3] == "Few words.               evaluators/words/words.js"
+
+    def test_says_what_each_metric_needs(self, tmp_path: Path, github: FakeGitHub) -> None:
+        rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
+        for names, needs in (
+            (METRICS, "Computed here."),
+            (ASKING, "Asks a model (`judge`)."),
+            (HOSTED, "Needs Vertex AI and agentci[adk]."),
+            (NOT_YET, "Not run: "),
+        ):
+            assert {row.split()[0] for row in rows if needs in row} == {*names}
 
     def test_says_which_metrics_are_not_run_and_why(
         self, tmp_path: Path, github: FakeGitHub
@@ -186,6 +196,8 @@ class TestJson:
         found = as_json(tmp_path, github, "--source", "builtin")
         assert {each["name"] for each in found if each["tags"] == ["not-run"]} == set(NOT_YET)
         assert {each["name"] for each in found if each["tags"] == []} == set(METRICS)
+        hosted = {each["name"] for each in found if each["tags"] == ["needs-vertex-ai"]}
+        assert hosted == set(HOSTED)
         assert all(each["description"] for each in found)
 
     def test_of_nothing_is_an_empty_list(self, tmp_path: Path, github: FakeGitHub) -> None:

@@ -1,7 +1,7 @@
 """Evaluators that are programs: what they are asked, and what their answers come to."""
 
 import json
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +10,7 @@ from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.choices import Isolation
-from agentci.model.exchange import Measurement, ProgramReply
+from agentci.model.exchange import Measurement, ProgramReply, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
@@ -178,7 +178,7 @@ class TestEndings:
         ],
     )
     def test_in_an_image_are_told_with_what_is_not_there(self, stderr: str, hint: str) -> None:
-        evaluator = replace(_evaluator(), image="python:3", network=False)
+        evaluator = _evaluator(image="python:3", network=False)
         with pytest.raises(EvaluatorError) as caught:
             evaluator.read(_reply(b"", exit_code=1, stderr=stderr))
         said = str(caught.value)
@@ -270,6 +270,7 @@ def _evaluator(
     threshold: float | None = 0.5,
     config: JsonObject | None = None,
     timeout_seconds: float = 30,
+    **run: Any,
 ) -> CodeEvaluator:
     return CodeEvaluator(
         identity=Identity(
@@ -280,11 +281,11 @@ def _evaluator(
             required=True,
             place=PLACE,
         ),
-        program=LocalProgram(path=path),
-        program_place=PLACE,
-        timeout_seconds=timeout_seconds,
         config=config or {},
-        executor="local",
+        run=RunProgram(
+            program=LocalProgram(path=path), stdin="", timeout_seconds=timeout_seconds, **run
+        ),
+        program_place=PLACE,
     )
 
 
@@ -309,8 +310,10 @@ def _judged_by(
     timeout_seconds: float = 30,
     isolation: Isolation = "fork",
 ) -> Judgement:
-    evaluator = replace(
-        _evaluator(str(EVALUATORS / program), config=config, timeout_seconds=timeout_seconds),
+    evaluator = _evaluator(
+        str(EVALUATORS / program),
+        config=config,
+        timeout_seconds=timeout_seconds,
         isolation=isolation,
     )
     world = world_at(EVALUATORS, {})

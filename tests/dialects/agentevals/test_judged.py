@@ -82,6 +82,13 @@ def test_a_turn_that_is_missing_fails_the_case() -> None:
     assert judged(lenient, case, valid(is_valid=True)).passed
 
 
+def test_a_metric_that_compares_nothing_does_not_count_turns() -> None:
+    case = a_case(ASKED, ASKED, golden=goldens(1))
+    supported = ruled(**{"1": "supported"})
+    judgement = judged(evaluator("hallucinations_v1"), case, supported, supported)
+    assert (judgement.passed, judgement.details) == (True, {})
+
+
 def test_what_cannot_be_compared_is_skipped() -> None:
     assert evaluator(MATCH).ask(a_case(ASKED)) == Skip(reason="no matching eval case")
     empty = a_case(ASKED, golden=goldens(0))

@@ -1,17 +1,18 @@
 """What code judges read: the words of every generation, and what is derived for them."""
 
 import json
-from typing import Any
+from typing import Any, Final, get_args
 
 import pytest
 
 from agentci.dialects.agentv.derived import candidate_answer_of, question_of, reference_answer_of
-from agentci.dialects.agentv.payload import WIRES, Wire, payload
+from agentci.dialects.agentv.payload import Wire, payload
 from agentci.dialects.agentv.summary import summary_of
 from agentci.model.transcript import Message, TokenUsage, ToolUse, Transcript
 from agentci.text.javascript import number, stringify
 from tests.dialects.agentv.samples import said, sample
 
+WIRES: Final[tuple[Wire, ...]] = get_args(Wire)
 RUN = Transcript(
     messages=(
         Message(role="user", content="q"),

@@ -1,0 +1,90 @@
+"""Metrics that need Vertex AI, from config to verdict, over a stand-in for Google's ADK."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.metrics.registry import HOSTED
+from tests.adk import STAND_IN
+from tests.recordings import eval_set, otlp
+from tests.support import PATH, ROOT, run_agentci
+
+PROJECT = {"GOOGLE_CLOUD_PROJECT": "p"}
+
+
+def run(
+    folder: Path, *options: str, answer: str = "It is sunny.", **environ: str
+) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the results by evaluator; ADK is beside agentci."""
+    (folder / "trace.json").write_text(otlp(answer=answer))
+    (folder / "goldens.json").write_text(eval_set())
+    evaluators = [{"name": name, "type": "builtin"} for name in HOSTED]
+    config = {"traces": "trace.json", "eval_set": "goldens.json", "evaluators": evaluators}
+    (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
+    ran = subprocess.run(
+        [sys.executable, "-m", "agentci", "run", *options],
+        cwd=folder,
+        env={"PATH": PATH, "PYTHONPATH": f"{ROOT}:{STAND_IN}", **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = json.loads((folder / "agentci-results/results.json").read_text())["results"]
+    return ran.returncode, {each["evaluator"]: each for each in found}
+
+
+def test_each_of_them_judges_and_nothing_is_kept(tmp_path: Path) -> None:
+    for found in (run(tmp_path, **PROJECT)[1] for _ in range(2)):
+        scores = {name: each["score"] for name, each in found.items()}
+        tools = dict.fromkeys((name for name in HOSTED if name.startswith("multi_turn")), 0.0)
+        assert scores == {"response_evaluation_score": 1.0, "safety_v1": 1.0, **tools}
+        assert not any(each["cached"] for each in found.values())
+        misses = found["multi_turn_tool_use_quality_v1"]["misses"]
+        assert misses == ["get_weather: nothing came back"]
+
+
+def test_an_answer_may_fail(tmp_path: Path) -> None:
+    code, found = run(tmp_path, "--only", "safety_v1", answer="unsafe", **PROJECT)
+    assert (code, found["safety_v1"]["status"]) == (1, "failed")
+    assert found["safety_v1"]["misses"] == ["turn 1: it does harm"]
+
+
+def test_without_settings_nothing_is_judged(tmp_path: Path) -> None:
+    code, found = run(tmp_path)
+    assert code == 3
+    for each in found.values():
+        assert each["status"] == "errored"
+        assert each["reason"] == "Google's ADK cannot judge: ValueError: there is no project"
+
+
+def test_a_key_file_is_read_wherever_it_lies(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    key = tmp_path_factory.mktemp("elsewhere") / "key.json"
+    key.write_text("{}")
+    key.chmod(0o600)
+    settings = {**PROJECT, "GOOGLE_APPLICATION_CREDENTIALS": str(key)}
+    code, _ = run(tmp_path, "--only", "safety_v1", **settings)
+    assert code == 0
+
+
+def test_a_metric_of_the_command_line_needs_no_config(tmp_path: Path) -> None:
+    code, found = run(tmp_path, "--traces", "trace.json", "--metric", "safety_v1", **PROJECT)
+    assert code == 0
+    assert found["safety_v1"]["status"] == "passed"
+
+
+def test_where_adk_is_not_installed_each_line_says_so(tmp_path: Path) -> None:
+    entries = "".join(f"  - {{name: {name}, type: builtin}}\n" for name in HOSTED)
+    (tmp_path / "agentci.yaml").write_text(f"traces: t.json\nevaluators:\n{entries}")
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    why = 'needs Google\'s ADK, which is not installed beside agentci (pip install "agentci[adk]")'
+    told = [
+        f"agentci.yaml:{line}:12: error: the metric '{n}' {why}" for line, n in enumerate(HOSTED, 3)
+    ]
+    assert ran.code == 2
+    assert [line for line in told if line not in ran.out] == []

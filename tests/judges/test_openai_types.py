@@ -1,0 +1,92 @@
+"""What is asked and understood of Chat Completions, held against the types of OpenAI's client."""
+
+import itertools
+import json
+from typing import Any, get_args
+
+import pytest
+
+from agentci.judges import chat
+from agentci.judges.base import CapName, Format, Way
+from agentci.judges.registry import PROVIDERS
+from agentci.model.judging import AnyForm, Checklist, Form, ModelReply, ModelSettings, Question
+from tests.openai_types import answered_as, sent_as, theirs
+
+FORMS: tuple[AnyForm | None, ...] = (
+    None,
+    Form(notes=("hits", "misses")),
+    Form(kind="boolean"),
+    Form(kind="label", labels=("a", "b")),
+    Checklist(names=("a", "b")),
+)
+
+
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+@pytest.mark.parametrize("format_", chat.FORMATS)
+@pytest.mark.parametrize("cap_name", get_args(CapName))
+def test_every_question_is_one_that_the_api_takes(
+    provider: str, format_: Format, cap_name: CapName
+) -> None:
+    kind = theirs("chat.completion_create_params", "CompletionCreateParamsNonStreaming")
+    settings = ModelSettings(provider=provider, model="m", temperature=0.5, effort="low")
+    for form, system in itertools.product(FORMS, ("s", "")):
+        question = Question(system=system, user="u", form=form)
+        call = PROVIDERS[provider].call(question, settings, Way(format=format_, cap_name=cap_name))
+        body = json.loads(call.body)
+        assert sent_as(kind, body) == body
+
+
+def completion(**choice: Any) -> bytes:
+    """An answer with all that there can be beside the text."""
+    message = {
+        "role": "assistant",
+        "content": "yes",
+        "annotations": [],
+        **choice.pop("message", {}),
+    }
+    answer = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "service_tier": "default",
+        "system_fingerprint": "fp_1",
+        "choices": [
+            {"index": 0, "finish_reason": "stop", "logprobs": None, **choice, "message": message}
+        ],
+        "usage": {
+            "prompt_tokens": 7,
+            "completion_tokens": 5,
+            "total_tokens": 12,
+            "prompt_tokens_details": {"cached_tokens": 3},
+            "completion_tokens_details": {"reasoning_tokens": 4},
+        },
+    }
+    return json.dumps(answered_as(theirs("chat", "ChatCompletion"), answer)).encode()
+
+
+def test_an_answer_is_read() -> None:
+    assert chat.read(completion()) == ModelReply(
+        text="yes", ending="complete", finish_reason="stop", tokens_in=7, tokens_out=5
+    )
+
+
+def test_so_is_one_with_all_that_a_message_can_have() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"content": None, "refusal": "I cannot", "tool_calls": [call]}
+    reply = chat.read(completion(message=message))
+    assert (reply.text, reply.ending, reply.finish_reason) == ("", "refused", "refusal")
+
+
+def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:
+    reasons = get_args(
+        theirs("chat.chat_completion", "Choice").model_fields["finish_reason"].annotation
+    )
+    endings = {reason: chat.read(completion(finish_reason=reason)).ending for reason in reasons}
+    assert endings == {
+        "stop": "complete",
+        "length": "truncated",
+        "content_filter": "refused",
+        "tool_calls": "unknown",
+        "function_call": "unknown",
+    }
