@@ -20,6 +20,7 @@ OF_NO_WEIGHT: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
         *("home", "payer", "caps", "replay", "key_variable", "federation", "prices"),
+        "embedding_model",  # of a judge; where embeddings are compared, it is the model
     }
 )
 # Likewise, of a whole evaluator; criteria and fields have a weight in its score.

@@ -93,3 +93,16 @@ def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> No
         options={"f": partial(print, 1), "n": None, "l": [1.5, True]},  # type: ignore[dict-item]
     )
     assert prints.of(evaluator, None) == prints.of(evaluator, None)
+
+
+def test_a_model_of_embeddings_counts_only_where_embeddings_are_compared(tmp_path: Path) -> None:
+    def of(grader: str, model: str) -> str:
+        judge = f"judge: {{provider: openai, model: m, embedding_model: {model}}}\n"
+        entry = f"  - {{name: g, type: openai_eval, grader: {grader}}}\n"
+        return printed(tmp_path, f"traces: t.json\n{judge}evaluators:\n{entry}")
+
+    asking = "input: [{role: user, content: 'Rate {{ item.actual_response }}'}]"
+    labels = f"{{type: label_model, {asking}, labels: [a, b], passing_labels: [a]}}"
+    cosine = "{type: text_similarity, evaluation_metric: cosine}"
+    assert of(labels, "e") == of(labels, "f")
+    assert of(cosine, "e") != of(cosine, "f")
