@@ -1,4 +1,4 @@
-"""What is asked and understood of Chat Completions, held against the types of OpenAI's client."""
+"""What is asked and understood of OpenAI's APIs, held against the types of its own client."""
 
 import itertools
 import json
@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agentci.judges import chat
+from agentci.judges import chat, embeddings
 from agentci.judges.base import CapName, Format, Way
 from agentci.judges.registry import PROVIDERS
 from agentci.model.judging import AnyForm, Checklist, Form, ModelReply, ModelSettings, Question
@@ -90,3 +90,27 @@ def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:
         "tool_calls": "unknown",
         "function_call": "unknown",
     }
+
+
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+def test_embeddings_are_asked_for_as_the_api_takes_it(provider: str) -> None:
+    kind = theirs("embedding_create_params", "EmbeddingCreateParams")
+    settings = ModelSettings(provider=provider, model="m")
+    body = json.loads(embeddings.call(("a", "b"), settings).body)
+    assert sent_as(kind, body) == body
+
+
+def test_embeddings_are_read() -> None:
+    answer = {
+        "object": "list",
+        "model": "m",
+        "data": [
+            {"object": "embedding", "index": 0, "embedding": [1.0, 0.0]},
+            {"object": "embedding", "index": 1, "embedding": [0.0, 2.0]},
+        ],
+        "usage": {"prompt_tokens": 4, "total_tokens": 4},
+    }
+    kind = theirs("create_embedding_response", "CreateEmbeddingResponse")
+    assert embeddings.read(json.dumps(answered_as(kind, answer)).encode()) == ModelReply(
+        text="0.0", ending="complete", tokens_in=4, tokens_out=0
+    )
