@@ -95,6 +95,17 @@ def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(
     assert run(tmp_path, **strict).code == 1
 
 
+def test_checks_of_one_run_alone_are_counted(tmp_path: Path, base: str) -> None:
+    (tmp_path / "trace5.json").unlink()
+    ran = run(tmp_path, "--baseline", base, cases=5)
+    assert (ran.results["comparison"]["gone"], ran.results["comparison"]["added"]) == (1, 0)
+    assert "  1 check of the baseline alone\n" in ran.out
+    assert (
+        "1 check of this run alone"
+        in run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
+    )
+
+
 def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) -> None:
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))

@@ -55,6 +55,12 @@ def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> No
     assert result["details"]["seen"] == [True, {"city": "Paris"}, str(folder)]
 
 
+def test_packages_are_not_installed_where_that_is_not_wanted(folder: Path) -> None:
+    (folder / "evals" / "requirements.txt").write_text("there-is-no-such-package==1\n")
+    _configure(folder, "requirements: none")
+    assert run(folder).code == 0
+
+
 def test_a_score_below_the_threshold_fails(folder: Path) -> None:
     judged = _grade(folder, "def short(sample, item): return 0.4", "threshold: 0.5")
     assert (judged.code, [each["status"] for each in judged.results]) == (1, ["failed"])
