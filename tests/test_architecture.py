@@ -28,7 +28,7 @@ LAYERS = (
     {"lockfile", "merging", "options", "spool", "workspace"},
     {"settings"},
     {"http", "store", "extensions"},
-    {"sources", "runtimes", "executors"},
+    {"sources", "runtimes", "executors", "github_api"},
     {"judges", "proxy"},
     {"evals_api"},
     {"environments"},
