@@ -26,7 +26,7 @@ LAYERS = (
     {"formats", "dialects", "reporters"},
     {"config"},
     {"lockfile", "merging", "options", "spool", "workspace"},
-    {"settings"},
+    {"settings", "events"},
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors", "github_api"},
     {"judges", "proxy"},
