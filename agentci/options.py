@@ -86,7 +86,8 @@ OPTIONS: tuple[Option, ...] = (
         name="output-dir",
         metavar="DIR",
         default="agentci-results",
-        help="Folder for `results.json`, `junit.xml`, `summary.md` and `report.html`.",
+        help="Folder for `results.json`, `junit.xml`, `summary.md`, `report.html` and "
+        "`comment.md`.",
     ),
     Option(
         name="jobs",

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.events import read_event
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.base import Reporter
+from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
 from agentci.reporters.problems import render_problems
@@ -22,7 +24,8 @@ from agentci.sinks import append, open_folder, say, write_files
 
 def publish(report: Report, settings: Settings, world: World) -> Report:
     """Put the report wherever it is read, files first; the result says what could not be."""
-    made = reporters(junit_dialect=settings.junit_dialect)
+    comment = Comment(run_url=world.github.run_url, commit=read_event(world.github).head_sha)
+    made = reporters(junit_dialect=settings.junit_dialect, comment=comment)
     if refused := _write(report, made, settings, world):
         report = _unwritten(report, refused)
         refused |= _write(report, made, settings, world)
