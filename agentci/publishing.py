@@ -2,13 +2,13 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
+from agentci.model.values import replace
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.base import Reporter
 from agentci.reporters.console import render_console

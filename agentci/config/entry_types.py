@@ -1,7 +1,6 @@
 """Entries of ``evaluators:`` whose type is missing, unknown or for eval files."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from agentci.config.overrides import Programs
@@ -14,6 +13,7 @@ from agentci.metrics.registry import ASKING, HOSTED, METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 

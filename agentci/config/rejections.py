@@ -1,9 +1,9 @@
 """What the pydantic models object to in a config."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from agentci.config.entry_types import type_of
@@ -16,8 +16,7 @@ from agentci.model.problem import Problem
 Path: TypeAlias = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class Rejection(Struct, frozen=True, kw_only=True):
     """Something that a model objects to.
 
     Attributes:

@@ -1,9 +1,9 @@
 """The cases of an eval file, each with what judges it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.conversations import ConversationReader, vital_parts
@@ -33,8 +33,7 @@ from agentci.text.names import did_you_mean, quoted
 EXPECTED: Final = ("expected_messages", "expected_output")
 
 
-@dataclass(slots=True, kw_only=True)
-class CaseReader:
+class CaseReader(Struct, kw_only=True):
     """Reads the cases of one eval file.
 
     Attributes:

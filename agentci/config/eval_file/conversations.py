@@ -1,8 +1,8 @@
 """Cases of several turns: what is said in them, and what judges each turn and all of them."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.keys import KeyReader, Path
@@ -15,10 +15,10 @@ from agentci.dialects.agentv.conversation import Talk, TalkJudge, TurnOfTalk
 from agentci.dialects.agentv.judge import Judge
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem, Severity
+from agentci.model.values import replace
 
 
-@dataclass(slots=True, kw_only=True)
-class ConversationReader:
+class ConversationReader(Struct, kw_only=True):
     """Reads the turns of one case.
 
     Attributes:

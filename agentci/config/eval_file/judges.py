@@ -1,9 +1,9 @@
 """Evaluators out of the lists of an eval file; each is made once, whichever cases it judges."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.files import Files
@@ -34,8 +34,7 @@ RUBRIC: Final = "rubric"
 EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
 
 
-@dataclass(slots=True, kw_only=True)
-class JudgeReader:
+class JudgeReader(Struct, kw_only=True):
     """Reads the evaluators of one eval file.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Keys of an eval file that nobody reads, or not here."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.config.eval_file.models import (
     OF_EXECUTION,
@@ -58,8 +59,7 @@ SYNONYMS: Final = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class KeyReader:
+class KeyReader(Struct, kw_only=True):
     """Looks at the keys of the parts of one eval file.
 
     Attributes:

@@ -1,8 +1,8 @@
 """Messages of cases: shorthands written out, files read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.files import Files
@@ -18,8 +18,7 @@ Path = tuple[str | int, ...]
 USER, ASSISTANT = "user", "assistant"
 
 
-@dataclass(slots=True, kw_only=True)
-class MessageReader:
+class MessageReader(Struct, kw_only=True):
     """Reads the messages of one case.
 
     Attributes:

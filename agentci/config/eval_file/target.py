@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, TypeAlias
 
+from msgspec import Struct, field
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from agentci.config.eval_file.files import Files
@@ -110,8 +110,7 @@ def template_of(spec: TargetSpec) -> CommandTemplate:
     return spec.command if isinstance(spec.command, str) else tuple(spec.command)
 
 
-@dataclass(slots=True, kw_only=True)
-class TargetReader:
+class TargetReader(Struct, kw_only=True):
     """Reads the target and the trials of one eval file.
 
     Attributes:

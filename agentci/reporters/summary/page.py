@@ -1,8 +1,9 @@
 """The page: verdict first, then evaluators, the worst cases, and what else is to be known."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from agentci.github import limits
 from agentci.model.problem import Problem
@@ -38,8 +39,7 @@ UNFOLDED_CASES = 3
 MAX_EVALUATORS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """Verdict, evaluators, worst cases, errors, skips, warnings, problems.
 
     Attributes:

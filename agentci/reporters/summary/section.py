@@ -1,13 +1,13 @@
 """A part of the page, which may have to be cut."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_ITEMS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """Blocks under a title.
 
     Attributes:
