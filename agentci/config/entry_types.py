@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentci.config.nodes import KeyPath
 from agentci.config.overrides import Programs
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
@@ -66,9 +67,7 @@ def type_problem(entry: Json, index: int, document: YamlDocument, types: Types) 
     )
 
 
-def _wrong_type(
-    value: Json, path: tuple[str | int, ...], document: YamlDocument, types: Types
-) -> Problem:
+def _wrong_type(value: Json, path: KeyPath, document: YamlDocument, types: Types) -> Problem:
     name = value if isinstance(value, str) else ""
     if name in OF_EVAL_FILES:
         return Problem(

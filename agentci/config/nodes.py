@@ -8,6 +8,9 @@ from msgspec import Struct
 from agentci.model.json import Json
 from agentci.model.place import Place
 
+# The keys and indexes that lead from the top of a document to one of its parts.
+KeyPath: TypeAlias = tuple[str | int, ...]
+
 
 class Scalar(Struct, frozen=True, kw_only=True):
     """A single value.
