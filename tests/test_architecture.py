@@ -28,7 +28,7 @@ LAYERS = (
     {"lockfile", "merging", "options", "spool", "workspace"},
     {"settings", "events"},
     {"http", "store", "extensions"},
-    {"sources", "runtimes", "executors"},
+    {"sources", "runtimes", "executors", "github_api"},
     {"judges", "proxy"},
     {"evals_api"},
     {"environments"},
