@@ -1,6 +1,5 @@
 """Has the judges of a plan ready before anything is judged by them."""
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError, InputError
+from agentci.events import read_event
 from agentci.executors.confinement import Confinement
 from agentci.github.secrets import withheld
 from agentci.model.exchange import LOCAL
@@ -20,7 +20,6 @@ from agentci.preflight import Plan
 from agentci.settings import Settings
 from agentci.sinks import say
 from agentci.text.escape import one_line
-from agentci.workspace import read_file
 
 if TYPE_CHECKING:
     from agentci.judges.budget import Budget
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from agentci.judges.service import ServiceAsker
     from agentci.judges.transport import Transport
 
-# More than GitHub sends.
-MAX_EVENT_BYTES: Final = 32 * 1024**2
 HINT: Final = "see docs/judges.md#without-secrets"
 
 
@@ -50,10 +47,12 @@ def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
     from agentci.judges.registry import COMMAND, PROVIDERS  # noqa: PLC0415
     from agentci.judges.transport import Transport  # noqa: PLC0415
 
+    github = world.github
+    reason = withheld(read_event(github), github.actor)
     transport = Transport(
         tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
     )
-    keys = Keys(world.variables, transport, withheld=_withheld(world))
+    keys = Keys(world.variables, transport, withheld=reason)
     asked = () if settings.access.offline else tuple(e for e in wanted if _asks(e.panel))
     problems = [*panel_problems(wanted), *_key_problems(asked, keys)]
     if not _errors(problems):  # else services would be asked about models that nobody named
@@ -112,18 +111,6 @@ def _asks(panel: Panel) -> bool:
 
 def _cannot(wanted: WantedPanel, said: str) -> Problem:
     return Problem(message=f"{wanted.name} cannot be judged: {said}", place=wanted.place)
-
-
-def _withheld(world: World) -> str:
-    """Why this step of a workflow has no secrets; empty where it should have some."""
-    github = world.github
-    if github.event_file is None:
-        return ""
-    try:
-        event = read_file(github.event_file, name="the event", limit_bytes=MAX_EVENT_BYTES)
-        return withheld(github.event, github.actor, json.loads(event))
-    except (InputError, ValueError, RecursionError):
-        return ""
 
 
 def _key_problems(asked: Iterable[WantedPanel], keys: "Keys") -> Iterator[Problem]:

@@ -17,6 +17,7 @@ class GitHub(Struct, frozen=True, kw_only=True):
         event: name of what started the workflow.
         event_file: tells of it, in JSON.
         actor: who did.
+        sha: the commit that the workflow runs on; see ``Event.head_sha``.
     """
 
     active: bool
@@ -26,6 +27,7 @@ class GitHub(Struct, frozen=True, kw_only=True):
     event: str = ""
     event_file: Path | None = None
     actor: str = ""
+    sha: str = ""
 
 
 def github_of(environ: Mapping[str, str]) -> GitHub:
@@ -43,4 +45,5 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         event=environ.get("GITHUB_EVENT_NAME", ""),
         event_file=path("GITHUB_EVENT_PATH"),
         actor=environ.get("GITHUB_ACTOR", ""),
+        sha=environ.get("GITHUB_SHA", ""),
     )

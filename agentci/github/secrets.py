@@ -3,10 +3,9 @@
 See https://docs.github.com/actions/security-guides/using-secrets-in-github-actions.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from agentci.model.json import Json
+from agentci.github.event import Event
 
 # `pull_request_target` runs what the base branch has, and is given secrets.
 OF_PULL_REQUESTS: Final = frozenset(
@@ -17,26 +16,15 @@ FROM_FORKS: Final = "pull requests from forks are given no secrets"
 BY_DEPENDABOT: Final = "what Dependabot starts is given no secrets of Actions"
 
 
-def withheld(event: str, actor: str, payload: Json) -> str:
+def withheld(event: Event, actor: str) -> str:
     """Why a step has no secrets, as a sentence; empty where it should have those that it names.
 
     Args:
-        event: name of what started the workflow.
+        event: what started the workflow.
         actor: who did.
-        payload: what GitHub tells of it.
     """
-    if event not in OF_PULL_REQUESTS and not (event == "push" and actor == DEPENDABOT):
+    if event.name not in OF_PULL_REQUESTS and not (event.name == "push" and actor == DEPENDABOT):
         return ""
     if actor == DEPENDABOT:
         return BY_DEPENDABOT
-    request = _member(payload, "pull_request")
-    base = _member(_member(request, "base"), "repo")
-    head = _member(_member(request, "head"), "repo")  # null where the fork is gone
-    name = _member(base, "full_name")
-    if isinstance(name, str) and name != _member(head, "full_name"):
-        return FROM_FORKS
-    return ""
-
-
-def _member(value: Json, name: str) -> Json:
-    return value.get(name) if isinstance(value, Mapping) else None
+    return FROM_FORKS if event.from_fork else ""

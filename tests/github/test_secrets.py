@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentci.github.event import event_of
 from agentci.github.secrets import BY_DEPENDABOT, FROM_FORKS, withheld
 from agentci.model.json import Json
 
@@ -33,4 +34,4 @@ def request(head: Json, base: Json = "org/agent") -> Json:
     ],
 )
 def test_secrets_are_withheld(event: str, actor: str, payload: Json, why: str) -> None:
-    assert withheld(event, actor, payload) == why
+    assert withheld(event_of(event, "", payload), actor) == why

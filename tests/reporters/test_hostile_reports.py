@@ -130,6 +130,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "problems as text": lambda report: render_problems(report.problems, "text"),
     "problems as JSON": lambda report: render_problems(report.problems, "json"),
     "problems on GitHub": lambda report: render_problems(report.problems, "github"),
+    "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
 }
 
 ELEMENTS = {
@@ -217,6 +218,7 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
 
 @given(report=REPORTS)
 def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> None:
+    assert commands_in(render_problems(report.problems, "sarif")) == []
     for name, reporter in REPORTERS.items():
         assert commands_in(text_of(reporter, report)) == [], name
 

@@ -25,6 +25,7 @@ from agentci.reporters.base import (
 from agentci.reporters.places import file_name
 from agentci.reporters.spending import spending_line
 from agentci.reporters.summary.against import against
+from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
 from agentci.reporters.summary.section import Section
 from agentci.text import clip
@@ -77,6 +78,8 @@ def _sections(report: Report) -> Iterator[Section]:
         total=len(reasons),
     )
     yield _evaluators(report)
+    # No word where it is left out: the table says it all.
+    yield Section(title="", noun="chart", blocks=iter((chart(report),)), total=0, share=0.01)
     if report.comparison is not None:
         yield against(report.comparison)
     yield _worst(of_status(report.results, "failed"))
@@ -153,7 +156,7 @@ def _worst(failed: Sequence[Result]) -> Section:
         blocks=(block(result, unfolded=i < UNFOLDED_CASES) for i, result in enumerate(ordered)),
         total=len(failed),
         at_most=MAX_CASES,
-        share=0.5,
+        share=0.49,
     )
 
 
