@@ -6,8 +6,9 @@ they answered is judged.
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.attempts import NO_RUN
 from agentci.courses import Course, courses_of
@@ -24,8 +25,7 @@ NOT_OFFLINE: Final = f"{NO_RUN}, and the agent is not run with --offline"
 NOT_BEGUN: Final = "the agent was not run: the run was to end"
 
 
-@dataclass(slots=True, kw_only=True)
-class Agents:
+class Agents(Struct, kw_only=True):
     """Runs the agents of a plan, and has all of its checks judged.
 
     Attributes:

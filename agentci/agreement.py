@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
+
+from msgspec import Struct
 
 # Of the normal distribution: 95 % lie within as many standard deviations.
 DEVIATIONS: Final = 1.959963984540054
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(Struct, frozen=True, kw_only=True):
     """A share of cases."""
 
     part: int
@@ -37,8 +37,7 @@ class Rate:
         return max(0.0, low), min(1.0, high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confusion:
+class Confusion(Struct, frozen=True, kw_only=True):
     """Cases by what people said and what a judge did.
 
     Attributes:
@@ -105,8 +104,7 @@ def flips(repeats: Iterable[Sequence[bool]]) -> Rate:
     return Rate(part=sum(one != other for one, other in pairs), whole=len(pairs))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Struct, frozen=True, kw_only=True):
     """How far one evaluator agrees with people.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Decides whether the gate opens, and says why."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agentci.model.choices import FailOn
 from agentci.model.policy import Gate
@@ -15,6 +14,7 @@ from agentci.model.result import (
     Totals,
 )
 from agentci.model.shard import Shard
+from agentci.model.values import replace
 from agentci.reasons import JUDGED, Judged, Kind, Reason, mean_score, praise, reasons
 
 

@@ -1,7 +1,6 @@
 """Finds the files that one config names, and keeps them inside the workspace."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from agentci.library.sources import Sources
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
+from agentci.model.values import replace
 from agentci.runtimes.registry import why_unsupported
 from agentci.text.utf8 import decode
 from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of

@@ -1,13 +1,13 @@
 """The options of a run: one table, from which flags, inputs and documents are made."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.choices import FAIL_ON, GROUPINGS, JUNIT_DIALECTS, MATCH_TYPES, SHOWINGS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Struct, frozen=True, kw_only=True):
     """One option of ``agentci run``: ``--NAME`` on the command line, input ``NAME`` of the action.
 
     Attributes:

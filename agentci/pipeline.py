@@ -3,10 +3,11 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
@@ -29,8 +30,7 @@ PAUSE_SECONDS: Final = 0.01
 NO_TURNS = "No invocations extracted from trace."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One evaluator beside one case of one config.
 
     Attributes:
@@ -62,8 +62,7 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What a run came to.
 
     Attributes:
@@ -120,8 +119,7 @@ def judge(check: Check, world: World) -> Result:
     return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class _End(Struct, frozen=True, kw_only=True):
     """What became of a check that was started.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from agentci.engines.world import World
@@ -10,6 +9,7 @@ from agentci.errors import InputError
 from agentci.events import read_event
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
+from agentci.model.values import replace
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.base import Reporter
 from agentci.reporters.comment import Comment

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.case_scores import case_scores
 from agentci.model.policy import Bar, CaseBar, GatePolicy
@@ -24,8 +25,7 @@ MAX_REASON = 200
 JUDGED: tuple[Status, ...] = ("passed", "failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason; a ``remark`` never shuts the gate."""
 
     kind: Kind
@@ -70,8 +70,7 @@ def mean_score(results: Sequence[Result]) -> float | None:
     return math.fsum(finite) / len(finite) if finite else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Required checks that are held against one bar; ``where`` tells them from others."""
 
     where: str
@@ -82,8 +81,7 @@ class _Group:
         return tuple(result for result in self.results if result.status in statuses)
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(Struct, frozen=True):
     """The gate of one config: what its demands are held against, each with its own groups."""
 
     where: str

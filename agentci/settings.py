@@ -1,8 +1,9 @@
 """What a user asked of one run: options given as text, checked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.choices import (
@@ -23,8 +24,7 @@ from agentci.options import OPTIONS
 MAX_JOBS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """By which rules programs are taken that are kept elsewhere.
 
     Attributes:
@@ -40,8 +40,7 @@ class Access:
     anew: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """What the user asked of one run, checked; None where the config decides."""
 
     configs: tuple[str, ...]

@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from agentci.model.shard import Portion, Shard
+from agentci.model.values import replace
 from agentci.pipeline import Check
 from agentci.preflight import Plan
 from agentci.text import strict_json
@@ -52,7 +54,7 @@ def digest_of(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     yield __version__
-    yield from sorted(strict_json.dumps(asdict(gate)) for gate in plan.gates)
+    yield from sorted(strict_json.dumps(to_builtins(gate)) for gate in plan.gates)
     yield from sorted(strict_json.dumps(_traits(check)) for check in plan.checks)
 
 

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result
 from agentci.model.trials import Strategy, Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.text.words import count, number
 
 # Sums of floats are off by less than this.

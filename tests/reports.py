@@ -1,7 +1,6 @@
 """Results and reports to try gates and reporters on."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from agentci.gate import decide, decide_shard, totals
@@ -15,6 +14,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Provenance, Report, Result, Status
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
 from agentci.reporters.base import Reporter
 from agentci.reporters.synopsis import synopsis_of
 

@@ -1,7 +1,6 @@
 """When the gate opens, and what it says."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,8 @@ from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Result, Status, Totals
 from agentci.model.shard import Shard
+from agentci.model.values import replace
+from tests.building import values
 from tests.reports import make_result
 
 BROKEN = Problem(message="is no JSON", place=Place(file="traces/a.json", line=4))
@@ -396,7 +397,7 @@ class TestWhatIsSaid:
         ),
         max_size=8,
     ),
-    bar=st.builds(
+    bar=values(
         Bar,
         min_pass_rate=st.floats(0, 1),
         min_score=st.none() | st.floats(0, 1),

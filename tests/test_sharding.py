@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from agentci.model.case import Case
 from agentci.model.place import Place
 from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.shard import Shard, read_shard
+from agentci.model.values import replace
 from agentci.pipeline import Check
 from agentci.preflight import Plan, PlannedSuite
 from agentci.reporters.synopsis import synopsis_of

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.agreement import Calibration, confusion_of, flips
 from agentci.earlier_runs import close_replies, open_replies
@@ -14,6 +15,7 @@ from agentci.grading_services import engage
 from agentci.labels import Label, read_labels
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_UNJUDGED, Result
+from agentci.model.values import replace
 from agentci.pipeline import Check, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
@@ -26,8 +28,7 @@ from agentci.text.names import quoted
 JUDGED: Final = {"passed": True, "failed": False}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Labelled:
+class _Labelled(Struct, frozen=True, kw_only=True):
     check: Check
     passed: bool
 

@@ -1,8 +1,8 @@
 """Evaluators and a gate out of a config that may still have errors."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from agentci.config.complaints import complaints, in_order
@@ -22,11 +22,11 @@ from agentci.model.comparison import RegressionBar
 from agentci.model.exchange import DOCKER
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Building:
+class Building(Struct, frozen=True, kw_only=True):
     """What came of a config.
 
     Attributes:

@@ -5,8 +5,9 @@ type, the object an :class:`EvaluatorType`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeGuard, TypeVar
+
+from msgspec import Struct
 
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.agentevals.code import CodeEvaluator
@@ -30,14 +31,14 @@ from agentci.metrics.registry import ASKING, HOSTED
 from agentci.model.exchange import DOCKER, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.program import Program, RemoteProgram
+from agentci.model.values import replace
 
 E = TypeVar("E", bound=Entry)
 
 GROUP: Final = "agentci.dialects"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatorType(Generic[E]):
+class EvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
     """How entries of one type are read, and what becomes of them.
 
     Attributes:

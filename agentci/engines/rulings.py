@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.engines.world import World
 from agentci.model.embedding import CompareEmbeddings
@@ -12,6 +13,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, ModelReply
 from agentci.model.ruling import Ruling
+from agentci.model.values import replace
 from agentci.replies.circumstances import words_of
 from agentci.workspace import is_file, real
 
@@ -20,8 +22,7 @@ ONE: Final = "judge"
 SEVERAL: Final = "judges"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruled:
+class Ruled(Struct, frozen=True, kw_only=True):
     """A ruling, by whom it was asked for, and what was asked."""
 
     name: str

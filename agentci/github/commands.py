@@ -1,8 +1,9 @@
 """Workflow commands that make annotations, in the grammar of the runner (``ActionCommand.cs``)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import get_args
+
+from msgspec import Struct
 
 from agentci.github import limits
 from agentci.model.place import Place
@@ -13,8 +14,7 @@ from agentci.text import clip, escape
 LEVELS: tuple[Severity, ...] = get_args(Severity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
+class Annotation(Struct, frozen=True, kw_only=True):
     """A remark beside a line of the user's files.
 
     Attributes:

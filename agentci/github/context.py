@@ -1,12 +1,12 @@
 """What GitHub Actions tells a step about itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHub:
+
+class GitHub(Struct, frozen=True, kw_only=True):
     """Where a step of a workflow may answer; everything is absent outside of one.
 
     Attributes:

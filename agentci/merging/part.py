@@ -1,7 +1,8 @@
 """Reports that were handed in, and those of shards among them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -9,8 +10,7 @@ from agentci.model.result import Report
 from agentci.model.shard import Portion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A report, and where it was found, as shown to the user."""
 
     file: str
@@ -21,8 +21,7 @@ class Part:
         return Problem(message=message, place=Place(file=self.file), hint=hint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(Struct, frozen=True, kw_only=True):
     """The report of a shard."""
 
     part: Part

@@ -1,7 +1,6 @@
 """A ``results.json`` as the report that it was written from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from pydantic import ValidationError
@@ -31,6 +30,7 @@ from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
 from agentci.model.spending import Charge, Spending
 from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.reporters.synopsis import exchange
 from agentci.text import clip, strict_json
 from agentci.text.json_document import JsonDocument, read_json

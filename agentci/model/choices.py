@@ -33,5 +33,5 @@ JUnitDialect: TypeAlias = Literal["common", "jenkins"]
 JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
 
 # How problems are printed.
-ProblemFormat: TypeAlias = Literal["text", "json", "github"]
+ProblemFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 PROBLEM_FORMATS: Final[tuple[ProblemFormat, ...]] = get_args(ProblemFormat)

@@ -1,12 +1,11 @@
 """What reports show of an evaluator."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.model.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Struct, frozen=True, kw_only=True):
     """What an evaluator is called, and what it asks for.
 
     Attributes:

@@ -1,14 +1,14 @@
 """What a team asks of its agent before the gate opens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.comparison import RegressionBar
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(Struct, frozen=True, kw_only=True):
     """The demands on a set of checks.
 
     Attributes:
@@ -29,8 +29,7 @@ class Bar:
     on_turn_mismatch: OnTurnMismatch = "fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseBar:
+class CaseBar(Struct, frozen=True, kw_only=True):
     """The demands on whole cases, each with the weighted mean of its checks' scores.
 
     Attributes:
@@ -42,8 +41,7 @@ class CaseBar:
     min_pass_rate: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatePolicy:
+class GatePolicy(Struct, frozen=True, kw_only=True):
     """The ``gate:`` of one config: a bar for all its checks, and bars for single evaluators.
 
     Attributes:
@@ -60,8 +58,7 @@ class GatePolicy:
     regression: RegressionBar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(Struct, frozen=True, kw_only=True):
     """The gate of one config, and what it is over.
 
     Attributes:

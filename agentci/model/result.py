@@ -1,7 +1,8 @@
 """Results of checks, and the report that all of them make."""
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.case import Synopsis
 from agentci.model.comparison import Comparison
@@ -21,8 +22,7 @@ EXIT_INVALID: Final = 2
 EXIT_UNJUDGED: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """One evaluator beside one case.
 
     Attributes:
@@ -46,8 +46,7 @@ class Result:
     fingerprint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Counts over all results; ``score`` is the mean of what passed or failed, or None."""
 
     checks: int
@@ -58,8 +57,7 @@ class Totals:
     score: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """Whether the gate is open, the process's exit code, and why, the weightiest reason first.
 
     A shard never opens it: where nothing keeps it shut (exit code 0), other shards still may.
@@ -75,8 +73,7 @@ class Decision:
         return self.exit_code != 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(Struct, frozen=True, kw_only=True):
     """What an evaluator from elsewhere was when it judged.
 
     Attributes:
@@ -96,8 +93,7 @@ class Provenance:
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """Everything that is said about one run.
 
     Attributes:

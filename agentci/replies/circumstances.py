@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.executors.job import Job
 
@@ -12,8 +13,7 @@ from agentci.executors.job import Job
 _WORD: Final = re.compile(r"[\w./+~-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Circumstances(Struct, frozen=True, kw_only=True):
     """A program, and how it is run.
 
     Attributes:

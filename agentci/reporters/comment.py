@@ -1,7 +1,8 @@
 """The report as a comment on a pull request: what a reviewer has to know, and where the rest is."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.github import limits
 from agentci.model.comparison import Comparison, Trend
@@ -32,8 +33,7 @@ MAX_MISSES = 3
 SHORT_COMMIT = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
+class Comment(Struct, frozen=True, kw_only=True):
     """Verdict, evaluators, what got worse, the worst failures and errors; shorter than the summary.
 
     Whole lines are left out where it would be too long, none is cut.

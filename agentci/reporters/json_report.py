@@ -1,7 +1,8 @@
 """The report for programs: ``results.json``, one result a line."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct, to_builtins
 
 from agentci.model.case import Exchange, Synopsis
 from agentci.model.comparison import Comparison
@@ -18,8 +19,7 @@ from agentci.version import __version__
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonReport:
+class JsonReport(Struct, frozen=True, kw_only=True):
     """Everything that was found, in the shape of the schema; keys are only ever added to it."""
 
     tool_version: str = __version__
@@ -36,12 +36,14 @@ class JsonReport:
             "schema_version": [strict_json.dumps(SCHEMA_VERSION)],
             "tool": [strict_json.dumps({"name": "agentci", "version": self.tool_version})],
             "complete": [strict_json.dumps(report.complete)],
-            "decision": [strict_json.dumps(asdict(report.decision))],
-            "totals": [strict_json.dumps(asdict(report.totals))],
+            "decision": [strict_json.dumps(to_builtins(report.decision))],
+            "totals": [strict_json.dumps(to_builtins(report.totals))],
             "results": _lines(strict_json.dumps(_result(result)) for result in report.results),
             "cases": _lines(_case(case) for case in cases(report.results)),
             "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
-            "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
+            "provenance": _lines(
+                strict_json.dumps(to_builtins(each)) for each in report.provenance
+            ),
             "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
             "judges": _lines(strict_json.dumps(_spending(each)) for each in report.spending),
             "comparison": [strict_json.dumps(_comparison(report.comparison))],
@@ -93,7 +95,7 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
-        "trials": None if result.trials is None else asdict(result.trials),
+        "trials": None if result.trials is None else to_builtins(result.trials),
         "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
     }
@@ -124,7 +126,7 @@ def _gate(gate: Gate) -> JsonObject:
         "config": gate.config,
         "evaluators": gate.evaluators,
         "uncovered": gate.uncovered,
-        "policy": asdict(gate.policy),
+        "policy": to_builtins(gate.policy),
     }
 
 
@@ -145,11 +147,11 @@ def _charge(charge: Charge, *, priced: bool) -> JsonObject:
 
 
 def _comparison(comparison: Comparison | None) -> JsonObject | None:
-    return None if comparison is None else asdict(comparison)
+    return None if comparison is None else to_builtins(comparison)
 
 
 def _shard(portion: Portion | None) -> JsonObject | None:
     if portion is None:
         return None
     told = {"of": portion.of, "checks": portion.checks, "dealt_by": portion.dealt_by}
-    return {**asdict(portion.shard), **told}
+    return {**to_builtins(portion.shard), **told}

@@ -9,18 +9,19 @@ never empty, amended, and serialised here.
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from xml.etree import ElementTree as ET
 
 import junit_xml
+from msgspec import Struct
 
 from agentci.gate import totals
 from agentci.model.choices import JUnitDialect
 from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
+from agentci.model.values import replace
 from agentci.reporters.one_check import findings, headline, lines
 from agentci.reporters.places import file_name, in_a_file, problem_line
 from agentci.text import clip, escape
@@ -37,8 +38,7 @@ AT_ONCE = 100
 MAX_SECONDS = 1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JUnit:
+class JUnit(Struct, frozen=True, kw_only=True):
     """One suite a config, one test case a check.
 
     Attributes:

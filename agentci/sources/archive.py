@@ -3,13 +3,14 @@
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from stat import S_IFDIR, S_IFMT, S_IFREG
 from tarfile import BLOCKSIZE, TarError, TarFile
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from msgspec import Struct
 
 from agentci.errors import RefusedError
 from agentci.model.program import ProgramFile, Snapshot
@@ -36,8 +37,7 @@ _FAULTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Member:
+class _Member(Struct, frozen=True, kw_only=True):
     """What an archive says of one of its members.
 
     Attributes:

@@ -1,7 +1,6 @@
 """The judges of one pytest session: who is asked, by which budget, and what was replied before."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
@@ -9,6 +8,7 @@ from agentci.model.judging import WantedPanel
 from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.spending import Spending
+from agentci.model.values import replace
 from agentci.pipeline import Check
 from agentci.preflight import Plan, PlannedSuite
 from agentci.seating import seat, spending_of

@@ -2,9 +2,10 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
@@ -21,6 +22,7 @@ from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.model.spending import Spending, by_config
+from agentci.model.values import replace
 from agentci.pipeline import Check, judge
 from agentci.process import world_of
 from agentci.publishing import publish
@@ -41,8 +43,7 @@ from agentci.text.names import quoted
 NO_RESPONSE: Final = "the row has no `response`, and there is no fixture `agent` to ask for one"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class Test(Struct, frozen=True, kw_only=True):
     """A test over one row.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Cuts text to a length, and says how much was cut."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.text.words import count
 
@@ -77,8 +78,7 @@ def more(left: int) -> str:
     return f"{_ELLIPSIS} and {left:,} more"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """What fitted of a sequence of blocks: their text, and how many they are."""
 
     text: str

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
 from agentci.model.exchange import ProgramReply
+from agentci.model.values import replace
 from tests.recordings import otlp
 from tests.runner import commands_in, read_output_file
 from tests.support import ROOT, run_agentci, world_at

@@ -13,6 +13,7 @@ from agentci.github.limits import (
 from agentci.model.place import Place
 from agentci.model.problem import Severity
 from agentci.text import escape
+from tests.building import values
 from tests.runner import Command, commands_in
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=60)
@@ -46,12 +47,12 @@ def test_without_a_place_there_is_no_file() -> None:
 
 @given(
     st.lists(
-        st.builds(
+        values(
             Annotation,
             level=st.sampled_from(LEVELS),
             title=HOSTILE_TEXT,
             message=HOSTILE_TEXT,
-            place=st.none() | st.builds(Place, file=HOSTILE_TEXT, line=st.integers(1, 9)),
+            place=st.none() | values(Place, file=HOSTILE_TEXT, line=st.integers(1, 9)),
         ),
         max_size=5,
     )

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -12,6 +11,7 @@ from agentci.merging.reading import read_report
 from agentci.model.place import Place
 from agentci.model.result import Report, Result
 from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.reporters.annotations import render_annotations
 from agentci.reporters.console import render_console
 from agentci.reporters.json_report import JsonReport

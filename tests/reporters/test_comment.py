@@ -1,13 +1,12 @@
 """The comment on a pull request: shorter than the summary, and never too long for GitHub."""
 
-from dataclasses import replace
-
 import pytest
 
 from agentci.github.limits import COMMENT_CHARACTERS
 from agentci.model.comparison import Change, Comparison, Trend
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
+from agentci.model.values import replace
 from agentci.reporters.comment import MAX_BYTES, Comment
 from agentci.reporters.summary.page import Summary
 from tests.conftest import Golden

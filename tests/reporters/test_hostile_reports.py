@@ -39,6 +39,7 @@ from agentci.reporters.registry import REPORTERS
 from agentci.reporters.schema import results_schema
 from agentci.reporters.summary.page import Summary
 from agentci.reporters.synopsis import synopsis_of
+from tests.building import values
 from tests.reports import text_of
 from tests.runner import Command, commands_in, read_output_file
 
@@ -57,7 +58,7 @@ TEXT = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(
 LINES = st.lists(TEXT, max_size=3).map(tuple)
 SCORES = st.none() | st.floats(0, 1) | st.just(float("nan"))
 FILES = TEXT | st.just(COMMAND_LINE.file)
-PLACES = st.builds(Place, file=FILES, line=st.integers(1, 10**6), column=st.none() | st.integers(1))
+PLACES = values(Place, file=FILES, line=st.integers(1, 10**6), column=st.none() | st.integers(1))
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -68,56 +69,54 @@ COMPARISONS = st.fixed_dictionaries({"expected": CALLS, "actual": CALLS, "matche
 DETAILS = st.dictionaries(TEXT, JSON, max_size=2) | st.fixed_dictionaries(
     {"comparisons": st.lists(COMPARISONS, max_size=2)}
 )
-TURNS = st.builds(Turn, id=TEXT, user_text=TEXT, answer_parts=LINES)
-TRACES = st.builds(
+TURNS = values(Turn, id=TEXT, user_text=TEXT, answer_parts=LINES)
+TRACES = values(
     Trace, id=TEXT, key=TEXT, turns=st.lists(TURNS, max_size=2).map(tuple), place=PLACES,
     warnings=LINES,
     performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
 )  # fmt: skip
-GOLDEN = st.builds(Golden, id=TEXT, turns=st.just(()), place=PLACES)
-CASES = st.builds(
+GOLDEN = values(Golden, id=TEXT, turns=st.just(()), place=PLACES)
+CASES = values(
     Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
 ).map(synopsis_of)
-JUDGEMENTS = st.builds(
+JUDGEMENTS = values(
     Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
     details=DETAILS,
 )  # fmt: skip
-EVALUATORS = st.builds(
+EVALUATORS = values(
     Identity, name=TEXT, type=TEXT, bar=TEXT, threshold=st.none() | st.floats(0, 1),
     required=st.booleans(), place=PLACES,
 )  # fmt: skip
-RESULTS = st.builds(
+RESULTS = values(
     Result, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
     status=st.sampled_from(["passed", "failed", "errored", "skipped"]),
     judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
     cached=st.booleans(),
 )  # fmt: skip
-PROBLEMS = st.builds(
+PROBLEMS = values(
     Problem, message=TEXT, place=st.none() | PLACES, hint=st.none() | TEXT,
     severity=st.sampled_from(["error", "warning", "notice"]),
 )  # fmt: skip
 COUNTS = st.integers(0, 10**6)
-BARS = st.builds(
-    Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1)
-)
-GATES = st.builds(
+BARS = values(Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1))
+GATES = values(
     Gate, config=FILES, evaluators=LINES, uncovered=COUNTS,
-    policy=st.builds(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
+    policy=values(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
 )  # fmt: skip
-PORTIONS = st.builds(
+PORTIONS = values(
     Portion,
     shard=st.integers(1, 256).flatmap(
-        lambda total: st.builds(Shard, index=st.integers(1, total), total=st.just(total))
+        lambda total: values(Shard, index=st.integers(1, total), total=st.just(total))
     ),
     of=st.just("c0de" * 16),
     checks=st.just(("0123456789abcdef",)),
 )
-REPORTS = st.builds(
+REPORTS = values(
     Report,
     complete=st.booleans(),
-    decision=st.builds(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
-    totals=st.builds(
+    decision=values(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
+    totals=values(
         Totals, checks=COUNTS, passed=COUNTS, failed=COUNTS, errored=COUNTS, skipped=COUNTS,
         score=st.none() | st.floats(0, 1),
     ),
@@ -139,6 +138,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "problems as text": lambda report: render_problems(report.problems, "text"),
     "problems as JSON": lambda report: render_problems(report.problems, "json"),
     "problems on GitHub": lambda report: render_problems(report.problems, "github"),
+    "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
 }
 
 ELEMENTS = {
@@ -226,6 +226,7 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
 
 @given(report=REPORTS)
 def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> None:
+    assert commands_in(render_problems(report.problems, "sarif")) == []
     for name, reporter in REPORTERS.items():
         assert commands_in(text_of(reporter, report)) == [], name
 

@@ -1,7 +1,6 @@
 """``results.json``: what scripts rely on."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from agentci.model.case import Case
@@ -9,6 +8,7 @@ from agentci.model.place import Place
 from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.trace import Turn
+from agentci.model.values import replace
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.synopsis import synopsis_of
 from tests.conftest import Golden

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from importlib.metadata import entry_points
 from typing import Final
+
+from msgspec import to_builtins
 
 from agentci.engines.world import World
 from agentci.errors import AgentciError, FetchError, InputError
 from agentci.metrics.registry import ASKING, HOSTED, METRICS, NOT_YET
 from agentci.model.program import Listing
+from agentci.model.values import replace
 from agentci.sinks import say
 from agentci.sources.crew import side_by_side
 from agentci.sources.registry import GROUP, SOURCES
@@ -122,7 +124,7 @@ def _metric(name: str, description: str, *tags: str) -> Listing:
 
 def _json(listings: Sequence[Listing]) -> str:
     """A list, one evaluator a line."""
-    lines = ",\n".join(f"  {dumps(asdict(each))}" for each in listings)
+    lines = ",\n".join(f"  {dumps(to_builtins(each))}" for each in listings)
     return f"[\n{lines}\n]\n" if listings else "[]\n"
 
 

@@ -5,7 +5,8 @@ what makes a page of 10,000 checks quick to write and to open. ``results.json`` 
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from agentci.model.case import Synopsis
 from agentci.model.identity import Identity
@@ -69,7 +70,7 @@ def _findings(result: Result) -> JsonObject:
         "reasoning": judgement.reasoning,
         "details": judgement.details,
         "cached": result.cached,
-        "trials": None if trials is None else asdict(trials),
+        "trials": None if trials is None else to_builtins(trials),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_filled(members)}

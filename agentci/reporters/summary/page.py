@@ -1,7 +1,8 @@
 """The page: verdict first, then evaluators, the worst cases, and what else is to be known."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.github import limits
 from agentci.model.result import Report, Result
@@ -17,6 +18,7 @@ from agentci.reporters.base import (
 )
 from agentci.reporters.places import file_name
 from agentci.reporters.summary.against import against
+from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
 from agentci.reporters.summary.parts import evaluator_name, head, icon, problems, reasons
 from agentci.reporters.summary.section import Section, sections_text
@@ -32,8 +34,7 @@ UNFOLDED_CASES = 3
 MAX_EVALUATORS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """Verdict, evaluators, worst cases, errors, skips, warnings, problems.
 
     Attributes:
@@ -55,6 +56,8 @@ def _sections(report: Report) -> Iterator[Section]:
     """All that stands under the verdict, in the order of the page."""
     yield reasons(report)
     yield _evaluators(report)
+    # No word where it is left out: the table says it all.
+    yield Section(title="", noun="chart", blocks=iter((chart(report),)), total=0, share=0.01)
     if report.comparison is not None:
         yield against(report.comparison)
     yield _worst(of_status(report.results, "failed"))
@@ -102,7 +105,7 @@ def _worst(failed: Sequence[Result]) -> Section:
         blocks=(block(result, unfolded=i < UNFOLDED_CASES) for i, result in enumerate(ordered)),
         total=len(failed),
         at_most=MAX_CASES,
-        share=0.5,
+        share=0.49,
     )
 
 

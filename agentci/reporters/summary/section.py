@@ -1,8 +1,9 @@
 """A part of the page, which may have to be cut."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from agentci.text import clip
 from agentci.text.words import count
@@ -10,8 +11,7 @@ from agentci.text.words import count
 MAX_ITEMS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """Blocks under a title.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Reports as pages: what tests of their text and of a browser share."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from lxml import html
@@ -10,6 +9,7 @@ from agentci.model.case import Exchange
 from agentci.model.comparison import Change, Comparison, Trend
 from agentci.model.result import Report
 from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.reporters.html.page import HtmlReport
 from tests.reports import CONFIG, make_report, make_result, mixed_report, text_of
 

@@ -1,6 +1,5 @@
 """Entries of ``composite``."""
 
-from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
@@ -26,6 +25,7 @@ from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
 from agentci.errors import InputError
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 VOCABULARY: Final = Vocabulary(
