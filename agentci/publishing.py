@@ -20,6 +20,7 @@ from agentci.reporters.registry import reporters
 from agentci.reporters.summary.page import Summary
 from agentci.settings import Settings
 from agentci.sinks import append, open_folder, say, write_files
+from agentci.text.escape import one_line
 
 
 def publish(report: Report, settings: Settings, world: World) -> Report:
@@ -48,7 +49,20 @@ def publish(report: Report, settings: Settings, world: World) -> Report:
         say(render_annotations(report), world.out)
     if untold:
         _tell(untold, world)
+    if settings.commenting != "never" or settings.check_run:
+        answer(report, settings, world)
     return report
+
+
+def answer(report: Report, settings: Settings, world: World) -> None:
+    """Tell the pull request, which nothing else waits for, and nothing hangs on."""
+    from agentci.feedback.answer import answers  # noqa: PLC0415 (of no use to most runs)
+
+    for each in answers(report, settings, world):
+        if each.severity != "notice":
+            _tell((each,), world)
+        elif not settings.quiet:
+            say(f"{one_line(each.message)}\n", world.out)
 
 
 def refuse(problems: Sequence[Problem], world: World) -> int:

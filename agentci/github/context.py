@@ -18,6 +18,8 @@ class GitHub(Struct, frozen=True, kw_only=True):
         event_file: tells of it, in JSON.
         actor: who did.
         sha: the commit that the workflow runs on; see ``Event.head_sha``.
+        workflow: its file in the repository, where that is told, else its name.
+        job, step: their ids in it.
         run_url: the page of the run.
         repository_url: of the page of the repository, below which all others are.
     """
@@ -30,6 +32,9 @@ class GitHub(Struct, frozen=True, kw_only=True):
     event_file: Path | None = None
     actor: str = ""
     sha: str = ""
+    workflow: str = ""
+    job: str = ""
+    step: str = ""
     run_url: str = ""
     repository_url: str = ""
 
@@ -51,6 +56,11 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         event_file=path("GITHUB_EVENT_PATH"),
         actor=environ.get("GITHUB_ACTOR", ""),
         sha=environ.get("GITHUB_SHA", ""),
+        # OWNER/NAME/PATH@REF, of which the ref is another one in each pull request.
+        workflow=environ.get("GITHUB_WORKFLOW_REF", "").rpartition("@")[0]
+        or environ.get("GITHUB_WORKFLOW", ""),
+        job=environ.get("GITHUB_JOB", ""),
+        step=environ.get("GITHUB_ACTION", ""),
         run_url=run_url(repository_url, run) if repository_url and run else "",
         repository_url=repository_url,
     )

@@ -28,6 +28,11 @@ MAX_LINE = 300
 
 
 def render_annotations(report: Report) -> str:
+    """As many as GitHub shows of a step."""
+    return annotate(annotations_of(report))
+
+
+def annotations_of(report: Report) -> list[Annotation]:
     """One annotation an evaluator that fell short, worst first; then warnings about the input.
 
     What falls short of an open gate, or is advisory, is a warning. A gate that is shut for
@@ -52,7 +57,7 @@ def render_annotations(report: Report) -> str:
     ]
     if report.decision.shuts and not any(each.level == "error" for each in annotations):
         annotations.append(_shut(report))
-    return annotate(annotations)
+    return annotations
 
 
 def _shut(report: Report) -> Annotation:

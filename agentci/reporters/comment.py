@@ -7,7 +7,7 @@ from msgspec import Struct
 from agentci.github import limits
 from agentci.model.comparison import Comparison, Trend
 from agentci.model.result import Report, Result
-from agentci.reporters import trends
+from agentci.reporters import one_check, trends
 from agentci.reporters.base import (
     Tally,
     by_reason,
@@ -15,11 +15,11 @@ from agentci.reporters.base import (
     of_status,
     several_configs,
     tallies,
+    tally_line,
     worst_first,
 )
-from agentci.reporters.one_check import lines, outcome
 from agentci.reporters.places import file_name
-from agentci.reporters.summary.parts import evaluator_name, head, icon, problems, reasons
+from agentci.reporters.summary.parts import evaluator_name, headline, icon, problems, reasons
 from agentci.reporters.summary.section import Section, sections_text
 from agentci.text import clip
 from agentci.text.markdown import code, prose, row
@@ -36,7 +36,8 @@ SHORT_COMMIT = 12
 class Comment(Struct, frozen=True, kw_only=True):
     """Verdict, evaluators, what got worse, the worst failures and errors; shorter than the summary.
 
-    Whole lines are left out where it would be too long, none is cut.
+    It does not say how the result was come by, of which the next run may need less. Whole lines are
+    left out where it would be too long, none is cut.
 
     Attributes:
         run_url: of the page of the run; empty where there is none.
@@ -50,7 +51,8 @@ class Comment(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Markdown; its last lines say what was left out, and where all of it is."""
-        text = head(report) + sections_text(_sections(report), MAX_BYTES)
+        head = f"{headline(report)}{tally_line(report.totals)}\n\n"
+        text = head + sections_text(_sections(report), MAX_BYTES)
         yield f"{text.rstrip()}\n{self._foot()}"
 
     def _foot(self) -> str:
@@ -142,7 +144,7 @@ def _failed(failed: Sequence[Result]) -> Section:
 
 def _failure(result: Result) -> str:
     """A check, and the first of what it missed."""
-    said = clip.outline(lines(outcome(result)))
+    said = clip.outline(one_check.lines(one_check.headline(result)))
     name = f"{code(result.case.id)}, {code(result.evaluator.name)}"
     misses = () if result.judgement is None else result.judgement.misses
     found = "".join(f"  - {prose(miss)}\n" for miss in clip.listed(misses, MAX_MISSES))
@@ -156,7 +158,7 @@ def _errored(errored: Sequence[Result], *, several: bool) -> Section:
         noun="error",
         blocks=(
             f"- {evaluator_name(config, evaluator, several=several)}: "
-            f"{prose(clip.outline(lines(reason)))} ({case_names(cases, code)})\n"
+            f"{prose(clip.outline(one_check.lines(reason)))} ({case_names(cases, code)})\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),

@@ -10,6 +10,7 @@ from agentci.reporters.base import (
     Tally,
     by_reason,
     case_names,
+    counts,
     of_status,
     several_configs,
     tallies,
@@ -17,10 +18,11 @@ from agentci.reporters.base import (
     worst_first,
 )
 from agentci.reporters.places import file_name
+from agentci.reporters.spending import spending_line
 from agentci.reporters.summary.against import against
 from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
-from agentci.reporters.summary.parts import evaluator_name, head, icon, problems, reasons
+from agentci.reporters.summary.parts import evaluator_name, headline, icon, problems, reasons
 from agentci.reporters.summary.section import Section, sections_text
 from agentci.text import clip
 from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
@@ -48,7 +50,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Markdown; its last line says what was left out."""
-        text = head(report) + sections_text(_sections(report), self.max_bytes)
+        lines = (counts(report), prose(spending_line(report.spending)))
+        head = headline(report) + "".join(f"{line}\n\n" for line in lines if line)
+        text = head + sections_text(_sections(report), self.max_bytes)
         yield f"{text.rstrip()}\n"
 
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from agentci.model.problem import Problem
 from agentci.model.result import Report
-from agentci.reporters.base import Tally, Verdict, conclusion, counts, verdict
+from agentci.reporters.base import Tally, Verdict, conclusion, verdict
 from agentci.reporters.places import file_name
-from agentci.reporters.spending import spending_line
 from agentci.reporters.summary.section import Section
 from agentci.text.markdown import code, prose
 
@@ -19,12 +18,10 @@ _ICONS: dict[Verdict, str] = {
 }
 
 
-def head(report: Report) -> str:
-    """The verdict with its weightiest reason, and all counts."""
+def headline(report: Report) -> str:
+    """The verdict with its weightiest reason."""
     why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
-    said = f"{_ICONS[verdict(report.decision)]} {conclusion(report)}{why}"
-    lines = (f"## {said}", counts(report), prose(spending_line(report.spending)))
-    return "".join(f"{line}\n\n" for line in lines if line)
+    return f"## {_ICONS[verdict(report.decision)]} {conclusion(report)}{why}\n\n"
 
 
 def reasons(report: Report) -> Section:
