@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from agentci.checks import Check
 from agentci.model.shard import Portion, Shard
-from agentci.pipeline import Check
 from agentci.preflight import Plan
 from agentci.text import strict_json
 from agentci.version import __version__
@@ -65,6 +65,8 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         identity.threshold,
         identity.required,
         identity.weight,
+        identity.repetition.times,
+        identity.repetition.by,
         str(identity.place),
         case.trace,
         case.recording.file,

@@ -94,6 +94,7 @@ def _result(result: Result) -> JsonObject:
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
         "trials": None if result.trials is None else asdict(result.trials),
+        "repeats": None if result.repeats is None else asdict(result.repeats),
         "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
     }

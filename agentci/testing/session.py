@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from agentci.checks import Check, judge
 from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
 from agentci.dialects.pytest_agent_evals.prompt import RESULT
@@ -21,7 +22,6 @@ from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.model.spending import Spending, by_config
-from agentci.pipeline import Check, judge
 from agentci.process import world_of
 from agentci.publishing import publish
 from agentci.reporters.json_report import JsonReport

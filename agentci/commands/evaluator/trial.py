@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agentci.checks import judge
 from agentci.commands.evaluator.transcript import Transcript
 from agentci.config.suite import Suite
 from agentci.dialects.agentevals.code import CodeEvaluator
@@ -27,7 +28,6 @@ from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import GatePolicy
 from agentci.model.program import Wanted
 from agentci.model.result import Result
-from agentci.pipeline import judge
 from agentci.preflight import Plan, plan_of
 from agentci.reporters.places import problem_line
 from agentci.settings import Settings, settings_of

@@ -70,6 +70,7 @@ def _findings(result: Result) -> JsonObject:
         "details": judgement.details,
         "cached": result.cached,
         "trials": None if trials is None else asdict(trials),
+        "repeats": None if result.repeats is None else asdict(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_filled(members)}
