@@ -118,7 +118,8 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"agentci"}
+    folders = {name.partition("/")[0].partition("-")[0] for name in names}
+    assert folders == {"agentci", "agent_eval_action"}
     assert "agentci/py.typed" in names
     assert {f"agentci/reporters/html/{name}" for name in (*SCRIPTS, STYLE)} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
