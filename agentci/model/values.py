@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 if TYPE_CHECKING:
     # Type checkers know which fields these take, of both kinds.
-    from dataclasses import replace as replace  # noqa: PLC0414
+    from dataclasses import replace as replace  # noqa: PLC0414, TID251
 else:
 
     def replace(value: object, /, **changes: object) -> object:

@@ -17,6 +17,7 @@ from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
 from agentci.reporters.sarif import render_sarif
 from agentci.version import __version__
+from tests.building import values
 from tests.services.servers import MODULES
 from tests.support import run_agentci
 
@@ -32,11 +33,11 @@ FOREIGN = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
     ["[x](https://evil.example)", "##[error]x", "::error::x", "\ud800", "../..", "a:b", "//host/x"]
 )
 PROBLEMS = st.lists(
-    st.builds(
+    values(
         Problem,
         message=FOREIGN,
         place=st.none()
-        | st.builds(
+        | values(
             Place,
             file=FOREIGN | st.just(COMMAND_LINE.file),
             line=st.integers(1),

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from agentci.model.comparison import Comparison, Trend
 from agentci.model.result import Report
+from agentci.model.values import replace
 from agentci.reporters.summary.chart import MOST, chart
 from agentci.reporters.summary.page import Summary
 from tests.browser import PROGRAM, Browser, browser

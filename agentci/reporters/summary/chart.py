@@ -9,8 +9,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.result import Report
 from agentci.reporters.base import several_configs, tallies
@@ -30,8 +31,7 @@ _PALETTE: Final = "#4c8dff, #d9930d"
 _UNSAFE: Final = re.compile(r"[^\w .,:/+()-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bar:
+class _Bar(Struct, frozen=True):
     config: str
     evaluator: str
     score: float | None
