@@ -29,8 +29,6 @@ def answers(report: Report, settings: Settings, world: World) -> Iterator[Proble
     What could not be done is a warning, all else a notice.
     """
     wanted = settings.commenting != NEVER, bool(settings.check_run)
-    if not any(wanted):
-        return
     for asked, do in zip(wanted, (_comment, _check), strict=True):
         if asked:
             yield _outcome(do, report, settings, world)

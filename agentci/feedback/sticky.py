@@ -43,7 +43,7 @@ def stick(api: GitHubApi, pull: int, mark: Mark, text: str, wanted: "Wanted") ->
 
 
 class Wanted:
-    """When a comment is posted.
+    """When a comment is posted, by those who want one at all.
 
     Args:
         shut: whether the gate is.
@@ -62,15 +62,11 @@ class Wanted:
             before: the mark of an earlier comment; None without one.
             now: that of the new one.
         """
-        match self._when:
-            case "always":
-                return True
-            case "failed":
-                return self._shut or before is not None
-            case "changed":
-                return self._differs if before is None else before.result != now.result
-            case "never":
-                return False
+        if self._when == "failed":
+            return self._shut or before is not None
+        if self._when == "changed":
+            return self._differs if before is None else before.result != now.result
+        return True
 
 
 def _made(api: GitHubApi, pull: int, body: str) -> str:
@@ -80,7 +76,7 @@ def _made(api: GitHubApi, pull: int, body: str) -> str:
 
 def _found(api: GitHubApi, pull: int, key: str) -> JsonObject | None:
     """The first comment with this mark, of those that we may have written."""
-    viewer: Mapping[str, object] | None = None
+    viewer: int | None = None
     asked = False
     for comment in api.pages(f"issues/{pull}/comments"):
         body = comment.get("body")
@@ -94,21 +90,20 @@ def _found(api: GitHubApi, pull: int, key: str) -> JsonObject | None:
     return None
 
 
-def _viewer(api: GitHubApi) -> Mapping[str, object] | None:
+def _viewer(api: GitHubApi) -> int | None:
     """Whom the token belongs to; None where that is no user."""
     try:
-        viewer = api.get("/user")
+        return id_of(api.get("/user"))
     except GitHubError as error:
         if error.status in {FORBIDDEN, NOT_FOUND}:
             return None
         raise
-    return viewer if isinstance(viewer, Mapping) else None
 
 
-def _is_ours(author: object, viewer: Mapping[str, object] | None) -> bool:
+def _is_ours(author: object, viewer: int | None) -> bool:
     """Whether one like us wrote it: anybody may write a mark into a comment of their own."""
     if not isinstance(author, Mapping):
         return False
     if viewer is None:
         return author.get("type") == BOT
-    return author.get("id") == viewer.get("id")
+    return author.get("id") == viewer

@@ -106,13 +106,13 @@ class GitHubApi:
         return f"/repos/{self._access.repository}/{path}"
 
 
-def id_of(item: JsonObject) -> int:
+def id_of(item: Json) -> int:
     """The number of something that the API knows.
 
     Raises:
         GitHubError: it has none.
     """
-    number = item.get("id")
+    number = item.get("id") if isinstance(item, Mapping) else None
     if type(number) is not int:
         raise GitHubError("GitHub answered with something that has no id")
     return number

@@ -32,7 +32,7 @@ def render_annotations(report: Report) -> str:
     return annotate(annotations_of(report))
 
 
-def annotations_of(report: Report) -> list[Annotation]:
+def annotations_of(report: Report) -> tuple[Annotation, ...]:
     """One annotation an evaluator that fell short, worst first; then warnings about the input.
 
     What falls short of an open gate, or is advisory, is a warning. A gate that is shut for
@@ -57,7 +57,7 @@ def annotations_of(report: Report) -> list[Annotation]:
     ]
     if report.decision.shuts and not any(each.level == "error" for each in annotations):
         annotations.append(_shut(report))
-    return annotations
+    return tuple(annotations)
 
 
 def _shut(report: Report) -> Annotation:

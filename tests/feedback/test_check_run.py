@@ -43,6 +43,11 @@ class TestACheckRun:
         )
         assert "the check run agent was made\n" in ran.out
 
+    def test_leads_nowhere_where_no_run_is_known(self, bench: Bench) -> None:
+        bench.environ = {"GITHUB_RUN_ID": ""}
+        bench.judge("--check-run", "agent")
+        assert "details_url" not in bench.hub.asked[0].body
+
     def test_of_an_open_gate_is_a_success(self, bench: Bench) -> None:
         bench.judge("--check-run", "agent")
         (check,) = bench.hub.checks

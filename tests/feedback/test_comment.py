@@ -302,6 +302,13 @@ class TestWhateverFails:
         said, _ = self._ran(bench)
         assert "refused the connection" in said
 
+    @pytest.mark.parametrize("viewer", [b"[]", b"{}", b'{"id": null}'])
+    def test_where_nobody_is_the_viewer(self, viewer: bytes, bench: Bench) -> None:
+        bench.judge("--comment", "always", score=0)
+        bench.hub.faults["users/get-authenticated"] = [Answer(body=viewer)]
+        said, _ = self._ran(bench)
+        assert "has no id" in said
+
     def test_where_the_viewer_cannot_be_asked(self, bench: Bench) -> None:
         bench.judge("--comment", "always", score=0)
         bench.hub.faults["users/get-authenticated"] = [Answer(status=500)] * 9

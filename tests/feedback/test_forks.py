@@ -71,6 +71,12 @@ class TestTheReportOfAFork:
         assert (check["head_sha"], check["conclusion"]) == (HEAD, "failure")
         assert len(check["annotations"]) == 1
 
+    def test_is_not_told_where_it_was_broken_off(self, fork: Bench) -> None:
+        _changed(fork, complete=False)
+        ran = fork.run("comment", "report")
+        assert (ran.code, fork.hub.asked) == (0, [])
+        assert "no comment: the run was broken off\n" in ran.out
+
 
 class TestThePullRequest:
     def test_is_not_what_the_report_says(self, fork: Bench) -> None:
