@@ -39,14 +39,19 @@ class Subject(Struct, frozen=True, kw_only=True):
         return "".join(Comment(run_url=self.run_url, commit=self.commit).render(report))
 
     def pull_request(self, api: GitHubApi) -> int:
-        """The number of the one pull request that it is about.
+        """The number of the one pull request whose last commit it is about.
+
+        What an earlier commit came to never takes the place of what a later one did.
 
         Raises:
             NobodyError: there is none, or more than one.
             GitHubError: GitHub cannot be asked.
         """
-        if self.event.pull_request is not None:
-            return self.event.pull_request
+        if (number := self.event.pull_request) is not None:
+            if self.commit and _at(api.get(f"pulls/{number}"), "head", "sha") != self.commit:
+                since = self.commit[:SHOWN_DIGITS]
+                raise NobodyError(f"pull request {number} has moved on from {since}")
+            return number
         if self.origin is not None:
             query = {"state": OPEN, "head": self.origin.head}
             name = self.origin.head_repository

@@ -204,6 +204,20 @@ class TestThePullRequest:
         bench.judge("--comment", "always")
         assert len(bench.bodies) == 1
 
+    def test_that_has_moved_on_is_left_to_a_later_run(self, bench: Bench) -> None:
+        bench.hub.head_sha = "77aa" * 10
+        ran = bench.judge("--comment", "always")
+        assert "no comment: pull request 7 has moved on from 8c1f8c1f8c1f\n" in ran.out
+        assert bench.bodies == []
+
+    def test_whose_commit_is_not_told_is_the_one_all_the_same(self, bench: Bench) -> None:
+        payload = pull_request()
+        del payload["pull_request"]["head"]["sha"]
+        bench.event = ("pull_request", payload)
+        bench.judge("--comment", "always")
+        assert len(bench.bodies) == 1
+        assert "commit" not in bench.bodies[0]
+
     def test_of_a_push_is_the_open_one_of_its_commit(self, bench: Bench) -> None:
         bench.event = ("push", {"after": HEAD, "ref": "refs/heads/feature"})
         bench.hub.pulls[HEAD] = [
