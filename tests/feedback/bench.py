@@ -47,13 +47,14 @@ class Bench:
 
     def run(self, *arguments: str) -> Ran:
         """Run a command as a step of the workflow."""
-        return run_agentci(list(arguments), cwd=self.folder, environ=self._environ())
+        return run_agentci(list(arguments), cwd=self.folder, environ=self.step_environ())
 
     def within(self, step: Callable[[World], int], **environ: str) -> int:
         """Run a step in its world, and return its exit code."""
-        return step(world_at(self.folder, {**self._environ(), **environ}))
+        return step(world_at(self.folder, {**self.step_environ(), **environ}))
 
-    def _environ(self) -> dict[str, str]:
+    def step_environ(self) -> dict[str, str]:
+        """What the runner sets for a step."""
         name, payload = self.event
         file = self.folder / "event.json"
         file.write_text(json.dumps(pull_request() if payload is None else payload))

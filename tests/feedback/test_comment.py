@@ -1,6 +1,9 @@
 """The pull request has one comment a step, which later runs change in place."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +11,10 @@ import pytest
 
 from tests.feedback.bench import HEAD, PULL, Bench, pull_request
 from tests.github_api.description import NEEDS_DESCRIPTION
-from tests.github_api.hub import BOT
+from tests.github_api.hub import BOT, TOKEN
 from tests.http.servers import Answer
 from tests.runner import commands_in
-from tests.support import run_agentci
+from tests.support import ROOT, run_agentci
 
 pytestmark = NEEDS_DESCRIPTION
 USER = {"login": "ada", "id": 5, "type": "User"}
@@ -339,3 +342,24 @@ def test_a_comment_of_the_longest_report_is_taken(bench: Bench) -> None:
     issues = ["\N{CROSS MARK}" * 4_000] * 50
     ran = bench.judge("--comment", "always", score=0, details={"issues": issues})
     assert "the comment on pull request 7 made\n" in ran.out
+
+
+def test_the_action_as_the_runner_starts_it_comments(bench: Bench) -> None:
+    bench.judge()
+    inputs = {"CONFIG": "evals", "COMMENT": "always", "CHECK-RUN": "agent", "MATRIX": "null"}
+    given = {f"INPUT_{name}": value for name, value in inputs.items()}
+    step = subprocess.run(
+        [sys.executable, ROOT / "entrypoint.py"],
+        cwd=bench.folder,
+        env={**os.environ, **bench.step_environ(), **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (step.returncode, step.stderr) == (0, "")
+    assert step.stdout.splitlines()[-2:] == [
+        "the comment on pull request 7 made",
+        "the check run agent was made",
+    ]
+    assert (len(bench.bodies), len(bench.hub.checks)) == (1, 1)
+    assert TOKEN not in step.stdout
