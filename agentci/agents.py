@@ -11,13 +11,14 @@ from typing import Final
 from msgspec import Struct, field
 
 from agentci.attempts import NO_RUN
+from agentci.checks import Check
 from agentci.courses import Course, courses_of
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.formats.agentv.run import RecordedRun
 from agentci.model.problem import Problem
 from agentci.model.result import Result
-from agentci.pipeline import Check, Outcome, judge_all
+from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan
 from agentci.text.words import count
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentci.cases import hold, keep
+from agentci.checks import Check
 from agentci.config.suite import JudgedSample
 from agentci.datasets import read_rows
 from agentci.dialects.agentevals.goldens import Matching, multi_turn
@@ -22,7 +23,6 @@ from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
 from agentci.model.trace import Trace
-from agentci.pipeline import Check
 from agentci.recordings import find_files, read_recordings
 from agentci.settings import Settings
 from agentci.spool import Spool

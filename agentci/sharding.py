@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from agentci.checks import Check
 from agentci.model.shard import Portion, Shard
 from agentci.model.values import replace
-from agentci.pipeline import Check
 from agentci.preflight import Plan
 from agentci.text import strict_json
 from agentci.version import __version__
@@ -67,6 +67,8 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         identity.threshold,
         identity.required,
         identity.weight,
+        identity.repetition.times,
+        identity.repetition.by,
         str(identity.place),
         case.trace,
         case.recording.file,

@@ -19,7 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"trial_scores"},
+    {"trial_scores", "repeats"},
     {"case_scores", "similarity", "questions", "agreement"},
     {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
@@ -35,7 +35,7 @@ LAYERS = (
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
-    {"attempts", "suites", "scheduling", "pipeline", "progress", "publishing", "remarks"},
+    {"attempts", "suites", "scheduling", "checks", "pipeline", "progress", "publishing", "remarks"},
     {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints", "labels"},
     {"preflight", "recorder", "courses"},
     {"agents", "baselines", "earlier_runs", "equipment", "grading_services", "seating", "sharding"},
@@ -48,7 +48,16 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
-    *("trial_scores", "case_scores", "gate", "questions", "comparison", "similarity", "agreement"),
+    *(
+        "trial_scores",
+        "repeats",
+        "case_scores",
+        "gate",
+        "questions",
+        "comparison",
+        "similarity",
+        "agreement",
+    ),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

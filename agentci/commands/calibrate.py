@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.agreement import Calibration, confusion_of, flips
+from agentci.checks import Check
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.equipment import equip
@@ -16,7 +17,7 @@ from agentci.labels import Label, read_labels
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_UNJUDGED, Result
 from agentci.model.values import replace
-from agentci.pipeline import Check, judge_all
+from agentci.pipeline import judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.reporters.calibration import render_json, render_text

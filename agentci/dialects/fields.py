@@ -12,6 +12,7 @@ from agentci.model import choices
 
 MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
+MAX_REPEATS: Final = 99
 NAME_PATTERN: Final = r"\S"
 SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 IMAGE_PATTERN: Final = r"^[A-Za-z0-9]\S*$"
@@ -49,6 +50,12 @@ Count: TypeAlias = Annotated[
     BeforeValidator(_integral),
     Field(ge=1, le=MAX_COUNT),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_COUNT}),
+]
+Repeats: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_integral),
+    Field(ge=1, le=MAX_REPEATS),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEATS}),
 ]
 Seconds: TypeAlias = Annotated[
     int,

@@ -25,6 +25,7 @@ from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
 from agentci.dialects.pytest_agent_evals.entries import GraderEntry, PromptEntry
 from agentci.dialects.pytest_agent_evals.functions import check_function
 from agentci.dialects.pytest_agent_evals.grader import Grader
+from agentci.dialects.repeating import refuse_repeat
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.metrics.registry import ASKING, HOSTED
@@ -99,13 +100,16 @@ def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator
             assemble_hosted,
         )
 
-        return assemble_hosted(
+        hosted = assemble_hosted(
             entry.name,
             place=surroundings.place,
             threshold=entry.threshold,
             required=entry.required,
             turn_mismatch_fails=turn_mismatch_fails,
         )
+        identity = replace(hosted.identity, repetition=entry.repetition)
+        return replace(hosted, identity=identity)
+    refuse_repeat(entry, of=surroundings.place, at=surroundings.place_of("repeat"))
     return assemble_builtin(
         entry.name,
         place=surroundings.place,
@@ -200,6 +204,7 @@ def _identity(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
         threshold=entry.threshold,
         required=entry.required,
         place=surroundings.place,
+        repetition=entry.repetition,
     )
 
 

@@ -17,7 +17,6 @@ from agentci.merging.spec import (
     ResultSpec,
     ShardSpec,
     SpendingSpec,
-    TrialRecordSpec,
 )
 from agentci.model.case import Synopsis
 from agentci.model.comparison import RegressionBar
@@ -29,7 +28,6 @@ from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
 from agentci.model.spending import Charge, Spending
-from agentci.model.trials import Trial, TrialRecord
 from agentci.model.values import replace
 from agentci.reporters.synopsis import exchange
 from agentci.text import clip, strict_json
@@ -146,16 +144,9 @@ def _result(spec: ResultSpec, case: Synopsis) -> Result:
         reason=spec.reason,
         seconds=spec.seconds or 0.0,
         cached=spec.cached,
-        trials=None if spec.trials is None else _trials(spec.trials),
+        trials=None if spec.trials is None else spec.trials.record(),
+        repeats=None if spec.repeats is None else spec.repeats.record(),
         fingerprint=spec.fingerprint,
-    )
-
-
-def _trials(spec: TrialRecordSpec) -> TrialRecord:
-    return TrialRecord(
-        strategy=spec.strategy,
-        trials=tuple(Trial(**each.model_dump()) for each in spec.trials),
-        cost_limited=spec.cost_limited,
     )
 
 

@@ -1,23 +1,18 @@
 """The shape of ``results.json``, for what others hand in: nothing is taken on trust."""
 
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from agentci.dialects.fields import Share, Strict
+from agentci.merging.records import MOST, Count, RepeatRecordSpec, Score, TrialRecordSpec
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.comparison import Outcome
 from agentci.model.problem import Severity
 from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
-from agentci.model.trials import Strategy
 
-# No score is beyond; the sum of those that are might be none.
-MOST: Final = 10**9
-
-Count: TypeAlias = Annotated[int, Field(ge=0)]
 Ordinal: TypeAlias = Annotated[int, Field(ge=1)]
-Score: TypeAlias = Annotated[float, Field(ge=-MOST, le=MOST)]
 CheckId: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 # The rest of the document is JSON already, and has no shape of ours.
@@ -30,22 +25,6 @@ class PlaceSpec(Strict):
     file: str
     line: Ordinal
     column: Ordinal | None
-
-
-class TrialSpec(Strict):
-    """One run of a case."""
-
-    attempt: Count
-    score: Score | None
-    reason: str | None
-
-
-class TrialRecordSpec(Strict):
-    """Several runs of a case."""
-
-    strategy: Strategy
-    trials: Annotated[list[TrialSpec], Field(min_length=1)]
-    cost_limited: bool
 
 
 class ResultSpec(Strict):
@@ -75,6 +54,7 @@ class ResultSpec(Strict):
     seconds: float | None
     cached: bool
     trials: TrialRecordSpec | None
+    repeats: RepeatRecordSpec | None
     fingerprint: str
     place: PlaceSpec
 

@@ -21,6 +21,9 @@ Requirements: TypeAlias = Literal["auto", "none"]
 # How the process of a program begins: as a fork of one that has started already, or by itself.
 Isolation: TypeAlias = Literal["fork", "spawn"]
 
+# What the answers of an evaluator come to that is asked several times.
+RepeatBy: TypeAlias = Literal["majority", "mean"]
+
 # Which findings may shut the gate.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
 FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from agentci.model.case import Synopsis
+from agentci.model.choices import RepeatBy
 from agentci.model.comparison import Comparison
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
@@ -22,6 +23,33 @@ EXIT_INVALID: Final = 2
 EXIT_UNJUDGED: Final = 3
 
 
+class Repeat(Struct, frozen=True, kw_only=True):
+    """What one of several answers of an evaluator about the same case was.
+
+    Attributes:
+        score: None where there is none.
+        reason: as in ``Result``.
+    """
+
+    status: Status
+    score: float | None
+    reason: str | None = None
+
+
+class RepeatRecord(Struct, frozen=True, kw_only=True):
+    """All answers that a result was made of.
+
+    Attributes:
+        flip_rate: the share of them whose verdict is another than that of most, 0 to 1; None where
+            one could not be judged.
+        repeats: in the order of asking.
+    """
+
+    by: RepeatBy
+    flip_rate: float | None
+    repeats: tuple[Repeat, ...]
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """One evaluator beside one case.
 
@@ -30,6 +58,8 @@ class Result(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
         trials: what it was made of, where the case was run several times.
+        repeats: what it was made of, where the evaluator was asked several times; of several runs
+            of a case those of the one that is shown.
         fingerprint: digest of what it was judged by: the evaluator and the golden case.
     """
 
@@ -43,6 +73,7 @@ class Result(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     cached: bool = False
     trials: TrialRecord | None = None
+    repeats: RepeatRecord | None = None
     fingerprint: str = ""
 
 

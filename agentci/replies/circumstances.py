@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,11 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     line: tuple[str, ...] = ()
     tree: Path | None = None
     sealed: str | None = None
+
+
+def nth_key(key: bytes, ordinal: int) -> bytes:
+    """What a further reply to the same request is kept under; the first, 0, keeps its ``key``."""
+    return sha256(b"repeat %d " % ordinal + key).digest() if ordinal else key
 
 
 def words_of(line: Sequence[str]) -> Iterator[str]:

@@ -96,6 +96,7 @@ def _result(result: Result) -> JsonObject:
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
         "trials": None if result.trials is None else to_builtins(result.trials),
+        "repeats": None if result.repeats is None else to_builtins(result.repeats),
         "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
     }

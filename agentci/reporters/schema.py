@@ -4,8 +4,8 @@ from typing import get_args
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.json import JsonObject
-from agentci.model.trials import Strategy
 from agentci.reporters.schema_of_comparison import comparison_schema, regression_bar
+from agentci.reporters.schema_of_records import STATUS, repeats, trials
 from agentci.reporters.schema_words import (
     BOOLEAN,
     COUNT,
@@ -79,7 +79,7 @@ def _result() -> JsonObject:
         recording=said(TEXT, "The recorded file."),
         evaluator=TEXT,
         type=said(TEXT, "The evaluator's `type` in the config."),
-        status={"enum": ["passed", "failed", "errored", "skipped"]},
+        status=STATUS,
         score=said(NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."),
         bar=said(TEXT, "What had to be reached, in words."),
         threshold=NUMBER_OR_NULL,
@@ -98,24 +98,15 @@ def _result() -> JsonObject:
         seconds={"type": ["number", "null"]},
         cached=BOOLEAN,
         trials=said(
-            {"anyOf": [_trials(), {"type": "null"}]},
+            {"anyOf": [trials(), {"type": "null"}]},
             "What the result was made of, where the case was run several times.",
+        ),
+        repeats=said(
+            {"anyOf": [repeats(), {"type": "null"}]},
+            "What the result was made of, where the evaluator was asked several times.",
         ),
         fingerprint=said(TEXT, "Digest of the evaluator and of the golden case."),
         place=said(_place(), "The evaluator in the config."),
-    )
-
-
-def _trials() -> JsonObject:
-    trial = members(
-        attempt=said(COUNT, "Counted from 0."),
-        score=NUMBER_OR_NULL,
-        reason=said(TEXT_OR_NULL, "Why it could not be judged."),
-    )
-    return members(
-        strategy={"enum": list(get_args(Strategy))},
-        trials={"type": "array", "items": trial},
-        cost_limited=said(BOOLEAN, "Whether a limit of costs kept further runs from being made."),
     )
 
 

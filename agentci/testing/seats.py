@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from agentci.checks import Check
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.model.judging import WantedPanel
@@ -9,7 +10,6 @@ from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.spending import Spending
 from agentci.model.values import replace
-from agentci.pipeline import Check
 from agentci.preflight import Plan, PlannedSuite
 from agentci.seating import seat, spending_of
 from agentci.settings import settings_of

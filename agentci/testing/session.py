@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from agentci.checks import Check, judge
 from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
 from agentci.dialects.pytest_agent_evals.prompt import RESULT
@@ -23,7 +24,6 @@ from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.model.spending import Spending, by_config
 from agentci.model.values import replace
-from agentci.pipeline import Check, judge
 from agentci.process import world_of
 from agentci.publishing import publish
 from agentci.reporters.json_report import JsonReport

@@ -35,7 +35,16 @@ def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
         "id config case evaluator type status score bar threshold required turn_scores hits misses "
         "reasoning details reason seconds cached place"
     )
-    more = {"trace", "golden", "recording", "warnings", "weight", "trials", "fingerprint"}
+    more = {
+        "trace",
+        "golden",
+        "recording",
+        "warnings",
+        "weight",
+        "trials",
+        "repeats",
+        "fingerprint",
+    }
     assert [key for key in result if key not in more] == contract.split()
 
 

@@ -28,7 +28,7 @@ GITHUB: Final = "github"
 NOT_RUN: Final = "not-run"
 # And those that need a `judge`.
 ASKS_A_MODEL: Final = "asks-a-model"
-# And those that need Vertex AI, and agentci[adk].
+# And those that need Vertex AI, and the extra adk.
 NEEDS_VERTEX: Final = "needs-vertex-ai"
 
 HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
@@ -111,7 +111,7 @@ def _metrics() -> Sequence[Listing]:
             for name, text in ASKING.items()
         ),
         *(
-            _metric(name, f"{metric.purpose} Needs Vertex AI and agentci[adk].", NEEDS_VERTEX)
+            _metric(name, f"{metric.purpose} Needs Vertex AI and the extra adk.", NEEDS_VERTEX)
             for name, metric in HOSTED.items()
         ),
         *(_metric(name, f"Not run: {why}.", NOT_RUN) for name, why in NOT_YET.items()),

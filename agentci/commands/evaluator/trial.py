@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci.checks import judge
 from agentci.commands.evaluator.transcript import Transcript
 from agentci.config.suite import Suite
 from agentci.dialects.agentevals.code import CodeEvaluator
@@ -28,7 +29,6 @@ from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import GatePolicy
 from agentci.model.program import Wanted
 from agentci.model.result import Result
-from agentci.pipeline import judge
 from agentci.preflight import Plan, plan_of
 from agentci.reporters.places import problem_line
 from agentci.settings import Settings, settings_of

@@ -19,6 +19,7 @@ from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.templates import TemplateReader
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
 from agentci.dialects.panels import Judges
+from agentci.dialects.repeating import NO_REPEAT, ONLY_BY_CHANCE
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
@@ -147,6 +148,9 @@ class JudgeReader(Struct, kw_only=True):
             lists = [key for key in MEMBER_LISTS if key in entry]
             members = tuple(each for key in lists for each in self.listed((*at, key), line=line))
             entry = {key: value for key, value in entry.items() if key not in lists}
+        if entry.get("repeat") is not None and "repeat" not in TYPES[kind].entry.model_fields:
+            self._complain(NO_REPEAT, (*at, "repeat"), hint=ONLY_BY_CHANCE)
+            return None
         try:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
             return TYPES[kind].build(read, self._surroundings(at, members, line))

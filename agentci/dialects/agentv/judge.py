@@ -96,4 +96,5 @@ def identity_of(entry: JudgeEntry, surroundings: Surroundings) -> Identity:
         required=entry.required is not False,
         place=surroundings.place,
         weight=entry.weight,
+        repetition=entry.repetition,
     )

@@ -41,7 +41,8 @@ def build_prompt(entry: PromptEntry, surroundings: Surroundings) -> PromptEvalua
             place=judge_place,
         ),
     )
-    return replace(evaluator, identity=replace(evaluator.identity, required=entry.required))
+    identity = replace(evaluator.identity, required=entry.required, repetition=entry.repetition)
+    return replace(evaluator, identity=identity)
 
 
 def assemble_prompt(

@@ -71,6 +71,7 @@ def _findings(result: Result) -> JsonObject:
         "details": judgement.details,
         "cached": result.cached,
         "trials": None if trials is None else to_builtins(trials),
+        "repeats": None if result.repeats is None else to_builtins(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_filled(members)}

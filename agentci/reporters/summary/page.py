@@ -24,6 +24,7 @@ from agentci.reporters.base import (
 )
 from agentci.reporters.places import file_name
 from agentci.reporters.spending import spending_line
+from agentci.reporters.stability import stabilities
 from agentci.reporters.summary.against import against
 from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
@@ -82,6 +83,7 @@ def _sections(report: Report) -> Iterator[Section]:
     yield Section(title="", noun="chart", blocks=iter((chart(report),)), total=0, share=0.01)
     if report.comparison is not None:
         yield against(report.comparison)
+    yield _repeats(report.results)
     yield _worst(of_status(report.results, "failed"))
     several = several_configs(report.results)
     yield _errors(of_status(report.results, "errored"), several=several)
@@ -146,6 +148,16 @@ def _icon(tally: Tally, *, shut: bool) -> str:
         minded = tally.any.evaluator.required and shut
         return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
     return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
+
+
+def _repeats(results: Sequence[Result]) -> Section:
+    found = tuple(stabilities(results))
+    return Section(
+        title="### Repeats\n\n",
+        noun="repeated evaluator",
+        blocks=(f"- {prose(each.line)}\n" for each in found),
+        total=len(found),
+    )
 
 
 def _worst(failed: Sequence[Result]) -> Section:

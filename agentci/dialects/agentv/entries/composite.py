@@ -24,6 +24,7 @@ from agentci.dialects.agentv.templates import Vocabulary
 from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 from agentci.errors import InputError
 from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
@@ -77,7 +78,7 @@ Spec: TypeAlias = Annotated[
 ]
 
 
-class CompositeEntry(JudgeEntry):
+class CompositeEntry(Repeated, JudgeEntry):
     """One score out of those of other evaluators."""
 
     type: Literal["composite"] = Field(description="One score out of those of other evaluators.")
@@ -92,6 +93,7 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
             place=surroundings.place,
             hint="list evaluators with `name` and `type` below it",
         )
+    _refuse_repeats(surroundings)
     aggregator = _aggregator(entry, surroundings)
     identity, standard = identity_of(entry, surroundings), standard_of(entry, surroundings)
     if isinstance(aggregator, PassRate):
@@ -105,6 +107,16 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
         aggregator=aggregator,
         standard=standard,
     )
+
+
+def _refuse_repeats(surroundings: Surroundings) -> None:
+    for member in surroundings.members:
+        if member.identity.repetition.times > 1:
+            raise InputError.of(
+                f"the member {quoted(member.identity.name)} of a composite cannot have a `repeat`",
+                place=member.identity.place,
+                hint="give it to the composite, whose members are all asked as often then",
+            )
 
 
 def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator:
