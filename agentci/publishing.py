@@ -9,7 +9,7 @@ from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
 from agentci.model.values import replace
-from agentci.reporters.annotations import render_annotations
+from agentci.remarks import remark
 from agentci.reporters.base import Reporter
 from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
@@ -42,7 +42,7 @@ def publish(report: Report, settings: Settings, world: World) -> Report:
         world.out,
     )
     if world.github.active and settings.annotations:
-        say(render_annotations(report), world.out)
+        remark(report, settings, world)
     if untold:
         _tell(untold, world)
     return report

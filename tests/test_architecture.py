@@ -35,7 +35,7 @@ LAYERS = (
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
     {"attachments"},
-    {"attempts", "suites", "scheduling", "checks", "pipeline", "progress", "publishing"},
+    {"attempts", "suites", "scheduling", "checks", "pipeline", "progress", "publishing", "remarks"},
     {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints", "labels"},
     {"preflight", "recorder", "courses"},
     {"agents", "baselines", "earlier_runs", "equipment", "grading_services", "seating", "sharding"},
