@@ -34,7 +34,7 @@ LAYERS = (
     {"environments"},
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
-    {"attachments"},
+    {"attachments", "feedback"},
     {"attempts", "suites", "scheduling", "checks", "pipeline", "progress", "publishing", "remarks"},
     {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints", "labels"},
     {"preflight", "recorder", "courses"},

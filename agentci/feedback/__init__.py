@@ -1,0 +1,1 @@
+"""What a run tells on GitHub itself: a comment on its pull request, a check run on its commit."""
