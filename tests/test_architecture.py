@@ -27,7 +27,7 @@ LAYERS = (
     {"config"},
     {"lockfile", "merging", "options", "spool", "workspace"},
     {"settings", "events"},
-    {"http", "store", "extensions"},
+    {"http", "store", "git", "extensions"},
     {"sources", "runtimes", "executors"},
     {"judges", "proxy"},
     {"evals_api"},

@@ -11,6 +11,7 @@ from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, decide_shard, judged_by, totals
+from agentci.git.head import commit_at
 from agentci.grading_services import engage
 from agentci.model.comparison import Comparison
 from agentci.model.problem import Problem
@@ -120,6 +121,7 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         portion=plan.portion,
         spending=outcome.spending,
         comparison=comparison,
+        commit=commit_at(world.workspace, world.github),
     )
 
 

@@ -18,6 +18,7 @@ MOST: Final = 10**9
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Ordinal: TypeAlias = Annotated[int, Field(ge=1)]
 Score: TypeAlias = Annotated[float, Field(ge=-MOST, le=MOST)]
+Commit: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")]
 CheckId: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 # The rest of the document is JSON already, and has no shape of ours.
@@ -234,6 +235,7 @@ class ReportSpec(Strict):
 
     schema_version: Literal[1]
     tool: ToolSpec
+    commit: Commit | None = None  # of reports that were written before it was told
     complete: bool
     decision: DecisionSpec
     totals: TotalsSpec

@@ -63,7 +63,14 @@ def merged(
         gates=gates,
         spending=by_config(each for report in reports for each in report.spending),
         comparison=comparison,
+        commit=_commit(reports),
     )
+
+
+def _commit(reports: Sequence[Report]) -> str:
+    """What all of them are of; whole runs need not be of one repository."""
+    commits = {report.commit for report in reports}
+    return commits.pop() if len(commits) == 1 else ""
 
 
 def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:

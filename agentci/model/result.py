@@ -109,6 +109,7 @@ class Report:
         portion: what of a whole it is about; None for a whole run.
         spending: of the judges of all configs that have some, in their order.
         comparison: with a baseline, where one was named.
+        commit: that was checked out while it was judged; empty where nobody knows one.
     """
 
     complete: bool
@@ -121,3 +122,4 @@ class Report:
     portion: Portion | None = None
     spending: tuple[Spending, ...] = ()
     comparison: Comparison | None = None
+    commit: str = ""

@@ -13,6 +13,7 @@ from agentci.dialects.pytest_agent_evals.rows import run_of
 from agentci.errors import EvaluatorError, InputError
 from agentci.fingerprints import Fingerprints
 from agentci.gate import decide, judged_by, totals
+from agentci.git.head import commit_at
 from agentci.merging.reading import read_report
 from agentci.model.case import Case
 from agentci.model.dataset import Row
@@ -198,6 +199,7 @@ class Session:
             problems=tuple(self._problems),
             gates=gates,
             spending=by_config([*self._spending, *self._seats.spending()]),
+            commit=commit_at(self._world.workspace, self._world.github),
         )
 
 

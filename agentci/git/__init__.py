@@ -1,0 +1,1 @@
+"""What git knows of the commit that is judged, and of those before it."""
