@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentci.baselines import MAX_REPORT_BYTES, REPORT_NAME, beside
+from agentci.baselines.beside import beside
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.gate import decide, totals
-from agentci.merging.part import Part
+from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME, Part
 from agentci.merging.reading import read_report
 from agentci.merging.whole import merged
 from agentci.model.problem import Problem

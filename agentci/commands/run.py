@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agentci.checkout import commit_at
 from agentci.commands.plan import show_plan
 from agentci.comparison.verdict import reasons_of
 from agentci.earlier_runs import close_replies, open_replies
@@ -11,7 +12,6 @@ from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
 from agentci.gate import decide, decide_shard, judged_by, totals
-from agentci.git.head import commit_at
 from agentci.grading_services import engage
 from agentci.model.comparison import Comparison
 from agentci.model.problem import Problem
@@ -131,7 +131,7 @@ def _comparison(
     """The run beside its baseline; what is a part of a run is compared once it is merged."""
     if not settings.baseline or plan.portion is not None:
         return None
-    from agentci.baselines import beside  # noqa: PLC0415 (of no use to most runs)
+    from agentci.baselines.beside import beside  # noqa: PLC0415 (of no use to most runs)
 
     return beside(settings.baseline, outcome.results, plan.gates, world.workspace)
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.model.shard import Portion
+
+REPORT_NAME: Final = "results.json"
+MAX_REPORT_BYTES: Final = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

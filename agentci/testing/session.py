@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from agentci.checkout import commit_at
 from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
 from agentci.dialects.pytest_agent_evals.prompt import RESULT
@@ -13,7 +14,6 @@ from agentci.dialects.pytest_agent_evals.rows import run_of
 from agentci.errors import EvaluatorError, InputError
 from agentci.fingerprints import Fingerprints
 from agentci.gate import decide, judged_by, totals
-from agentci.git.head import commit_at
 from agentci.merging.reading import read_report
 from agentci.model.case import Case
 from agentci.model.dataset import Row

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agentci.action import run_action
-from agentci.baselines import MAX_REPORT_BYTES
 from agentci.commands.merge import merge
+from agentci.merging.part import MAX_REPORT_BYTES
 from agentci.settings import settings_of
 from tests.recordings import eval_set, otlp
 from tests.runner import commands_in, read_output_file
@@ -281,7 +281,6 @@ class TestMergedShards:
         _record(folder, "Oslo", trace=77)
         _run(folder, "2/2")
         assert "other checks, gates or recordings" in _errors(_merge(folder))[0]
-
 
     def test_are_of_one_commit(self, folder: Path) -> None:
         for shard, digit in (("1/2", "a"), ("2/2", "b")):

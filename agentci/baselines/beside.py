@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from agentci.comparison.trends import compare
 from agentci.comparison.verdict import bars_of
 from agentci.errors import InputError
+from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME
 from agentci.model.comparison import Comparison
 from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.workspace import Workspace, is_file, is_folder, read_file
-
-REPORT_NAME: Final = "results.json"
-MAX_REPORT_BYTES: Final = 256 * 1024**2
 
 
 def beside(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentci.git.head import commit_at, head_of
+from agentci.checkout import commit_at, head_of
 from agentci.github.context import github_of
 from agentci.workspace import Workspace
-from tests.git.repositories import commit, git, repository
+from tests.repositories import commit, git, repository
 
 WORKFLOW = "c0de" * 10
 
