@@ -9,6 +9,7 @@ AgentciError
 │   └── UnreachableError  the network, a server or the disk is: its checks are errored
 ├── EvaluatorError    one check could not be judged: it is errored, the others go on
 │   └── UnrecordedError   it would take a model, and none is to be asked
+├── GitHubError       GitHub's API did not do what it was asked for, which shuts no gate
 └── SkippedError      nobody is there who could judge one check, and that is nobody's fault
 """
 
@@ -75,6 +76,29 @@ class EvaluatorError(AgentciError):
 
 class UnrecordedError(EvaluatorError):
     """A model's reply is not among those of earlier runs, and none is to be asked."""
+
+
+class GitHubError(AgentciError):
+    """GitHub's API did not do what it was asked for; says why, without a full stop.
+
+    Attributes:
+        hint: a way out, where one is known.
+        status: what it answered; None where it answered nothing.
+        denied: whether the token is valid, and not allowed to do that.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        status: int | None = None,
+        denied: bool = False,
+    ) -> None:
+        self.hint = hint
+        self.status = status
+        self.denied = denied
+        super().__init__(message)
 
 
 class SkippedError(AgentciError):

@@ -107,6 +107,13 @@ OPTIONS: tuple[Option, ...] = (
         help="The job's place in its matrix, which `shard: auto` reads; not to be set.",
     ),
     Option(
+        name="github-token",
+        metavar="TOKEN",
+        default="${{ github.token }}",
+        input_only=True,
+        help="Token for GitHub's API; evaluators never see it.",
+    ),
+    Option(
         name="merge",
         metavar="REPORT",
         repeats=True,

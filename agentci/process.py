@@ -20,6 +20,9 @@ from agentci.errors import InputError, InterruptionError
 from agentci.executors.environment import child_environment
 from agentci.executors.registry import Executors, makers
 from agentci.github.context import github_of
+from agentci.github.job_token import without_inputs
+from agentci.github_api.access import access_of
+from agentci.github_api.client import GitHubApi
 from agentci.http.client import HttpClient
 from agentci.library.sources import Sources
 from agentci.sinks import say
@@ -130,11 +133,12 @@ def world_of(environ: Mapping[str, str]) -> World:
         executors=Executors(makers(environ)),
         child_environment=child_environment(environ),
         installer_environment=installer_environment(environ),
-        variables=dict(environ),
+        variables=without_inputs(environ),
         search_path=environ.get("PATH", os.defpath),
         sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
         cache_folder=default_folder(environ, github),
         github=github,
+        github_api=GitHubApi(access_of(environ), http),
         out=sys.stdout,
         err=sys.stderr,
         clock=time.monotonic,

@@ -14,3 +14,6 @@ if ! "$wheel/bin/node" "$npm" ci --prefix "$to" --ignore-scripts --no-audit --no
   rm -rf "$to"
   echo "npm cannot install what $from needs: its tests are going to be skipped" >&2
 fi
+# Of GitHub's descriptions one is read, of api.github.com; the others are 370 MB.
+find "$to/node_modules/@octokit/openapi/generated" -name '*.json' \
+  ! -name api.github.com.json -delete 2>/dev/null || true

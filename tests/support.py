@@ -15,6 +15,9 @@ from agentci.errors import InputError
 from agentci.executors.environment import child_environment
 from agentci.executors.registry import Executors, makers
 from agentci.github.context import github_of
+from agentci.github.job_token import without_inputs
+from agentci.github_api.access import access_of
+from agentci.github_api.client import GitHubApi
 from agentci.http.client import HttpClient
 from agentci.library.sources import Sources
 from agentci.model.problem import Problem
@@ -82,9 +85,10 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
         sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
         cache_folder=cwd / ".agentci" / "cache",
         github=github,
+        github_api=GitHubApi(access_of(environ), http),
         out=io.StringIO(),
         err=err,
         clock=time.monotonic,
         processors=2,
-        variables=environ,
+        variables=without_inputs(environ),
     )

@@ -56,6 +56,10 @@ def test_the_matrix_is_read_from_githubs_context() -> None:
     assert default == "${{ strategy.job-index }}/${{ strategy.job-total }}"
 
 
+def test_the_token_is_that_of_the_job() -> None:
+    assert ACTION["inputs"]["github-token"]["default"] == "${{ github.token }}"
+
+
 def test_declares_the_outputs_that_the_code_sets() -> None:
     assert list(ACTION["outputs"]) == list(outputs_without_report("invalid"))
 

@@ -29,7 +29,7 @@ LAYERS = (
     {"settings", "events"},
     {"zips"},
     {"http", "store", "checkout", "extensions"},
-    {"sources", "runtimes", "executors"},
+    {"sources", "runtimes", "executors", "github_api"},
     {"judges", "proxy"},
     {"evals_api"},
     {"environments"},

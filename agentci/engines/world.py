@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from agentci.errors import InterruptionError
 from agentci.executors.registry import Executors
 from agentci.github.context import GitHub
+from agentci.github_api.client import GitHubApi
 from agentci.library.shelf import Shelf
 from agentci.library.sources import Sources
 from agentci.workspace import Workspace
@@ -59,7 +60,7 @@ class World:
     Attributes:
         executors: by the names that configs use.
         child_environment: all that evaluators' programs see of the environment.
-        variables: the whole environment, for what a config lets a program see by name.
+        variables: the environment without the action's inputs, for what a config names of it.
         installer_environment: all that installers of packages see of it.
         search_path: folders in which runtimes look for interpreters, as in ``PATH``.
         sources: where remote evaluators come from.
@@ -70,6 +71,7 @@ class World:
         remote_grading: asks services to grade; None where nobody wants that.
         budgets: of the judges.
         replies: what they replied in earlier runs; None where that is of no interest.
+        github_api: of the repository that the workflow belongs to.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
@@ -83,6 +85,7 @@ class World:
     sources: Sources
     cache_folder: Path
     github: GitHub
+    github_api: GitHubApi
     out: TextIO
     err: TextIO
     clock: Callable[[], float]

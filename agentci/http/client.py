@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentci.errors import UnreachableError
 from agentci.http.base import Response
@@ -14,11 +14,18 @@ from agentci.http.watch import OverdueError, heed, pause, watched
 from agentci.text.words import count, number
 
 if TYPE_CHECKING:
-    from agentci.http.exchange import Exchange
+    from agentci.http.exchange import Exchange, Wish
+
+GET: Final = "GET"
+POST: Final = "POST"
 
 
 def _never() -> bool:
     return False
+
+
+def _never_busy(_: Response) -> None:
+    return None
 
 
 class HttpClient:
@@ -58,18 +65,45 @@ class HttpClient:
                 to end.
             RefusedError: the answer is too large, or leads to where we do not follow.
         """
+        return self.ask(url, limit_bytes=limit_bytes, headers=headers or {})
+
+    def ask(
+        self,
+        url: str,
+        *,
+        limit_bytes: int,
+        headers: Mapping[str, str],
+        method: str = GET,
+        content: bytes | None = None,
+        busy: Callable[[Response], PassingError | None] = _never_busy,
+    ) -> Response:
+        """As ``get``; with another method, no redirect is followed.
+
+        What is posted is so once: it is not tried again where a server may have taken it.
+
+        Args:
+            busy: what an answer says that another try may mend, for servers that say it in words.
+
+        Raises:
+            FetchError: as above.
+        """
         # requests is slow to import, and most runs fetch nothing.
         from agentci.http.exchange import Exchange, wish_of  # noqa: PLC0415 (see above)
 
-        wish = wish_of(url, headers or {}, limit_bytes)
+        wish = wish_of(url, headers, limit_bytes, content=content, method=method)
         with self._lock:
             exchange = self._exchange = self._exchange or Exchange(self._limits)
+        fetch = partial(exchange.fetch if method == GET else exchange.settle, wish)
         tries = 1
         while True:
             try:
-                return self._try(partial(exchange.fetch, wish))
+                response = self._try(fetch)
+                if failure := busy(response):
+                    raise failure
             except PassingError as failure:
-                self._wait(failure, wish.address.shown, tries)
+                self._wait(failure, wish, tries)
+            else:
+                return response
             tries += 1
 
     def _try(self, fetch: Callable[[Callable[[], bool]], Response]) -> Response:
@@ -81,13 +115,16 @@ class HttpClient:
             said = f"it was not all there after {number(seconds)} s"
             raise PassingError(said, hint=NETWORK_HINT) from error
 
-    def _wait(self, failure: PassingError, shown: str, tries: int) -> None:
+    def _wait(self, failure: PassingError, wish: "Wish", tries: int) -> None:
         """Wait for the next try.
 
         Raises:
             UnreachableError: there is none.
         """
-        most = self._limits.tries
+        most, shown = self._limits.tries, wish.address.shown
+        if failure.arrived and wish.method == POST:
+            said = f"nobody knows whether {shown} took what was sent: {failure}"
+            raise UnreachableError(said, hint=failure.hint) from failure
         if tries >= most:
             said = f"{shown} cannot be had: {failure} (tried {count(most, 'time')})"
             raise UnreachableError(said, hint=failure.hint) from failure

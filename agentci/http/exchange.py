@@ -124,6 +124,18 @@ class Exchange:
         with self._answer(wish.address, "it", wish) as (answer, headers):
             return _whole(answer, headers, wish, wish.address, "it", unwanted)
 
+    def settle(self, wish: Wish, unwanted: Callable[[], bool]) -> Response:
+        """As ``once``, but for what a status says that another try may mend.
+
+        Raises:
+            PassingError: another try may do better.
+            FetchError: it would not.
+        """
+        response = self.once(wish, unwanted)
+        if failure := passing_answer("it", response.status, response.headers, now=time.time()):
+            raise failure
+        return response
+
     def _ask(
         self, address: Address, who: str, wish: Wish, unwanted: Callable[[], bool]
     ) -> Response | Address:

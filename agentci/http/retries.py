@@ -32,7 +32,8 @@ class PassingError(Exception):
     Attributes:
         hint: a way out, for when no try has mended it.
         asked_seconds: how long the server asked to be left alone, where it did.
-        arrived: whether the server may have been asked; False where nobody could be reached.
+        arrived: whether the server may have done what it was asked for; False where nobody could
+            be reached, or would hear of it.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ def passing_answer(
         f"{who} answered {status}",
         hint=RATE_LIMIT_HINT if limited else STATUS_HINT,
         asked_seconds=_asked_seconds(headers, limited=limited, now=now),
+        arrived=not limited,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from agentci.github.job_token import input_token
 from agentci.http.base import Http
 from agentci.sources.base import Surroundings
 from agentci.sources.hosts import host_of
@@ -26,7 +27,8 @@ def surroundings_of(environ: Mapping[str, str], *, http: Http, workspace: Path) 
         raw = GITHUB_RAW
     token = environ.get("AGENTEVALS_GITHUB_TOKEN", "")
     if not token and runners in ("", api):
-        token = environ.get("GITHUB_TOKEN", "")  # of the job: for the host that gave it
+        # Of the job: for the host that gave it.
+        token = environ.get("GITHUB_TOKEN", "") or input_token(environ)
     hosts = {host for address in (api, raw) if (host := host_of(address))}
     return Surroundings(
         http=http,

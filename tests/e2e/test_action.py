@@ -176,7 +176,7 @@ def test_an_evaluator_sees_no_secret_of_the_step(
     (workspace / "evals" / "ev.py").write_text(
         "import json, os\nprint(json.dumps({'score': 1, 'details': {'seen': dict(os.environ)}}))\n"
     )
-    step = _step(workspace, config="evals", only="response_quality")
+    step = _step(workspace, config="evals", only="response_quality", github_token="t0ken")
     report = (workspace / step.outputs["results"]).read_text()
     assert json.loads(report)["results"][0]["details"]["seen"]["PATH"]
     assert "t0ken" not in report

@@ -56,6 +56,17 @@ class TestTokens:
             pytest.param({"GITHUB_TOKEN": ""}, {}, id="an empty one is none"),
             pytest.param({"GITHUB_TOKEN": "t"}, BOTH, id="of the job"),
             pytest.param({"AGENTEVALS_GITHUB_TOKEN": "t", "GITHUB_TOKEN": "x"}, BOTH, id="first"),
+            pytest.param({"INPUT_GITHUB-TOKEN": "t"}, BOTH, id="of the action"),
+            pytest.param({"INPUT_GITHUB-TOKEN": "x", "GITHUB_TOKEN": "t"}, BOTH, id="before it"),
+            pytest.param(
+                {
+                    "INPUT_GITHUB-TOKEN": "x",
+                    "GITHUB_API_URL": ENTERPRISE,
+                    "AGENTCI_GITHUB_API_URL": API,
+                },
+                {},
+                id="that of an Enterprise's action stays there",
+            ),
             pytest.param(
                 {"GITHUB_TOKEN": "t", "GITHUB_API_URL": ENTERPRISE},
                 {"github.example.com": "t"},

@@ -1,0 +1,1 @@
+"""GitHub's API for one repository: that of the workflow which runs us."""
