@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from agentci.errors import InputError
 from agentci.model.choices import (
@@ -21,6 +21,8 @@ from agentci.model.shard import AUTO, MAX_SHARDS, Shard, read_shard
 from agentci.options import OPTIONS
 
 MAX_JOBS = 256
+# In the place of a baseline: what the base is, and where its results are, is found out.
+BASE: Final = "base"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class Settings:
     jobs: int | None
     shard: Shard | None
     baseline: str
+    baseline_artifact: str
     access: Access
     fail_on: FailOn
     annotations: bool
@@ -94,6 +97,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
         shard=given.shard(),
         baseline=given.text("baseline"),
+        baseline_artifact=given.text("baseline-artifact"),
         access=given.access(),
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",

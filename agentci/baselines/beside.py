@@ -1,28 +1,54 @@
-"""Reads earlier reports, and puts a run beside one."""
+"""Puts a run beside an earlier one."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
+from agentci.baselines.base import NoBaselineError, find_base
+from agentci.baselines.reading import read_earlier
 from agentci.comparison.trends import compare
 from agentci.comparison.verdict import bars_of
+from agentci.engines.world import World
 from agentci.errors import InputError
-from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME
 from agentci.model.comparison import Comparison
 from agentci.model.policy import Gate
-from agentci.model.result import Report, Result
-from agentci.workspace import Workspace, is_file, is_folder, read_file
+from agentci.model.result import Result
+from agentci.settings import BASE, Settings
+from agentci.text.names import short_commit
+from agentci.workspace import Workspace
 
 
 def beside(
-    named: str, results: Sequence[Result], gates: Sequence[Gate], workspace: Workspace
+    settings: Settings,
+    world: World,
+    results: Sequence[Result],
+    gates: Sequence[Gate],
+    commit: str,
 ) -> Comparison | None:
-    """Compare ``results`` with those of the report ``named``; None where none is named.
+    """Compare ``results`` with those of the baseline; None where none is named.
 
     A baseline that is not there or cannot be read is no reason to judge nothing: the comparison
     says what is wrong with it.
+
+    Args:
+        commit: that the results are of; empty where it is not known.
     """
-    if not named:
+    if not settings.baseline:
         return None
+    if settings.baseline != BASE:
+        return _with_file(settings.baseline, results, gates, world.workspace)
+    try:
+        earlier = find_base(commit, settings, world)
+    except NoBaselineError as error:
+        return Comparison(baseline=BASE, refused=f"there is nothing to compare with: {error}")
+    found = earlier.found
+    name = f"{short_commit(found.commit)}, {found.where}"
+    compared = compare(found.report.results, results, bars_of(gates), baseline=name)
+    return replace(compared, commit=found.commit, stale=earlier.stale)
+
+
+def _with_file(
+    named: str, results: Sequence[Result], gates: Sequence[Gate], workspace: Workspace
+) -> Comparison:
     try:
         report = read_earlier(named, workspace)
     except InputError as error:
@@ -30,23 +56,5 @@ def beside(
     if not report.complete:
         why = "the baseline is of no use: its run was broken off"
         return Comparison(baseline=named, refused=why)
-    return compare(report.results, results, bars_of(gates), baseline=named)
-
-
-def read_earlier(named: str, workspace: Workspace) -> Report:
-    """Read a report, or that of a folder.
-
-    Raises:
-        InputError: there is none, or it is none of this version.
-    """
-    # It loads pydantic, for what others hand in.
-    from agentci.merging.reading import read_report  # noqa: PLC0415
-
-    path: Path = workspace.cwd / named
-    path = path / REPORT_NAME if is_folder(path) else path
-    if not is_file(path):
-        raise InputError.of(
-            f"there is no report {named}", hint=f"name a {REPORT_NAME}, or the folder that has it"
-        )
-    name = workspace.name_of(path)
-    return read_report(read_file(path, name=name, limit_bytes=MAX_REPORT_BYTES), file=name)
+    compared = compare(report.results, results, bars_of(gates), baseline=named)
+    return replace(compared, commit=report.commit)

@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from agentci.engines.world import World
 from agentci.errors import EvaluatorError, UnreachableError
 from agentci.executors.base import Executor
 from agentci.github.event import COMMIT
+from agentci.model.exchange import LOCAL
 
 MAX_SECONDS: Final = 20.0
 # Where the main branch may be found, the likeliest first.
 MAIN_BRANCHES: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 _NAMES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME")
-# Nothing is fetched, written or run by what a repository's own settings name.
+# Nothing is fetched for it, nothing is written, and no watcher of files is started.
 _SETTINGS: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 _GIT: Final = ("git", "-c", "core.fsmonitor=false")
 
@@ -62,3 +64,8 @@ class Repository:
         except EvaluatorError as error:
             raise UnreachableError(f"git {error}") from None
         return reply.stdout.decode("utf-8", "replace").strip() if reply.exit_code == 0 else ""
+
+
+def repository_of(world: World) -> Repository:
+    """The repository of the workspace."""
+    return Repository(world.workspace.root, world.executors[LOCAL], world.variables)

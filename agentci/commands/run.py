@@ -21,7 +21,7 @@ from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
 from agentci.seating import seat, spending_of
-from agentci.settings import Settings
+from agentci.settings import BASE, Settings
 from agentci.sharding import take
 from agentci.sinks import open_folder
 
@@ -41,7 +41,8 @@ def run(settings: Settings, world: World) -> int:
         return refuse(error.problems, world)
     try:
         plan, outcome = _judged(settings, world)
-        report = publish(_report(plan, outcome, settings, world), settings, world)
+        report = _kept(_report(plan, outcome, settings, world), settings, world)
+        report = publish(report, settings, world)
     except Exception:
         publish_crash(world)
         raise
@@ -133,7 +134,17 @@ def _comparison(
         return None
     from agentci.baselines.beside import beside  # noqa: PLC0415 (of no use to most runs)
 
-    return beside(settings.baseline, outcome.results, plan.gates, world.workspace)
+    commit = commit_at(world.workspace, world.github)
+    return beside(settings, world, outcome.results, plan.gates, commit)
+
+
+def _kept(report: Report, settings: Settings, world: World) -> Report:
+    """The report, kept for later runs where this one was to be compared with an earlier one."""
+    if settings.baseline != BASE:
+        return report
+    from agentci.baselines.keeping import keep  # noqa: PLC0415 (of no use to most runs)
+
+    return keep(report, settings, world)
 
 
 def _decision(

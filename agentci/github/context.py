@@ -17,6 +17,9 @@ class GitHub:
         event: name of what started the workflow.
         event_file: tells of it, in JSON.
         actor: who did.
+        ref_name: the branch or tag that the workflow runs on.
+        workflow: the name of its file.
+        run: its number among all runs; all attempts of a run share it.
         sha: the commit that the workflow runs on; see ``Event.head_sha``.
     """
 
@@ -28,6 +31,9 @@ class GitHub:
     event_file: Path | None = None
     actor: str = ""
     sha: str = ""
+    ref_name: str = ""
+    workflow: str = ""
+    run: str = ""
 
 
 def github_of(environ: Mapping[str, str]) -> GitHub:
@@ -46,4 +52,12 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         event_file=path("GITHUB_EVENT_PATH"),
         actor=environ.get("GITHUB_ACTOR", ""),
         sha=environ.get("GITHUB_SHA", ""),
+        ref_name=environ.get("GITHUB_REF_NAME", ""),
+        workflow=_file_name(environ.get("GITHUB_WORKFLOW_REF", "")),
+        run=environ.get("GITHUB_RUN_ID", ""),
     )
+
+
+def _file_name(workflow: str) -> str:
+    """``ci.yml`` of ``octo/agent/.github/workflows/ci.yml@refs/heads/main``."""
+    return workflow.partition("@refs/")[0].rpartition("/")[2]

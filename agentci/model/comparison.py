@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "insufficient-data", "non-comparable"]
+Outcome: TypeAlias = Literal[
+    "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
+]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 
@@ -69,6 +71,9 @@ class Comparison:
         baseline: where it was found, as shown to the user.
         refused: why nothing can be compared; empty where something can.
         added, gone: how many checks only this run has, and only the baseline.
+        commit: that the baseline is of; empty where it does not say.
+        stale: why it may be of another commit than it should be; empty where it is of the right
+            one. A comparison is stale as a whole: no evaluator of its own is.
     """
 
     baseline: str
@@ -76,3 +81,5 @@ class Comparison:
     refused: str = ""
     added: int = 0
     gone: int = 0
+    commit: str = ""
+    stale: str = ""

@@ -34,8 +34,8 @@ def run(folder: Path, *options: str, sunny: int = 6, cases: int = 6, **gate: Any
 
 @pytest.fixture
 def base(tmp_path: Path) -> str:
-    assert run(tmp_path, "--output-dir", "base").code == 0
-    return "base"
+    assert run(tmp_path, "--output-dir", "main").code == 0
+    return "main"
 
 
 def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
@@ -47,7 +47,7 @@ def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
     table = ran.out.partition("Against the baseline\n")[2].splitlines()
     assert table[1].split() == ["own", "6", "1", "0", "6", "0", "fail"]
     assert (
-        "### Against the baseline `base`"
+        "### Against the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
     )
 
