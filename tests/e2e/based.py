@@ -21,10 +21,10 @@ CASES = 6
 ARTIFACT = "agentci-results"
 
 
-def record(folder: Path, *, sunny: int, **gate: Any) -> None:
-    """Have ``CASES`` answers judged, of which ``sunny`` are good."""
+def record(folder: Path, *, sunny: int, cases: int = CASES, **gate: Any) -> None:
+    """Have ``cases`` answers judged, of which ``sunny`` are good."""
     (folder / "own.py").write_text(PROGRAM)
-    for number in range(CASES):
+    for number in range(cases):
         answer = "It is sunny." if number < sunny else "It rains."
         text = otlp(f"Question {number}?", answer, trace=number + 1)
         (folder / f"trace{number}.json").write_text(text)
@@ -112,9 +112,14 @@ class Workflow:
         """Run a command in a step."""
         if not self.cached:
             arguments = [*arguments, "--cache-dir", f"cache{len(list(self.folder.iterdir()))}"]
+        given = {**self.environ(event, sha, payload), **environ}
+        return run_agentci(arguments, cwd=self.folder, environ=given)
+
+    def environ(self, event: str, sha: str, payload: Any) -> dict[str, str]:
+        """What the runner tells a step."""
         file = self.folder / "event.json"
         file.write_text(json.dumps(payload))
-        given = {
+        return {
             **self.hub.environ,
             "INPUT_GITHUB-TOKEN": self.token,
             "GITHUB_ACTIONS": "true",
@@ -125,9 +130,7 @@ class Workflow:
             "GITHUB_REF_NAME": "7/merge" if event == "pull_request" else "main",
             "GITHUB_WORKFLOW_REF": f"octo/agent/.github/workflows/{WORKFLOW}@refs/heads/main",
             "GITHUB_RUN_ID": "7777",
-            **environ,
         }
-        return run_agentci(arguments, cwd=self.folder, environ=given)
 
     def judged_on_main(self, commit: str, *, sunny: int = CASES, **run: Any) -> int:
         """Push a commit to main, judge it, and keep the results as an artifact of the run."""

@@ -2,7 +2,11 @@
 
 import io
 import json
+import os
+import shutil
 import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.based import ARTIFACT, Workflow, packed, pull_request, push
+from tests.e2e.based import ARTIFACT, Workflow, packed, pull_request, push, record
 from tests.github_api.description import NEEDS_DESCRIPTION
-from tests.github_api.hub import running_hub
+from tests.github_api.hub import TOKEN, running_hub
 from tests.github_api.past import FORK
 from tests.http.servers import Answer
-from tests.support import Ran
+from tests.support import ROOT, Ran
 
 pytestmark = NEEDS_DESCRIPTION
 
@@ -377,6 +381,12 @@ class TestAMissingBaseline:
         workflow.hub.faults["actions/list-workflow-runs"] = [Answer(body=body)] * 3
         assert "nothing to compare with" in self.refused(workflow)
 
+    def test_is_what_a_comparison_without_sense_leads_to(self, workflow: Workflow) -> None:
+        body = b'{"merge_base_commit": {"sha": "main"}}'
+        workflow.hub.faults["repos/compare-commits-with-basehead"] = [Answer(body=body)]
+        refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["refused"]
+        assert f"GitHub does not say where {M2} left main" in refused
+
     def test_is_what_no_commit_at_all_leads_to(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")
         assert "of which commit the results are" in compared(ran)["refused"]
@@ -471,3 +481,52 @@ def test_a_merged_report_is_kept(workflow: Workflow) -> None:
     workflow.check_out("none")
     workflow.agentci(["merge", "s1", "s2", "--baseline", "base"], "push", M1, push(M1, M1))
     assert before(workflow.step("push", M2, push(M1, M2))) == 1.0
+
+
+class TestTheAction:
+    """The entry point in a workspace as a workflow gives it one, with a cache carried by others."""
+
+    def step(self, workflow: Workflow, event: str, sha: str, payload: Any, sunny: int) -> Any:
+        record(workflow.folder, sunny=sunny, max_regression=0.1)
+        workflow.check_out(sha)
+        ran = subprocess.run(
+            [sys.executable, ROOT / "entrypoint.py"],
+            cwd=workflow.folder,
+            env={
+                **os.environ,
+                **workflow.environ(event, sha, payload),
+                "INPUT_BASELINE": "base",
+                "INPUT_BASELINE-ARTIFACT": ARTIFACT,
+                "GITHUB_OUTPUT": str(workflow.folder / "output"),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        report = json.loads((workflow.folder / "agentci-results" / "results.json").read_text())
+        return ran.returncode, ran.stdout, report
+
+    def test_keeps_a_push_and_shuts_the_gate_of_a_pull_request_that_is_worse(
+        self, workflow: Workflow
+    ) -> None:
+        workflow.past.commit(M1)
+        workflow.past.commit(MERGE, M1, branch="merge")
+        code, _, report = self.step(workflow, "push", M1, push("0" * 40, M1), 6)
+        assert (code, report["commit"]) == (0, M1)
+        # As actions/cache carries it: into the workspace of another job.
+        carried = workflow.folder / ".agentci" / "cache" / "baselines"
+        carried.rename(workflow.folder.parent / "carried")
+        shutil.rmtree(workflow.folder / ".agentci")
+        carried.parent.mkdir(parents=True)
+        (workflow.folder.parent / "carried").rename(carried)
+        code, log, report = self.step(workflow, "pull_request", MERGE, REQUEST, 0)
+        assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
+        assert (code, "Gate shut: own against the baseline: fail" in log) == (1, True)
+        assert TOKEN not in log
+
+    def test_takes_it_from_an_artifact_as_well(self, workflow: Workflow) -> None:
+        number = workflow.judged_on_main(M1)
+        workflow.past.commit(MERGE, M1, branch="merge")
+        code, _, report = self.step(workflow, "pull_request", MERGE, REQUEST, 6)
+        assert (code, report["comparison"]["baseline"]) == (0, f"{M1[:12]}, run {number}")
+        assert self.step(workflow, "pull_request", MERGE, REQUEST, 0)[0] == 1
