@@ -10,7 +10,7 @@ from agentci.events import read_event
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
 from agentci.model.values import replace
-from agentci.reporters.annotations import render_annotations
+from agentci.remarks import remark
 from agentci.reporters.base import Reporter
 from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console
@@ -46,7 +46,7 @@ def publish(report: Report, settings: Settings, world: World) -> Report:
         world.out,
     )
     if world.github.active and settings.annotations:
-        say(render_annotations(report), world.out)
+        remark(report, settings, world)
     if untold:
         _tell(untold, world)
     if settings.commenting != "never" or settings.check_run:

@@ -1,8 +1,8 @@
-"""Remarks beside the lines of a pull request: workflow commands, within GitHub's limits."""
+"""Remarks beside the lines of a pull request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentci.github.commands import Annotation, annotate
+from agentci.github.commands import Annotation
 from agentci.model.case import Synopsis
 from agentci.model.problem import Severity
 from agentci.model.result import Report, Result
@@ -25,11 +25,6 @@ from agentci.text.words import count
 MAX_CASES = 5
 MAX_LINES = 8
 MAX_LINE = 300
-
-
-def render_annotations(report: Report) -> str:
-    """As many as GitHub shows of a step."""
-    return annotate(annotations_of(report))
 
 
 def annotations_of(report: Report) -> tuple[Annotation, ...]:

@@ -186,7 +186,7 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     elif result.status == "errored":
         test_case.add_error_info(_message(result), _told(result), "errored")
     elif result.status == "skipped":
-        test_case.add_skipped_info(_message(result))
+        test_case.add_skipped_info(_message(result), _told(result))
     return test_case
 
 

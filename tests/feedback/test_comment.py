@@ -175,10 +175,10 @@ class TestWhenItIsWanted:
     def test_changed_without_a_comment_is_what_differs_from_the_baseline(
         self, bench: Bench
     ) -> None:
-        bench.judge("--output-dir", "base", score=1)
-        bench.judge("--comment", "changed", "--baseline", "base", score=0.9)
+        bench.judge("--output-dir", "earlier", score=1)
+        bench.judge("--comment", "changed", "--baseline", "earlier", score=0.9)
         assert bench.bodies == []
-        bench.judge("--comment", "changed", "--baseline", "base", score=0.2)
+        bench.judge("--comment", "changed", "--baseline", "earlier", score=0.2)
         assert "was 1; 1 worse, 0 better" in bench.bodies[0]
 
     def test_changed_with_a_baseline_that_is_of_no_use(self, bench: Bench) -> None:

@@ -12,13 +12,12 @@ from agentci.model.place import Place
 from agentci.model.result import Report, Result
 from agentci.model.trials import Trial, TrialRecord
 from agentci.model.values import replace
-from agentci.reporters.annotations import render_annotations
 from agentci.reporters.console import render_console
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
 from agentci.reporters.summary.page import Summary
 from tests.reporters.test_hostile_reports import REPORTS
-from tests.reports import make_report, make_result, mixed_report, text_of
+from tests.reports import annotated, make_report, make_result, mixed_report, text_of
 
 
 def _read(report: Report) -> Report:
@@ -44,7 +43,7 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
     read = _read(report)
     for reporter in (JUnit(), Summary()):
         assert text_of(reporter, read) == text_of(reporter, report)
-    assert render_annotations(read) == render_annotations(report)
+    assert annotated(read) == annotated(report)
     shown = [
         render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
     ]
@@ -56,6 +55,14 @@ def test_trials_are_read_as_what_they_were() -> None:
     record = TrialRecord(strategy="mean", trials=trials, cost_limited=True)
     [result] = _read(make_report([make_result("passed", 0.9, trials=record)])).results
     assert result.trials == record
+
+
+def test_a_report_that_says_no_commit_is_read() -> None:
+    report = replace(mixed_report(), commit="c0de" * 10)
+    assert _read(report).commit == report.commit
+    older = re.sub(r'  "commit": .*\n', "", text_of(JsonReport(), report))
+    assert "commit" not in json.loads(older)
+    assert read_report(older.encode(), file="results.json").commit == ""
 
 
 def _without_line(result: Result) -> Result:
@@ -71,5 +78,5 @@ def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
     with pytest.raises(InputError) as caught:
         read_report(written.encode(), file="a/results.json")
     [problem] = caught.value.problems
-    assert str(problem).startswith("a/results.json:12:")
+    assert str(problem).startswith("a/results.json:13:")
     assert "'results.4.status': " in problem.message

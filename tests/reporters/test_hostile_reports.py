@@ -27,7 +27,6 @@ from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
-from agentci.reporters.annotations import render_annotations
 from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console
 from agentci.reporters.html.page import HtmlReport
@@ -40,7 +39,7 @@ from agentci.reporters.schema import results_schema
 from agentci.reporters.summary.page import Summary
 from agentci.reporters.synopsis import synopsis_of
 from tests.building import values
-from tests.reports import text_of
+from tests.reports import annotated, text_of
 from tests.runner import Command, commands_in, read_output_file
 
 VALIDATOR = Draft202012Validator(results_schema())
@@ -124,6 +123,7 @@ REPORTS = values(
     problems=st.lists(PROBLEMS, max_size=2).map(tuple),
     gates=st.lists(GATES, max_size=2).map(tuple),
     portion=st.none() | PORTIONS,
+    commit=st.sampled_from(["", "c0de" * 10, "c0de" * 16]),
 )  # fmt: skip
 
 FORMS: dict[str, Callable[[Report], str]] = {
@@ -134,7 +134,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "comment.md": partial(text_of, Comment()),
     "report.html": partial(text_of, HtmlReport()),
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
-    "annotations": render_annotations,
+    "annotations": annotated,
     "problems as text": lambda report: render_problems(report.problems, "text"),
     "problems as JSON": lambda report: render_problems(report.problems, "json"),
     "problems on GitHub": lambda report: render_problems(report.problems, "github"),
@@ -218,7 +218,7 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
     console = render_console(report, quiet=False, verbose=True, colour=True)
     problems = render_problems(report.problems, "text")
     assert commands_in(console + problems) == []
-    for text in (render_annotations(report), render_problems(report.problems, "github")):
+    for text in (annotated(report), render_problems(report.problems, "github")):
         commands = commands_in(text)
         assert len(commands) == len(text.splitlines())
         assert all(_of_ours(command) for command in commands)
@@ -233,7 +233,7 @@ def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> N
 
 @given(report=REPORTS)
 def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
-    commands = commands_in(render_annotations(report))
+    commands = commands_in(annotated(report))
     for level in ("error", "warning", "notice"):
         assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
     for command in commands:
