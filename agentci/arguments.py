@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_calibrate(commands)
     _add_merge(commands)
+    _add_comment(commands)
     _add_compare(commands)
     _add_validate(commands)
     _add_schema(commands)
@@ -91,6 +92,12 @@ def _add_merge(commands: _Commands) -> None:
         help="results.json of a shard or a whole run, a folder of them or a glob",
     )
     _add_some(merge, REPORTING)
+
+
+def _add_comment(commands: _Commands) -> None:
+    comment = _command(commands, "comment", "tell a pull request what another run came to")
+    comment.add_argument("report", metavar="REPORT", help="its results.json, or the folder")
+    _add_some(comment, ("comment", "check-run", "quiet"))
 
 
 def _add_compare(commands: _Commands) -> None:

@@ -36,7 +36,9 @@ def beside(
     return compare(report.results, results, bars_of(gates), baseline=named)
 
 
-def read_earlier(named: str, workspace: Workspace) -> Report:
+def read_earlier(
+    named: str, workspace: Workspace, *, limit_bytes: int = MAX_REPORT_BYTES
+) -> Report:
     """Read a report, or that of a folder.
 
     Raises:
@@ -52,4 +54,4 @@ def read_earlier(named: str, workspace: Workspace) -> Report:
             f"there is no report {named}", hint=f"name a {REPORT_NAME}, or the folder that has it"
         )
     name = workspace.name_of(path)
-    return read_report(read_file(path, name=name, limit_bytes=MAX_REPORT_BYTES), file=name)
+    return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)

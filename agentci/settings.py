@@ -7,11 +7,13 @@ from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.choices import (
+    COMMENTINGS,
     FAIL_ON,
     GROUPINGS,
     JUNIT_DIALECTS,
     MATCH_TYPES,
     SHOWINGS,
+    Commenting,
     FailOn,
     GroupBy,
     JUnitDialect,
@@ -62,6 +64,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     annotations: bool
     summary: bool
     junit_dialect: JUnitDialect
+    commenting: Commenting
+    check_run: str
+    matrix: str
     plan: bool
     quiet: bool
     verbose: bool
@@ -98,6 +103,9 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         annotations=given.choice("annotations", SHOWINGS) != "none",
         summary=given.choice("summary", SHOWINGS) != "none",
         junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
+        commenting=given.choice("comment", COMMENTINGS) or "never",
+        check_run=given.text("check-run"),
+        matrix=given.text("matrix"),
         plan=given.switch("plan"),
         quiet=given.switch("quiet"),
         verbose=given.switch("verbose"),

@@ -18,6 +18,10 @@ class GitHub(Struct, frozen=True, kw_only=True):
         event_file: tells of it, in JSON.
         actor: who did.
         sha: the commit that the workflow runs on; see ``Event.head_sha``.
+        workflow: its file in the repository, where that is told, else its name.
+        job, step: their ids in it.
+        run_url: the page of the run.
+        repository_url: of the page of the repository, below which all others are.
     """
 
     active: bool
@@ -28,6 +32,11 @@ class GitHub(Struct, frozen=True, kw_only=True):
     event_file: Path | None = None
     actor: str = ""
     sha: str = ""
+    workflow: str = ""
+    job: str = ""
+    step: str = ""
+    run_url: str = ""
+    repository_url: str = ""
 
 
 def github_of(environ: Mapping[str, str]) -> GitHub:
@@ -37,6 +46,7 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
     def path(name: str) -> Path | None:
         return Path(environ[name]) if active and environ.get(name) else None
 
+    repository_url, run = _repository_url(environ), environ.get("GITHUB_RUN_ID", "")
     return GitHub(
         active=active,
         workspace=path("GITHUB_WORKSPACE"),
@@ -46,4 +56,21 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         event_file=path("GITHUB_EVENT_PATH"),
         actor=environ.get("GITHUB_ACTOR", ""),
         sha=environ.get("GITHUB_SHA", ""),
+        # OWNER/NAME/PATH@REF, of which the ref is another one in each pull request.
+        workflow=environ.get("GITHUB_WORKFLOW_REF", "").rpartition("@")[0]
+        or environ.get("GITHUB_WORKFLOW", ""),
+        job=environ.get("GITHUB_JOB", ""),
+        step=environ.get("GITHUB_ACTION", ""),
+        run_url=run_url(repository_url, run) if repository_url and run else "",
+        repository_url=repository_url,
     )
+
+
+def run_url(repository_url: str, run: str | int) -> str:
+    """The page of a run by its number."""
+    return f"{repository_url}/actions/runs/{run}"
+
+
+def _repository_url(environ: Mapping[str, str]) -> str:
+    server, name = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
+    return f"{server}/{name}" if server and name else ""

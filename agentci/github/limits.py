@@ -13,6 +13,9 @@ ANNOTATION_MESSAGE_UNITS = 4096
 # Characters of an annotation's title.
 ANNOTATION_TITLE_CHARACTERS = 255
 
+# Of the text of a comment.
+COMMENT_CHARACTERS = 65_536
+
 # A step summary over this is not cut but lost as a whole.
 SUMMARY_BYTES = 1024 * 1024
 

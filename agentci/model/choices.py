@@ -32,6 +32,10 @@ FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)
 Showing: TypeAlias = Literal["auto", "none"]
 SHOWINGS: Final[tuple[Showing, ...]] = get_args(Showing)
 
+# When the pull request gets a comment.
+Commenting: TypeAlias = Literal["never", "always", "changed", "failed"]
+COMMENTINGS: Final[tuple[Commenting, ...]] = get_args(Commenting)
+
 JUnitDialect: TypeAlias = Literal["common", "jenkins"]
 JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
 

@@ -29,6 +29,7 @@ def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
         "junit": "agentci-results/junit.xml",
         "summary": "agentci-results/summary.md",
         "report": "agentci-results/report.html",
+        "comment": "agentci-results/comment.md",
     }
     assert step.summary == (workspace / "agentci-results" / "summary.md").read_text()
     assert "::error" not in step.log

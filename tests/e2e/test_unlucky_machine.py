@@ -140,7 +140,7 @@ def test_one_report_that_cannot_be_written_does_not_lose_the_others(folder: Path
     assert ran.results["decision"]["exit_code"] == 2
     assert "junit.xml" in ran.results["problems"][0]["message"]
     left = sorted(path.name for path in (folder / "agentci-results").iterdir())
-    assert left == ["junit.xml", "report.html", "results.json", "summary.md"]
+    assert left == ["comment.md", "junit.xml", "report.html", "results.json", "summary.md"]
 
 
 def test_outputs_do_not_name_a_report_that_was_not_written(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Any results, whatever their text, through every reporter."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from xml.parsers import expat
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from lxml import etree, html
 
-from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
+from agentci.github.limits import (
+    ANNOTATION_MESSAGE_UNITS,
+    ANNOTATIONS_PER_TYPE,
+    COMMENT_CHARACTERS,
+    SUMMARY_BYTES,
+)
 from agentci.model.case import Case, Golden
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
 from agentci.model.identity import Identity
@@ -21,6 +27,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
+from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console
 from agentci.reporters.html.page import HtmlReport
 from agentci.reporters.json_report import JsonReport
@@ -123,6 +130,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "junit.xml": partial(text_of, JUnit(dialect="common")),
     "junit.xml for Jenkins": partial(text_of, JUnit(dialect="jenkins")),
     "summary.md": partial(text_of, Summary()),
+    "comment.md": partial(text_of, Comment()),
     "report.html": partial(text_of, HtmlReport()),
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
     "annotations": annotated,
@@ -230,6 +238,17 @@ def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
     for command in commands:
         assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
     assert len(text_of(Summary(), report).encode()) <= SUMMARY_BYTES
+    assert len(text_of(Comment(), report)) <= COMMENT_CHARACTERS
+
+
+@given(report=REPORTS)
+def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
+    text = text_of(Comment(run_url="https://github.example/r"), report)
+    outside = re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", text)
+    assert not re.search(r"@\w|(#|GH-)\d", outside, re.IGNORECASE)
+    assert set(re.findall(r"<(/?\w*)", outside)) <= {"code", "/code"}
+    assert not any(line.startswith(("```", "~~~")) for line in text.splitlines())
+    assert len(re.findall(r"(?<!\\)\]\(", outside)) == 1
 
 
 @given(report=REPORTS)
@@ -244,7 +263,9 @@ def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
 
 @given(
     report=REPORTS,
-    paths=st.dictionaries(st.sampled_from(["results", "junit", "summary", "report"]), TEXT),
+    paths=st.dictionaries(
+        st.sampled_from(["results", "junit", "summary", "report", "comment"]), TEXT
+    ),
 )
 def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, str]) -> None:
     values = outputs(report, paths)

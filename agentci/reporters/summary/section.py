@@ -1,8 +1,12 @@
 """A part of the page, which may have to be cut."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
+
+from agentci.text import clip
+from agentci.text.words import count
 
 MAX_ITEMS = 100
 
@@ -22,3 +26,23 @@ class Section(Struct, frozen=True, kw_only=True):
     total: int
     at_most: int = MAX_ITEMS
     share: float = 0.05
+
+
+def sections_text(sections: Iterable[Section], max_bytes: int) -> str:
+    """As many whole blocks of each as it may show; the last line says what was left out.
+
+    Args:
+        sections: in the order of the page.
+        max_bytes: of which each takes its share, in UTF-8.
+    """
+    text = ""
+    left_out: list[str] = []
+    for section in sections:
+        kept = clip.whole(islice(section.blocks, section.at_most), int(max_bytes * section.share))
+        if kept.text:
+            text += f"{section.title}{kept.text.rstrip()}\n\n"
+        if kept.blocks < section.total:
+            left_out.append(count(section.total - kept.blocks, section.noun))
+    if left_out:
+        text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
+    return text
