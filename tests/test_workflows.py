@@ -1,6 +1,8 @@
 """The project's workflows: what they may do, what they run, and that linters have no complaint."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,17 @@ class TestEveryWorkflow:
         assert [name for name in files if not (ROOT / name).is_file()] == []
         targets = set(re.findall(r"^make (\S+)", scripts, re.MULTILINE))
         assert {name.replace(".venv", "$(VENV)") for name in targets} - set(TARGETS) == set()
+
+    def test_has_scripts_without_fault(self, workflow: Path) -> None:
+        for step in _steps(workflow):
+            done = subprocess.run(
+                [Path(sys.executable).parent / "shellcheck", "--shell=bash", "-"],
+                input=step.get("run", ""),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout
 
 
 def test_actionlint_has_no_complaint() -> None:

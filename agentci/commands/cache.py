@@ -10,6 +10,7 @@ from agentci.model.json import Json
 from agentci.model.result import EXIT_INVALID
 from agentci.replies.inspection import Inspection, inspect
 from agentci.store.base import Key, Stored
+from agentci.store.baselines import BaselineStore
 from agentci.store.clearing import Cleared, clear
 from agentci.store.evaluators import Entry, EvaluatorStore
 from agentci.store.founding import REPLIES, is_cache, is_free
@@ -48,8 +49,10 @@ def list_entries(folder: Path, world: World, *, as_json: bool = False) -> int:
     _tell_damage(entries, world)
     replies = inspect(folder)
     _tell_lost(replies, world)
-    size = _size(sum(entry.size_bytes for entry in entries) + replies.size_bytes)
-    held = ", ".join([count(len(rows), "evaluator"), *_replies(replies.sound), size])
+    kept = BaselineStore(folder).inspect()
+    others = [*_replies(replies.sound), *_baselines(kept.sound)]
+    sizes = (*(entry.size_bytes for entry in entries), replies.size_bytes, kept.size_bytes)
+    held = ", ".join([count(len(rows), "evaluator"), *others, _size(sum(sizes))])
     world.out.write(f"{held}, in {one_line(str(folder))}\n")
     return 0
 
@@ -67,7 +70,10 @@ def verify(folder: Path, world: World) -> int:
     _tell_lost(replies, world)
     for held in _replies(replies.sound + replies.damaged):
         world.out.write(f"{held}, {replies.damaged} of them damaged\n")
-    if damaged or replies.damaged or replies.damage is not None:
+    kept = BaselineStore(folder).inspect()
+    for held in _baselines(kept.sound + kept.damaged):
+        world.out.write(f"{held}, {kept.damaged} of them damaged\n")
+    if damaged or replies.damaged or kept.damaged or replies.damage is not None:
         world.out.write(
             "what is damaged is never used: the next run fetches it again, or runs the program,"
             " or empty the cache with `agentci cache clean`\n"
@@ -89,10 +95,12 @@ def clean(folder: Path, world: World) -> int:
         if not is_cache(folder):
             raise _foreign(folder)
         replies = inspect(folder).sound
+        kept = BaselineStore(folder).inspect().sound
         cleared = clear(folder)
+        kept -= BaselineStore(folder).inspect().sound
     except OSError as error:
         raise _unreadable(folder, error) from None
-    return _tell_cleared(cleared, replies, world)
+    return _tell_cleared(cleared, replies, kept, world)
 
 
 def _entries(folder: Path) -> Sequence[Entry]:
@@ -131,11 +139,12 @@ def _tell_lost(replies: Inspection, world: World) -> None:
         world.out.write(f"damaged: {one_line(f'{REPLIES}: {replies.damage}')}\n")
 
 
-def _tell_cleared(cleared: Cleared, replies: int, world: World) -> int:
+def _tell_cleared(cleared: Cleared, replies: int, baselines: int, world: World) -> int:
     is_left = any(path.name == REPLIES for path in cleared.left)
     *others, last = (
         count(cleared.evaluators, "evaluator"),
         count(cleared.environments, "environment"),
+        *_baselines(baselines),
         *_replies(0 if is_left else replies),
     )
     world.out.write(f"removed {', '.join(others)} and {last}: {_size(cleared.freed_bytes)} freed\n")
@@ -179,6 +188,11 @@ def _json(entry: Entry) -> Json:
 def _replies(how_many: int) -> Sequence[str]:
     """How many replies there are, where there are any."""
     return [f"{how_many:,} {'reply' if how_many == 1 else 'replies'}"] if how_many else []
+
+
+def _baselines(how_many: int) -> Sequence[str]:
+    """Of how many commits there are results, where there are any."""
+    return [count(how_many, "baseline")] if how_many else []
 
 
 def _size(size_bytes: int) -> str:

@@ -8,9 +8,10 @@ foreign as any recording: read strictly, in bounds, and made into Markdown anew.
 from pathlib import Path
 from typing import Final
 
-from agentci.baselines import REPORT_NAME, read_earlier
+from agentci.baselines.reading import read_earlier
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.merging.part import REPORT_NAME
 from agentci.publishing import answer, refuse
 from agentci.settings import Settings
 from agentci.workspace import is_folder

@@ -1,6 +1,6 @@
 """``agentci compare``: two reports, side by side."""
 
-from agentci.baselines import read_earlier
+from agentci.baselines.reading import read_earlier
 from agentci.comparison.trends import compare
 from agentci.comparison.verdict import bars_of
 from agentci.engines.world import World

@@ -1,21 +1,23 @@
 """``agentci merge``: one report and one decision of the reports of shards, or of whole runs."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentci.baselines import MAX_REPORT_BYTES, REPORT_NAME, beside
+from agentci.baselines.beside import beside
+from agentci.baselines.keeping import keep
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.gate import decide, totals
-from agentci.merging.part import Part
+from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME, Part
 from agentci.merging.reading import read_report
 from agentci.merging.whole import merged
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.publishing import publish, publish_crash, refuse
-from agentci.settings import Settings
+from agentci.settings import BASE, Settings
 from agentci.sinks import open_folder
 from agentci.workspace import is_folder, read_file
 
@@ -39,6 +41,8 @@ def merge(given: Sequence[str], settings: Settings, world: World) -> int:
     try:
         report = _merged(given, settings, world)
         world.interruption.at_once = False
+        if settings.baseline == BASE:
+            report = keep(report, settings, world)
         report = publish(report, settings, world)
     except Exception:
         publish_crash(world)
@@ -51,9 +55,7 @@ def _merged(given: Sequence[str], settings: Settings, world: World) -> Report:
         return merged(
             _parts(given, world),
             fail_on=settings.fail_on,
-            beside=lambda results, gates: beside(
-                settings.baseline, results, gates, world.workspace
-            ),
+            beside=partial(beside, settings, world),
         )
     except InputError as error:
         decision = decide(

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterable
 
+from agentci.checkout import commit_at
 from agentci.commands.plan import show_plan
 from agentci.comparison.verdict import reasons_of
 from agentci.earlier_runs import close_replies, open_replies
@@ -20,7 +21,7 @@ from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.publishing import publish, publish_crash, refuse
 from agentci.seating import seat, spending_of
-from agentci.settings import Settings
+from agentci.settings import BASE, Settings
 from agentci.sharding import take
 from agentci.sinks import open_folder
 
@@ -40,7 +41,8 @@ def run(settings: Settings, world: World) -> int:
         return refuse(error.problems, world)
     try:
         plan, outcome = _judged(settings, world)
-        report = publish(_report(plan, outcome, settings, world), settings, world)
+        report = _kept(_report(plan, outcome, settings, world), settings, world)
+        report = publish(report, settings, world)
     except Exception:
         publish_crash(world)
         raise
@@ -120,6 +122,7 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         portion=plan.portion,
         spending=outcome.spending,
         comparison=comparison,
+        commit=commit_at(world.workspace, world.github),
     )
 
 
@@ -129,9 +132,19 @@ def _comparison(
     """The run beside its baseline; what is a part of a run is compared once it is merged."""
     if not settings.baseline or plan.portion is not None:
         return None
-    from agentci.baselines import beside  # noqa: PLC0415 (of no use to most runs)
+    from agentci.baselines.beside import beside  # noqa: PLC0415 (of no use to most runs)
 
-    return beside(settings.baseline, outcome.results, plan.gates, world.workspace)
+    commit = commit_at(world.workspace, world.github)
+    return beside(settings, world, outcome.results, plan.gates, commit)
+
+
+def _kept(report: Report, settings: Settings, world: World) -> Report:
+    """The report, kept for later runs where this one was to be compared with an earlier one."""
+    if settings.baseline != BASE:
+        return report
+    from agentci.baselines.keeping import keep  # noqa: PLC0415 (of no use to most runs)
+
+    return keep(report, settings, world)
 
 
 def _decision(

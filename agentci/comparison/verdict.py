@@ -1,8 +1,8 @@
 """What a comparison with a baseline has to say to the gate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from agentci.model.comparison import Comparison, RegressionBar, Trend
+from agentci.model.comparison import Comparison, Outcome, RegressionBar, Trend
 from agentci.model.policy import Gate
 from agentci.reasons import Reason
 
@@ -18,16 +18,23 @@ def reasons_of(comparison: Comparison | None, gates: Sequence[Gate]) -> Iterator
     held = bars_of(gates)
     if comparison is None or comparison.refused:
         why = NO_BASELINE if comparison is None else comparison.refused
-        if held:
-            shuts = any("non-comparable" in bar.shuts for bar in held.values())
-            yield Reason("failed" if shuts else "remark", why)
+        yield from _as_a_whole(held, "non-comparable", why)
         return
+    if comparison.stale:
+        yield from _as_a_whole(held, "stale", comparison.stale)
     for trend in comparison.trends:
         bar = held.get(trend.config)
         if bar is None or trend.outcome == "pass":
             continue
         shuts = trend.required and trend.outcome in bar.shuts
         yield Reason("failed" if shuts else "remark", _said(trend))
+
+
+def _as_a_whole(held: Mapping[str, RegressionBar], outcome: Outcome, why: str) -> Iterator[Reason]:
+    """What is so for all evaluators of all configs, and shuts the gate where one of them minds."""
+    if held:
+        shuts = any(outcome in bar.shuts for bar in held.values())
+        yield Reason("failed" if shuts else "remark", why)
 
 
 def _said(trend: Trend) -> str:

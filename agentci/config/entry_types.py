@@ -8,7 +8,8 @@ from agentci.config.overrides import Programs
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES, EvaluatorType
+from agentci.dialects.evaluator_type import EvaluatorType
+from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.errors import InputError
 from agentci.metrics.registry import ASKING, HOSTED, METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
@@ -37,7 +38,7 @@ def types_in(document: YamlDocument, programs: Programs) -> Types:
             raise InputError([replace(each, place=place) for each in error.problems]) from None
         if theirs is not None:
             found[name] = theirs
-    return {**EVALUATOR_TYPES, **found}
+    return EVALUATOR_TYPES.also(found)
 
 
 def type_of(entry: Json, types: Types) -> str | None:

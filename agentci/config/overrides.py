@@ -14,7 +14,7 @@ from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.text.names import did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
-    from agentci.dialects.registry import EvaluatorType
+    from agentci.dialects.evaluator_type import EvaluatorType
     from agentci.dialects.surroundings import TextFile
 
 

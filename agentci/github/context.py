@@ -17,6 +17,8 @@ class GitHub(Struct, frozen=True, kw_only=True):
         event: name of what started the workflow.
         event_file: tells of it, in JSON.
         actor: who did.
+        ref_name: the branch or tag that the workflow runs on.
+        run: its number among all runs; all attempts of a run share it.
         sha: the commit that the workflow runs on; see ``Event.head_sha``.
         workflow: its file in the repository, where that is told, else its name.
         job, step: their ids in it.
@@ -37,6 +39,14 @@ class GitHub(Struct, frozen=True, kw_only=True):
     step: str = ""
     run_url: str = ""
     repository_url: str = ""
+    ref_name: str = ""
+    run: str = ""
+
+    @property
+    def workflow_file(self) -> str:
+        """The name of the workflow's file; empty where only the workflow's own is told."""
+        folder, _, name = self.workflow.rpartition("/")
+        return name if folder.endswith(".github/workflows") else ""
 
 
 def github_of(environ: Mapping[str, str]) -> GitHub:
@@ -57,12 +67,14 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         actor=environ.get("GITHUB_ACTOR", ""),
         sha=environ.get("GITHUB_SHA", ""),
         # OWNER/NAME/PATH@REF, of which the ref is another one in each pull request.
-        workflow=environ.get("GITHUB_WORKFLOW_REF", "").rpartition("@")[0]
+        workflow=environ.get("GITHUB_WORKFLOW_REF", "").partition("@refs/")[0]
         or environ.get("GITHUB_WORKFLOW", ""),
         job=environ.get("GITHUB_JOB", ""),
         step=environ.get("GITHUB_ACTION", ""),
         run_url=run_url(repository_url, run) if repository_url and run else "",
         repository_url=repository_url,
+        ref_name=environ.get("GITHUB_REF_NAME", ""),
+        run=run,
     )
 
 

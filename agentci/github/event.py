@@ -28,6 +28,7 @@ class Event(Struct, frozen=True, kw_only=True):
         base_sha: the commit it is put on, as of the event: the last one of a pull request's base,
             the one before in a merge queue, the one that a push found.
         base_branch: name of the branch that it changes or wants to change.
+        default_branch: of the repository; of a push alone.
         from_fork: it is a pull request out of another repository, or one that is gone.
     """
 
@@ -36,6 +37,7 @@ class Event(Struct, frozen=True, kw_only=True):
     head_sha: str = ""
     base_sha: str = ""
     base_branch: str = ""
+    default_branch: str = ""
     from_fork: bool = False
 
 
@@ -72,6 +74,7 @@ def event_of(name: str, sha: str, payload: Json) -> Event:
             head_sha=_commit(_at(payload, "after")) or _commit(sha),
             base_sha=_commit(_at(payload, "before")),
             base_branch=_branch(ref) if isinstance(ref, str) and ref.startswith(BRANCH) else "",
+            default_branch=_branch(_at(payload, "repository", "default_branch")),
         )
     return Event(name=name, head_sha="" if name.startswith("pull_request") else _commit(sha))
 

@@ -24,6 +24,7 @@ _PERMISSIONS: Final = {
     "actions": "actions",
     "check-runs": "checks",
     "commits": "pull-requests",
+    "compare": "contents",
     "issues": "pull-requests",
     "pulls": "pull-requests",
 }
@@ -63,7 +64,8 @@ def refusal(method: str, path: str, response: Response) -> GitHubError:
 
 
 def _permission(method: str, path: str) -> str:
-    kind = _PERMISSIONS.get(path.partition("/")[0])
+    # Those of a commit are another matter than the list of all.
+    kind = "contents" if path == "commits" else _PERMISSIONS.get(path.partition("/")[0])
     if kind is None:
         return "see what the token may do"
     return f"the job needs `permissions: {kind}: {'read' if method == GET else 'write'}`"

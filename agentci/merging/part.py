@@ -1,6 +1,7 @@
 """Reports that were handed in, and those of shards among them."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -8,6 +9,9 @@ from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.model.shard import Portion
+
+REPORT_NAME: Final = "results.json"
+MAX_REPORT_BYTES: Final = 256 * 1024**2
 
 
 class Part(Struct, frozen=True, kw_only=True):

@@ -66,6 +66,7 @@ def read_report(data: bytes, *, file: str) -> Report:
         gates=tuple(map(_gate, spec.gates)),
         portion=None if spec.shard is None else _portion(spec.shard),
         spending=tuple(map(_spending, spec.judges)),
+        commit=spec.commit or "",
     )
 
 

@@ -13,6 +13,7 @@ from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
 
 Ordinal: TypeAlias = Annotated[int, Field(ge=1)]
+Commit: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")]
 CheckId: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 # The rest of the document is JSON already, and has no shape of ours.
@@ -214,6 +215,7 @@ class ReportSpec(Strict):
 
     schema_version: Literal[1]
     tool: ToolSpec
+    commit: Commit | None = None  # of reports that were written before it was told
     complete: bool
     decision: DecisionSpec
     totals: TotalsSpec

@@ -1,7 +1,7 @@
 """Makes one report of several; ``wholeness`` says whether they go together, and are all."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from agentci.comparison.verdict import reasons_of
 from agentci.errors import InputError
@@ -15,13 +15,14 @@ from agentci.model.result import Report, Result
 from agentci.model.spending import by_config
 
 T = TypeVar("T")
+Beside: TypeAlias = Callable[[Sequence[Result], Sequence[Gate], str], Comparison | None]
 
 
 def merged(
     parts: Sequence[Part],
     *,
     fail_on: FailOn,
-    beside: Callable[[Sequence[Result], Sequence[Gate]], Comparison | None] = lambda *_: None,
+    beside: Beside = lambda *_: None,
 ) -> Report:
     """The report of the whole run, as it would be without shards; the gate is held over all of it.
 
@@ -29,7 +30,8 @@ def merged(
         parts: the reports of all shards of one run, in any order; or of whole runs, none of which
             has a config of another.
         fail_on: which reasons may shut the gate.
-        beside: compares the results with those of a baseline, where there is one.
+        beside: compares the results, of those gates and that commit, with a baseline, where there
+            is one.
 
     Raises:
         InputError: shards are missing, broken off, there twice, or not of one run; with all that
@@ -45,7 +47,8 @@ def merged(
         results.sort(key=lambda result: order[result.id])
     gates = reports[0].gates if pieces else tuple(g for each in reports for g in each.gates)
     problems = _union(reports, lambda report: report.problems)
-    comparison = beside(results, gates)
+    commit = _commit(reports)
+    comparison = beside(results, gates, commit)
     return Report(
         complete=True,
         decision=decide(
@@ -63,7 +66,14 @@ def merged(
         gates=gates,
         spending=by_config(each for report in reports for each in report.spending),
         comparison=comparison,
+        commit=commit,
     )
+
+
+def _commit(reports: Sequence[Report]) -> str:
+    """What all of them are of; whole runs need not be of one repository."""
+    commits = {report.commit for report in reports}
+    return commits.pop() if len(commits) == 1 else ""
 
 
 def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:

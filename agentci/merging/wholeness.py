@@ -8,7 +8,7 @@ from agentci.merging.part import Part, Piece, pieces_of
 from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.text import clip
-from agentci.text.names import quoted
+from agentci.text.names import quoted, short_commit
 from agentci.text.words import count
 
 MAX_NAMES: Final = 5
@@ -72,7 +72,13 @@ def _alike(one: Piece, other: Piece) -> bool:
         and one.portion.checks == other.portion.checks
         and one.portion.dealt_by == other.portion.dealt_by
         and one.part.report.gates == other.part.report.gates
+        and not _are_of_two_commits(one, other)
     )
+
+
+def _are_of_two_commits(one: Piece, other: Piece) -> bool:
+    commits = {one.part.report.commit, other.part.report.commit} - {""}
+    return len(commits) > 1
 
 
 def _strangeness(piece: Piece, model: Piece) -> Problem:
@@ -80,6 +86,10 @@ def _strangeness(piece: Piece, model: Piece) -> Problem:
     if shard.total != total:
         message = f"this is {shard}, where {model.part.file} is one of {total}"
         return piece.part.problem(message, "name the shards of one run alone")
+    if _are_of_two_commits(piece, model):
+        own, others = (short_commit(each.part.report.commit) for each in (piece, model))
+        message = f"{shard} is of the commit {own}, where {model.part.file} is of {others}"
+        return piece.part.problem(message, SAME_INPUT)
     errors = [each for each in piece.part.report.problems if each.severity == "error"]
     if errors and not piece.portion.checks:
         told = clip.short(str(errors[0]), MAX_TOLD)

@@ -4,7 +4,9 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "insufficient-data", "non-comparable"]
+Outcome: TypeAlias = Literal[
+    "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
+]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 
@@ -66,6 +68,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
         baseline: where it was found, as shown to the user.
         refused: why nothing can be compared; empty where something can.
         added, gone: how many checks only this run has, and only the baseline.
+        commit: that the baseline is of; empty where it does not say.
+        stale: why it may be of another commit than it should be; empty where it is of the right
+            one. A comparison is stale as a whole: no evaluator of its own is.
     """
 
     baseline: str
@@ -73,3 +78,5 @@ class Comparison(Struct, frozen=True, kw_only=True):
     refused: str = ""
     added: int = 0
     gone: int = 0
+    commit: str = ""
+    stale: str = ""

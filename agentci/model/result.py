@@ -136,6 +136,7 @@ class Report(Struct, frozen=True, kw_only=True):
         portion: what of a whole it is about; None for a whole run.
         spending: of the judges of all configs that have some, in their order.
         comparison: with a baseline, where one was named.
+        commit: that was checked out while it was judged; empty where nobody knows one.
     """
 
     complete: bool
@@ -148,3 +149,4 @@ class Report(Struct, frozen=True, kw_only=True):
     portion: Portion | None = None
     spending: tuple[Spending, ...] = ()
     comparison: Comparison | None = None
+    commit: str = ""

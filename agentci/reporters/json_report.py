@@ -35,6 +35,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
         members: dict[str, Iterable[str]] = {
             "schema_version": [strict_json.dumps(SCHEMA_VERSION)],
             "tool": [strict_json.dumps({"name": "agentci", "version": self.tool_version})],
+            "commit": [strict_json.dumps(report.commit or None)],
             "complete": [strict_json.dumps(report.complete)],
             "decision": [strict_json.dumps(to_builtins(report.decision))],
             "totals": [strict_json.dumps(to_builtins(report.totals))],

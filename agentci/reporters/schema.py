@@ -29,6 +29,7 @@ def results_schema() -> JsonObject:
         **members(
             schema_version={"const": 1},
             tool=members(name={"const": "agentci"}, version=TEXT),
+            commit=said(TEXT_OR_NULL, "What was checked out while it was judged."),
             complete=said(BOOLEAN, "False where the run was broken off."),
             decision=members(
                 open=BOOLEAN,

@@ -40,6 +40,8 @@ def comparison_schema() -> JsonObject:
         refused=said(TEXT, "Why nothing can be compared; empty where something can."),
         added=said(COUNT, "Checks that the baseline does not have."),
         gone=said(COUNT, "Checks that only the baseline has."),
+        commit=said(TEXT, "What the baseline is of; empty where it does not say."),
+        stale=said(TEXT, "Why it may be of another commit than it should; empty where it is not."),
     )
     return {"anyOf": [comparison, {"type": "null"}]}
 

@@ -32,6 +32,8 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     """What a table has no column for."""
     if comparison.refused:
         yield comparison.refused
+    if comparison.stale:
+        yield comparison.stale
     for trend in comparison.trends:
         if trend.outcome != "pass":
             yield f"{trend.evaluator}: {trend.why}"

@@ -1,14 +1,10 @@
 """Archives, unpacked in memory: hostile ones are refused before anything touches the disk."""
 
-import struct
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
 from io import BytesIO
-from stat import S_IFDIR, S_IFMT, S_IFREG
 from tarfile import BLOCKSIZE, TarError, TarFile
 from typing import Final
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from msgspec import Struct
 
@@ -17,24 +13,16 @@ from agentci.model.program import ProgramFile, Snapshot
 from agentci.sources.base import MAX_FILE_BYTES
 from agentci.sources.contents import MIB, Tally, below, missing, snapshot_of, split
 from agentci.sources.refs import shown, why_unusable
+from agentci.zips import FAULTS, MAX_MEMBERS, header_count, zip_members
 
 # Of the whole archive, of which a program's folder may be a small part.
-MAX_MEMBERS: Final = 10_000
 MAX_UNPACKED_BYTES: Final = 64 * MIB
 
 _ZIP: Final = ".zip"
 _TAR: Final = (".tar.gz", ".tgz")
 
-_ZIP_HEADER: Final = b"PK\x01\x02"
-_ENCRYPTED: Final = 0x1
 _RUNNABLE: Final = 0o111
 _GZIP: Final = 16 + zlib.MAX_WBITS
-
-# All that the readers of the standard library are known to raise for bytes that are no archive.
-_FAULTS: Final = (
-    *(BadZipFile, TarError, zlib.error, struct.error),
-    *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
-)
 
 
 class _Member(Struct, frozen=True, kw_only=True):
@@ -71,7 +59,7 @@ def unpack(content: bytes, *, name: str, entry: str) -> Snapshot:
     members = (_zipped if name.lower().endswith(_ZIP) else _tarred)(content)
     try:
         files, names = _unpack(members, name, entry)
-    except _FAULTS as error:
+    except (*FAULTS, TarError) as error:
         message = f"{shown(name)} cannot be unpacked: {str(error) or 'it is broken'}"
         raise RefusedError(message, hint="pack it again, and take its sha256 again") from None
     own = split(entry)[1]
@@ -113,34 +101,15 @@ def _fault(name: str, before: dict[str, None]) -> str | None:
 
 
 def _zipped(content: bytes) -> Iterator[_Member]:
-    # Each header costs memory once they are read, so they are counted before.
-    _check_count(content.count(_ZIP_HEADER))
-    with ZipFile(BytesIO(content)) as archive:
-        for info in archive.infolist():
-            mode = info.external_attr >> 16
-            yield _Member(
-                name=info.orig_filename,
-                is_folder=info.is_dir(),
-                fault=_zip_fault(info, S_IFMT(mode)),
-                executable=bool(mode & _RUNNABLE),
-                read=partial(_read_zipped, archive, info),
-            )
-
-
-def _zip_fault(info: ZipInfo, kind: int) -> str:
-    # Archives of Windows have no modes.
-    if kind not in {0, S_IFREG, S_IFDIR}:
-        return "is neither a file nor a folder"
-    if info.flag_bits & _ENCRYPTED:
-        return "is encrypted"
-    if info.compress_type not in {ZIP_STORED, ZIP_DEFLATED}:
-        return "is compressed in a way that is not known here"
-    return ""
-
-
-def _read_zipped(archive: ZipFile, info: ZipInfo, limit_bytes: int) -> bytes:
-    with archive.open(info) as stream:
-        return stream.read(limit_bytes)
+    _check_count(header_count(content))
+    for member in zip_members(content):
+        yield _Member(
+            name=member.name,
+            is_folder=member.is_folder,
+            fault=member.fault,
+            executable=bool(member.mode & _RUNNABLE),
+            read=member.read,
+        )
 
 
 def _tarred(content: bytes) -> Iterator[_Member]:

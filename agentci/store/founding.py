@@ -17,6 +17,7 @@ INDEX: Final = "index"
 TREES: Final = "trees"
 ENVIRONMENTS: Final = "environments"
 LOCKS: Final = "locks"
+BASELINES: Final = "baselines"
 REPLIES: Final = "replies.sqlite3"
 JOURNAL: Final = f"{REPLIES}-journal"
 TAG: Final = "CACHEDIR.TAG"
@@ -26,6 +27,7 @@ IGNORE: Final = ".gitignore"
 OURS: Final = {
     EVALUATORS: re.compile(f"{INDEX}|{TREES}"),
     ENVIRONMENTS: re.compile(r"[0-9a-f]{64}"),
+    BASELINES: re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?-[0-9a-f]{16}\.zip"),
     LOCKS: re.compile(r"[0-9a-f]{64}\.lock"),
 }
 

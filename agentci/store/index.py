@@ -1,9 +1,7 @@
 """The index of the cache: one small file an evaluator, which anybody may have written."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -11,7 +9,7 @@ from typing import Final
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.store.base import Key
-from agentci.store.damage import DamageError, damage_in
+from agentci.store.damage import DamageError, content_of
 from agentci.store.inventory import Inventory, Mark, digest_of, why_unfit
 from agentci.text.json_document import read_json
 
@@ -58,8 +56,7 @@ def read_index(path: Path) -> Inventory | None:
         DamageError: it is not as we write it, or lies under another name.
         UnreachableError: too much is open, or memory is short.
     """
-    with damage_in(path, "its entry in the index"):
-        content = _content(path)
+    content = content_of(path, "its entry in the index", limit_bytes=MAX_INDEX_BYTES)
     if content is None:
         return None
     try:
@@ -75,22 +72,6 @@ def read_index(path: Path) -> Inventory | None:
 
 class _OddError(Exception):
     """A file of the index does not say what it should."""
-
-
-def _content(path: Path) -> bytes | None:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        return None
-    with open(descriptor, "rb") as file:  # noqa: PTH123 (pathlib opens no descriptors)
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise DamageError("its entry in the index is not a regular file", path)
-        content = file.read(MAX_INDEX_BYTES + 1)
-    if len(content) > MAX_INDEX_BYTES:
-        raise DamageError("its entry in the index is too large", path)
-    return content
 
 
 def _parse(content: bytes) -> Inventory:

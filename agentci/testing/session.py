@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from agentci.checkout import commit_at
 from agentci.checks import Check, judge
 from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
@@ -199,6 +200,7 @@ class Session:
             problems=tuple(self._problems),
             gates=gates,
             spending=by_config([*self._spending, *self._seats.spending()]),
+            commit=commit_at(self._world.workspace, self._world.github),
         )
 
 

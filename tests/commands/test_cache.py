@@ -17,6 +17,7 @@ from agentci.model.exchange import ProgramReply
 from agentci.model.program import ProgramFile, Snapshot
 from agentci.replies.store import ReplyStore
 from agentci.store.base import Key
+from agentci.store.baselines import BaselineStore
 from agentci.store.claims import claim
 from agentci.store.evaluators import EvaluatorStore
 from agentci.store.founding import REPLIES
@@ -127,6 +128,10 @@ class TestList:
         _keep(store.folder, 2)
         assert ", 2 replies, " in _run(list_entries, store.folder)[1]
 
+    def test_counts_baselines(self, store: EvaluatorStore) -> None:
+        BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
+        assert ", 1 baseline, " in _run(list_entries, store.folder)[1]
+
     def test_of_no_cache_is_empty(self, tmp_path: Path) -> None:
         code, out = _run(list_entries, tmp_path / "missing")
         assert (code, out) == (0, f"0 evaluators, 0 bytes, in {tmp_path}/missing\n")
@@ -175,6 +180,15 @@ class TestVerify:
             connection.execute("UPDATE inputs SET listed = x'00'")
         assert "3 of them damaged" in _run(verify, store.folder)[1]
 
+    def test_looks_at_every_baseline(self, store: EvaluatorStore) -> None:
+        for commit in ("c0de" * 10, "f00d" * 10):
+            BaselineStore(store.folder).put(commit, "agentci-results", b"{}")
+        told = "1 evaluator verified, 0 damaged\n2 baselines, {} of them damaged\n"
+        assert _run(verify, store.folder) == (0, told.format(0))
+        next((store.folder / "baselines").iterdir()).write_text("PK")
+        code, out = _run(verify, store.folder)
+        assert (code, out.startswith(told.format(1))) == (2, True)
+
     def test_says_why_replies_cannot_be_read(self, store: EvaluatorStore) -> None:
         (store.folder / REPLIES).write_text("no database, of whatever size it may be")
         code, out = _run(verify, store.folder)
@@ -209,6 +223,12 @@ class TestClean:
         code, out = _run(clean, store.folder)
         assert out.startswith("removed 1 evaluator, 0 environments and 2 replies: ")
         assert (code, (store.folder / REPLIES).exists()) == (0, False)
+
+    def test_removes_baselines(self, store: EvaluatorStore) -> None:
+        BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
+        code, out = _run(clean, store.folder)
+        assert out.startswith("removed 1 evaluator, 0 environments and 1 baseline: ")
+        assert (code, (store.folder / "baselines").exists()) == (0, False)
 
     def test_leaves_what_somebody_else_put_there(self, store: EvaluatorStore) -> None:
         kept = [

@@ -6,36 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.recordings import otlp
+from tests.e2e.based import record
 from tests.support import Ran, run_agentci
-
-PROGRAM = (
-    "import json, sys\n"
-    "said = json.load(sys.stdin)['invocations'][0]['final_response']\n"
-    "print(json.dumps({'score': float('sunny' in said)}))\n"
-)
 
 
 def run(folder: Path, *options: str, sunny: int = 6, cases: int = 6, **gate: Any) -> Ran:
     """Judge ``cases`` answers, of which ``sunny`` are good."""
-    (folder / "own.py").write_text(PROGRAM)
-    for number in range(cases):
-        answer = "It is sunny." if number < sunny else "It rains."
-        text = otlp(f"Question {number}?", answer, trace=number + 1)
-        (folder / f"trace{number}.json").write_text(text)
-    config = {
-        "traces": "trace*.json",
-        "evaluators": [{"name": "own", "type": "code", "path": "own.py"}],
-        "gate": {"min_pass_rate": 0, **gate},
-    }
-    (folder / "agentci.yaml").write_text(json.dumps(config))
+    record(folder, sunny=sunny, cases=cases, **gate)
     return run_agentci(["run", *options], cwd=folder, environ={})
 
 
 @pytest.fixture
 def base(tmp_path: Path) -> str:
-    assert run(tmp_path, "--output-dir", "base").code == 0
-    return "base"
+    assert run(tmp_path, "--output-dir", "main").code == 0
+    return "main"
 
 
 def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
@@ -47,7 +31,7 @@ def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
     table = ran.out.partition("Against the baseline\n")[2].splitlines()
     assert table[1].split() == ["own", "6", "1", "0", "6", "0", "fail"]
     assert (
-        "### Against the baseline `base`"
+        "### Against the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
     )
 

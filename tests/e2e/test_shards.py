@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agentci.action import run_action
-from agentci.baselines import MAX_REPORT_BYTES
 from agentci.commands.merge import merge
+from agentci.merging.part import MAX_REPORT_BYTES
 from agentci.settings import settings_of
 from tests.recordings import eval_set, otlp
 from tests.runner import commands_in, read_output_file
@@ -281,6 +281,28 @@ class TestMergedShards:
         _record(folder, "Oslo", trace=77)
         _run(folder, "2/2")
         assert "other checks, gates or recordings" in _errors(_merge(folder))[0]
+
+    def test_are_of_one_commit(self, folder: Path) -> None:
+        for shard, digit in (("1/2", "a"), ("2/2", "b")):
+            (folder / ".git").mkdir(exist_ok=True)
+            (folder / ".git" / "HEAD").write_text(digit * 40)
+            _run(folder, shard)
+        own, other = "b" * 12, "a" * 12
+        assert _errors(_merge(folder)) == [
+            f"shard 2 of 2 is of the commit {own}, where out/1-of-2/results.json is of {other}",
+            "shard 2 of 2 is missing",
+        ]
+
+    def test_that_know_no_commit_contradict_none(self, folder: Path) -> None:
+        _run(folder, "1/2")
+        (folder / ".git").mkdir()
+        (folder / ".git" / "HEAD").write_text("a" * 40)
+        _run(folder, "2/2")
+        _merge(folder)
+        assert _report(folder, "merged")["commit"] is None
+        _run(folder, "1/2")
+        _merge(folder)
+        assert _report(folder, "merged")["commit"] == "a" * 40
 
 
 class TestAWholeReport:

@@ -54,8 +54,11 @@ class TestEventsOfGitHub:
     def test_a_push_that_makes_a_branch_or_moves_a_tag_has_no_base(self) -> None:
         pushed = [event_of("push", RUNS_ON, payload) for payload in examples("push")]
         made = "6113728f27ae82c7b1a177c8d03f9e96e0adf246"
-        assert Event(name="push", head_sha=made, base_branch="master") in pushed
-        assert Event(name="push", head_sha=made) in pushed
+        assert (
+            Event(name="push", head_sha=made, base_branch="master", default_branch="master")
+            in pushed
+        )
+        assert Event(name="push", head_sha=made, default_branch="master") in pushed
 
     def test_a_workflow_started_by_hand_is_about_the_commit_it_runs_on(self) -> None:
         for payload in examples("workflow_dispatch"):

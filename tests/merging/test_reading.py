@@ -57,6 +57,14 @@ def test_trials_are_read_as_what_they_were() -> None:
     assert result.trials == record
 
 
+def test_a_report_that_says_no_commit_is_read() -> None:
+    report = replace(mixed_report(), commit="c0de" * 10)
+    assert _read(report).commit == report.commit
+    older = re.sub(r'  "commit": .*\n', "", text_of(JsonReport(), report))
+    assert "commit" not in json.loads(older)
+    assert read_report(older.encode(), file="results.json").commit == ""
+
+
 def _without_line(result: Result) -> Result:
     """Recordings are told by their files: none that is read has a line of its own."""
     recording = Place(file=result.case.recording.file)
@@ -70,5 +78,5 @@ def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
     with pytest.raises(InputError) as caught:
         read_report(written.encode(), file="a/results.json")
     [problem] = caught.value.problems
-    assert str(problem).startswith("a/results.json:12:")
+    assert str(problem).startswith("a/results.json:13:")
     assert "'results.4.status': " in problem.message

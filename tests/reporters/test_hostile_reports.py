@@ -123,6 +123,7 @@ REPORTS = values(
     problems=st.lists(PROBLEMS, max_size=2).map(tuple),
     gates=st.lists(GATES, max_size=2).map(tuple),
     portion=st.none() | PORTIONS,
+    commit=st.sampled_from(["", "c0de" * 10, "c0de" * 16]),
 )  # fmt: skip
 
 FORMS: dict[str, Callable[[Report], str]] = {

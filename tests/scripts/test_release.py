@@ -36,38 +36,23 @@ SOMEBODY = {
 }
 
 
-class Repository:
-    """A clone with a remote beside it."""
+class Checkout:
+    """The files that a release is made of."""
 
     def __init__(self, folder: Path) -> None:
-        self.remote = folder / "remote.git"
-        self.folder = folder / "clone"
-        self._git("init", "--quiet", "--bare", str(self.remote), cwd=folder)
-        self._git("clone", "--quiet", str(self.remote), str(self.folder), cwd=folder)
+        self.folder = folder / "checkout"
         for name in ("action.yml", "scripts/release.py", "scripts/publish_tags.sh"):
-            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, self.folder / name)
-        self.write("CHANGELOG.md", CHANGELOG)
         (self.folder / "agentci").mkdir()
-        self.commit("1.2.3")
-        self.git("push", "--quiet", "origin", "HEAD:refs/heads/main")
+        self.write("CHANGELOG.md", CHANGELOG)
+        self.version("1.2.3")
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
-    def commit(self, version: str) -> None:
-        """The code of ``version``, committed and checked out."""
+    def version(self, version: str) -> None:
         self.write("agentci/version.py", f'"""The version."""\n\n__version__ = "{version}"\n')
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", version)
-
-    def tag(self, name: str, *options: str) -> None:
-        """A tag on what is checked out, here and at the remote."""
-        self.git("tag", *options, name)
-        self.git("push", "--quiet", "origin", f"refs/tags/{name}")
-
-    def release(self, tag: str) -> subprocess.CompletedProcess[str]:
-        return self.run("bash", "scripts/publish_tags.sh", tag, IMAGE)
 
     def script(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.run(sys.executable, "-m", "scripts.release", *arguments)
@@ -81,6 +66,33 @@ class Repository:
             text=True,
             check=False,
         )
+
+
+class Repository(Checkout):
+    """A checkout with a remote beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.remote = folder / "remote.git"
+        self._git("init", "--quiet", "--bare", str(self.remote), cwd=folder)
+        self.git("init", "--quiet")
+        self.git("remote", "add", "origin", str(self.remote))
+        self.commit("1.2.3")
+        self.git("push", "--quiet", "origin", "HEAD:refs/heads/main")
+
+    def commit(self, version: str) -> None:
+        """The code of ``version``, committed and checked out."""
+        self.version(version)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", version)
+
+    def tag(self, name: str, *options: str) -> None:
+        """A tag on what is checked out, here and at the remote."""
+        self.git("tag", *options, name)
+        self.git("push", "--quiet", "origin", f"refs/tags/{name}")
+
+    def release(self, tag: str) -> subprocess.CompletedProcess[str]:
+        return self.run("bash", "scripts/publish_tags.sh", tag, IMAGE)
 
     def git(self, *arguments: str) -> str:
         return self._git(*arguments, cwd=self.folder)
@@ -113,59 +125,64 @@ def _environment() -> Mapping[str, str]:
 
 
 @pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
 class TestATag:
-    def test_is_released_when_code_and_changelog_say_the_same(self, repository: Repository) -> None:
-        assert repository.script("check", "v1.2.3").returncode == 0
+    def test_is_released_when_code_and_changelog_say_the_same(self, checkout: Checkout) -> None:
+        assert checkout.script("check", "v1.2.3").returncode == 0
 
     @pytest.mark.parametrize("tag", ["v1.2.4", "1.2.3", "v1.2.3-rc.1", "v1"])
     def test_that_is_not_the_version_of_the_code_is_refused(
-        self, repository: Repository, tag: str
+        self, checkout: Checkout, tag: str
     ) -> None:
-        done = repository.script("check", tag)
+        done = checkout.script("check", tag)
         assert done.returncode == 1
         assert done.stderr == f"the tag is {tag}, but agentci/version.py says 1.2.3\n"
 
-    def test_of_which_the_changelog_knows_nothing_is_refused(self, repository: Repository) -> None:
-        repository.commit("1.3.0")
-        done = repository.script("check", "v1.3.0")
+    def test_of_which_the_changelog_knows_nothing_is_refused(self, checkout: Checkout) -> None:
+        checkout.version("1.3.0")
+        done = checkout.script("check", "v1.3.0")
         assert done.returncode == 1
         assert done.stderr == "CHANGELOG.md says nothing under ## [1.3.0] - YYYY-MM-DD\n"
 
-    def test_is_refused_while_changes_wait_for_a_version(self, repository: Repository) -> None:
-        repository.write("CHANGELOG.md", CHANGELOG.replace("### Added\n", "### Added\n- More.\n"))
-        done = repository.script("check", "v1.2.3")
+    def test_is_refused_while_changes_wait_for_a_version(self, checkout: Checkout) -> None:
+        checkout.write("CHANGELOG.md", CHANGELOG.replace("### Added\n", "### Added\n- More.\n"))
+        done = checkout.script("check", "v1.2.3")
         assert done.returncode == 1
         assert "[Unreleased]" in done.stderr
 
-    def test_of_a_version_that_is_none_is_refused(self, repository: Repository) -> None:
-        repository.commit("1.2")
-        assert repository.script("check", "v1.2").returncode == 1
+    def test_of_a_version_that_is_none_is_refused(self, checkout: Checkout) -> None:
+        checkout.version("1.2")
+        assert checkout.script("check", "v1.2").returncode == 1
 
 
 def test_the_page_of_a_release_has_its_part_of_the_changelog_and_its_image(
-    repository: Repository,
+    checkout: Checkout,
 ) -> None:
-    assert repository.script("notes", "v1.2.3", IMAGE).stdout == (
+    assert checkout.script("notes", "v1.2.3", IMAGE).stdout == (
         f"### Fixed\n- A gate that was shut opens.\n\n### Image\n`{IMAGE}`\n"
     )
 
 
 @pytest.mark.parametrize("image", ["ghcr.io/org/x:1.2.3", "ghcr.io/Org/x@sha256:" + "ab" * 32, ""])
 def test_an_image_that_is_not_named_by_its_digest_is_refused(
-    repository: Repository, image: str
+    checkout: Checkout, image: str
 ) -> None:
-    done = repository.script("pin", image)
+    done = checkout.script("pin", image)
     assert done.returncode == 1
-    assert (repository.folder / "action.yml").read_text() == (ROOT / "action.yml").read_text()
+    assert (checkout.folder / "action.yml").read_text() == (ROOT / "action.yml").read_text()
 
 
 @pytest.mark.parametrize("arguments", [[], ["check"], ["pin", "a", "b"], ["publish"]])
-def test_a_wrong_call_is_told_the_right_ones(repository: Repository, arguments: list[str]) -> None:
-    done = repository.script(*arguments)
+def test_a_wrong_call_is_told_the_right_ones(checkout: Checkout, arguments: list[str]) -> None:
+    done = checkout.script(*arguments)
     assert (done.returncode, done.stderr.split(":")[0]) == (1, "usage")
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from agentci.errors import RefusedError
 from agentci.model.program import ProgramFile, Snapshot
-from agentci.sources.archive import MAX_MEMBERS, MAX_UNPACKED_BYTES, is_archive, unpack
+from agentci.sources.archive import MAX_UNPACKED_BYTES, is_archive, unpack
 from agentci.sources.base import MAX_FILE_BYTES, MAX_FILES
+from agentci.zips import MAX_MEMBERS
 from tests.sources.archives import plain_tar, tar_files, tar_info, tarred, zip_info, zipped
 
 ENTRY = "e/q/q.py"

@@ -1,0 +1,1 @@
+"""Earlier reports: where they are found, and runs beside them."""

@@ -1,0 +1,63 @@
+"""The commit that is checked out, read from git's files: no process is started for it."""
+
+from pathlib import Path
+from typing import Final
+
+from agentci.github.context import GitHub
+from agentci.github.event import COMMIT
+from agentci.workspace import Workspace, is_file
+
+MAX_BYTES: Final = 16 * 1024**2
+
+_FOLDER: Final = "gitdir: "
+_BRANCH: Final = "ref: "
+
+
+def commit_at(workspace: Workspace, github: GitHub) -> str:
+    """The commit that is judged: what is checked out, else what the workflow runs on.
+
+    The two differ where a workflow checks out something else, as the last commit of a pull request
+    in the place of GitHub's merge of it; then only the first is what was judged.
+    """
+    return head_of(workspace.root) or (_commit(github.sha) if github.active else "")
+
+
+def head_of(root: Path) -> str:
+    """The commit that ``HEAD`` of the repository at ``root`` means.
+
+    Empty where there is no repository or no commit yet, and where its refs are kept in a way that
+    only git can read (reftable). See gitrepository-layout(5).
+    """
+    folder = _folder_of(root)
+    head = _read(folder / "HEAD")
+    if not head.startswith(_BRANCH):
+        return _commit(head)
+    name = head.removeprefix(_BRANCH)
+    # Of several worktrees of a repository, each has its HEAD, and all share the branches.
+    shared = folder / (_read(folder / "commondir") or ".")
+    return _commit(_read(shared / name)) or _packed(_read(shared / "packed-refs"), name)
+
+
+def _folder_of(root: Path) -> Path:
+    """``.git``, which in a worktree and in a submodule is a file that names the folder."""
+    path = root / ".git"
+    if is_file(path) and (named := _read(path)).startswith(_FOLDER):
+        return root / named.removeprefix(_FOLDER)
+    return path
+
+
+def _packed(refs: str, name: str) -> str:
+    lines = (line.partition(" ") for line in refs.splitlines())
+    return next((_commit(commit) for commit, _, found in lines if found == name), "")
+
+
+def _commit(text: str) -> str:
+    return text if COMMIT.match(text) else ""
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,40 @@
+"""Real repositories, made with git."""
+
+import subprocess
+from pathlib import Path
+
+# Nothing of whoever runs the tests: no name, no signing, no hooks.
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    **{f"GIT_{who}_NAME": "T" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_EMAIL": "t@example.org" for who in ("AUTHOR", "COMMITTER")},
+}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What ``git ARGUMENTS`` prints, in one line."""
+    ran = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout.strip()
+
+
+def repository(folder: Path) -> Path:
+    """An empty repository whose branch is ``main``."""
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    return folder
+
+
+def commit(folder: Path, message: str = "a change") -> str:
+    """Commit all that is there; returns the commit."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
+    return git(folder, "rev-parse", "HEAD")
