@@ -36,7 +36,7 @@ LAYERS = (
     {"library", "replies"},
     {"engines", "discovery", "locator", "sinks"},
     {"attachments", "feedback"},
-    {"attempts", "suites", "scheduling", "checks", "pipeline", "progress", "publishing", "remarks"},
+    {"attempts", "suites", "scheduling", "checks", "pipeline", "progress", "publishing"},
     {"datasets", "eval_sets", "outputs", "recordings", "cases", "fingerprints", "labels"},
     {"preflight", "recorder", "courses"},
     {"agents", "baselines", "earlier_runs", "equipment", "grading_services", "seating", "sharding"},
