@@ -19,7 +19,7 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"trial_scores", "repeats"},
+    {"trial_scores", "repeats", "intervals"},
     {"case_scores", "similarity", "questions", "agreement"},
     {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
@@ -51,6 +51,7 @@ PURE = {
     *(
         "trial_scores",
         "repeats",
+        "intervals",
         "case_scores",
         "gate",
         "questions",

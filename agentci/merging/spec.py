@@ -71,6 +71,7 @@ class CaseSpec(Strict):
 
     id: str
     trace: str
+    group: str
     golden: str | None
     no_golden_because: str | None
     recording: str
@@ -218,6 +219,7 @@ class ReportSpec(Strict):
     decision: DecisionSpec
     totals: TotalsSpec
     results: list[ResultSpec]
+    evaluators: list[AnyObject]
     cases: list[CaseSpec]
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]

@@ -71,6 +71,8 @@ class Synopsis:
 
     Attributes:
         id, trace, golden: the ids of the case, of its trace and of its golden case.
+        group: what it shares with cases that are no others: a golden case, the row of a dataset, a
+            conversation; else its own id.
         no_golden_because, no_run_because: as in ``Case``.
         recording: where it was recorded.
         dialogue: one a turn.
@@ -80,6 +82,7 @@ class Synopsis:
 
     id: str
     trace: str
+    group: str
     golden: str | None = None
     no_golden_because: str | None = None
     no_run_because: str | None = None

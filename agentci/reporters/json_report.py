@@ -11,7 +11,9 @@ from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
 from agentci.model.spending import Charge, Spending
-from agentci.reporters.base import cases, place_fields, problem_fields
+from agentci.reporters.base import Tally, cases, place_fields, problem_fields, tallies
+from agentci.reporters.stability import flip_rate
+from agentci.reporters.standings import standing_of
 from agentci.text import strict_json
 from agentci.version import __version__
 
@@ -39,6 +41,9 @@ class JsonReport:
             "decision": [strict_json.dumps(asdict(report.decision))],
             "totals": [strict_json.dumps(asdict(report.totals))],
             "results": _lines(strict_json.dumps(_result(result)) for result in report.results),
+            "evaluators": _lines(
+                strict_json.dumps(_evaluator(tally)) for tally in tallies(report.results)
+            ),
             "cases": _lines(_case(case) for case in cases(report.results)),
             "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
             "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
@@ -100,11 +105,27 @@ def _result(result: Result) -> JsonObject:
     }
 
 
+def _evaluator(tally: Tally) -> JsonObject:
+    standing = standing_of(tally.results)
+    rate, score = standing.pass_rate_interval, standing.score_interval
+    return {
+        "config": tally.any.config,
+        "evaluator": tally.any.evaluator.name,
+        **asdict(tally.totals),
+        "score_interval": None if score is None else asdict(score),
+        "pass_rate": standing.pass_rate,
+        "pass_rate_interval": None if rate is None else asdict(rate),
+        "groups": standing.groups,
+        "flip_rate": flip_rate(tally.results),
+    }
+
+
 def _case(case: Synopsis) -> str:
     told = strict_json.dumps(
         {
             "id": case.id,
             "trace": case.trace,
+            "group": case.group,
             "golden": case.golden,
             "no_golden_because": case.no_golden_because,
             "recording": case.recording.file,

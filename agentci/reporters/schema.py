@@ -5,7 +5,7 @@ from typing import get_args
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.json import JsonObject
 from agentci.reporters.schema_of_comparison import comparison_schema, regression_bar
-from agentci.reporters.schema_of_records import STATUS, repeats, trials
+from agentci.reporters.schema_of_records import STATUS, evaluator, repeats, totals, trials
 from agentci.reporters.schema_words import (
     BOOLEAN,
     COUNT,
@@ -35,15 +35,12 @@ def results_schema() -> JsonObject:
                 exit_code=COUNT,
                 why=said(TEXTS, "The weightiest reason first."),
             ),
-            totals=members(
-                checks=COUNT,
-                passed=COUNT,
-                failed=COUNT,
-                errored=COUNT,
-                skipped=COUNT,
-                score=said(NUMBER_OR_NULL, "The mean of the scores that were given."),
-            ),
+            totals=members(**totals()),
             results={"type": "array", "items": {"$ref": "#/$defs/result"}},
+            evaluators=said(
+                {"type": "array", "items": {"$ref": "#/$defs/evaluator"}},
+                "What the checks of each evaluator of each config come to.",
+            ),
             cases={"type": "array", "items": {"$ref": "#/$defs/case"}},
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
@@ -59,6 +56,7 @@ def results_schema() -> JsonObject:
         ),
         "$defs": {
             "result": _result(),
+            "evaluator": evaluator(),
             "case": _case(),
             "problem": _problem(),
             "provenance": _provenance(),
@@ -114,6 +112,7 @@ def _case() -> JsonObject:
     return members(
         id=TEXT,
         trace=TEXT,
+        group=said(TEXT, "What it shares with cases that tell much the same; else its own id."),
         golden=said(TEXT_OR_NULL, "The golden case's id."),
         no_golden_because=TEXT_OR_NULL,
         recording=said(TEXT, "The recorded file."),

@@ -46,7 +46,7 @@ def stabilities(results: Sequence[Result]) -> Iterator[Stability]:
         if not records:
             continue
         flipped = sorted((each for each in records if each[2]), key=lambda each: -each[2])
-        rate = number(fsum(rate for *_, rate in records) / len(records))
+        rate = number(flip_rate(tally.results) or 0.0)
         of = f" of {file_name(tally.any.config)}" if several else ""
         cases = [f"{case} ({_votes(record)})" for case, record, _ in flipped]
         yield Stability(
@@ -54,6 +54,13 @@ def stabilities(results: Sequence[Result]) -> Iterator[Stability]:
             told=f"flip rate {rate}, {len(flipped):,} of {count(len(records), 'check')} unstable",
             unstable=tuple(clip.listed(cases, MAX_CASES)),
         )
+
+
+def flip_rate(results: Sequence[Result]) -> float | None:
+    """The mean of the checks that were asked several times and judged; None without any."""
+    records = (result.repeats for result in results)
+    rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
+    return fsum(rates) / len(rates) if rates else None
 
 
 def properties_of(record: RepeatRecord | None) -> dict[str, str]:

@@ -85,6 +85,7 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
     assert rendered["cases"][0] == {
         "id": "books_a_flight",
         "trace": "trace-of-books_a_flight",
+        "group": "books_a_flight",
         "golden": "books_a_flight",
         "no_golden_because": None,
         "recording": "evals/recordings/books_a_flight.json",

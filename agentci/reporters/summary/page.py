@@ -24,12 +24,13 @@ from agentci.reporters.base import (
 from agentci.reporters.places import file_name
 from agentci.reporters.spending import spending_line
 from agentci.reporters.stability import stabilities
+from agentci.reporters.standings import rate_in_words, score_in_words, standing_of
 from agentci.reporters.summary.against import against
 from agentci.reporters.summary.failed_check import block
 from agentci.reporters.summary.section import Section
 from agentci.text import clip
 from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
-from agentci.text.words import count, number
+from agentci.text.words import count
 
 # Below GitHub's limit, with room for what else the step may write there.
 MAX_BYTES = limits.SUMMARY_BYTES - 124 * 1024
@@ -112,8 +113,9 @@ def _verdict(report: Report) -> str:
 
 def _evaluators(report: Report) -> Section:
     found, several = tallies(report.results), several_configs(report.results)
-    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped", "Mean score", "Bar"]
-    ruler = ["---", *["--:"] * 6, "---"]
+    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
+    columns += ["Pass rate (95 %)", "Mean score (95 %)", "Bar"]
+    ruler = ["---", *["--:"] * 7, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
     return Section(
@@ -127,13 +129,14 @@ def _evaluators(report: Report) -> Section:
 
 
 def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
-    totals, result = tally.totals, tally.any
+    totals, result, standing = tally.totals, tally.any, standing_of(tally.results)
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = f"{code(result.evaluator.name)}{'' if result.evaluator.required else ' (advisory)'}"
     cells = [
         f"{_icon(tally, shut=shut)} {name}",
         *(f"{each:,}" for each in counts),
-        "" if totals.score is None else number(totals.score),
+        rate_in_words(standing),
+        score_in_words(totals.score, standing),
         prose(result.evaluator.bar),
     ]
     return row([code(file_name(result.config)), *cells] if several else cells)

@@ -1,0 +1,94 @@
+"""How much the cases of a run say of others, where some of them belong together."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recordings import eval_set, otlp
+from tests.support import Ran, run_agentci
+
+SUNNY = "It is sunny."
+PROGRAM = """\
+import json, sys
+said = json.load(sys.stdin)["invocations"][0]["final_response"]
+print(json.dumps({"score": float("sunny" in said)}))
+"""
+
+
+def _run(folder: Path, *options: str, **config: Any) -> Ran:
+    (folder / "own.py").write_text(PROGRAM)
+    own = {"name": "own", "type": "code", "path": "own.py"}
+    written = {"traces": "trace*.json", "evaluators": [own], "gate": {"min_pass_rate": 0}, **config}
+    (folder / "agentci.yaml").write_text(json.dumps(written))
+    return run_agentci(["run", *options], cwd=folder)
+
+
+def _record(folder: Path, *answers: str, conversations: int = 99, question: str = "") -> None:
+    """A recording of each answer; every one of so many belongs to the same conversation."""
+    for number, answer in enumerate(answers):
+        attributes = {"gen_ai.conversation.id": f"talk {number % conversations}"}
+        asked = question or f"Question {number}?"
+        text = otlp(asked, answer, trace=number + 1, attributes=attributes)
+        (folder / f"trace{number}.json").write_text(text)
+
+
+def test_every_evaluator_has_one_in_the_report(tmp_path: Path) -> None:
+    _record(tmp_path, *[SUNNY] * 9, "It rains.")
+    ran = _run(tmp_path)
+    [told] = ran.results["evaluators"]
+    wilson = {
+        "low": pytest.approx(0.59585, abs=5e-7),
+        "high": pytest.approx(0.982124, abs=5e-7),
+        "method": "wilson",
+    }
+    assert told == {
+        "config": "agentci.yaml",
+        "evaluator": "own",
+        "checks": 10,
+        "passed": 9,
+        "failed": 1,
+        "errored": 0,
+        "skipped": 0,
+        "score": 0.9,
+        "score_interval": wilson,
+        "pass_rate": 0.9,
+        "pass_rate_interval": wilson,
+        "groups": 10,
+        "flip_rate": None,
+    }
+    for name in ("summary.md", "report.html"):
+        assert "90% (59 to 99%)" in (tmp_path / "agentci-results" / name).read_text()
+
+
+def test_traces_of_one_conversation_count_together(tmp_path: Path) -> None:
+    _record(tmp_path, *[SUNNY, SUNNY, "It rains."] * 4, conversations=3)
+    ran = _run(tmp_path, group_by="trace")
+    [told] = ran.results["evaluators"]
+    assert (told["checks"], told["groups"]) == (12, 3)
+    assert {case["group"] for case in ran.results["cases"]} == {"talk 0", "talk 1", "talk 2"}
+
+
+def test_recordings_of_one_golden_case_count_together(tmp_path: Path) -> None:
+    (tmp_path / "golden.json").write_text(eval_set())
+    _record(tmp_path, SUNNY, "It rains.", SUNNY, question="What is the weather in Paris?")
+    ran = _run(tmp_path, eval_set="golden.json", group_by="trace")
+    [told] = ran.results["evaluators"]
+    assert (told["checks"], told["groups"], told["pass_rate_interval"]) == (3, 1, None)
+    assert [case["id"] for case in ran.results["cases"]][1].endswith("#2")
+
+
+def test_recordings_of_one_row_count_together(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "r", "query": "Well?"}))
+    _record(tmp_path, SUNNY, "It rains.", question="Well?")
+    ran = _run(tmp_path, dataset="rows.jsonl", group_by="trace")
+    assert [case["group"] for case in ran.results["cases"]] == ["r", "r"]
+
+
+def test_shards_say_the_same_once_they_are_merged(tmp_path: Path) -> None:
+    _record(tmp_path, *[SUNNY] * 5, "It rains.", conversations=3)
+    whole = _run(tmp_path, group_by="trace").results["evaluators"]
+    for shard in (1, 2):
+        _run(tmp_path, "--shard", f"{shard}/2", "--output-dir", f"s{shard}", group_by="trace")
+    assert run_agentci(["merge", "s1", "s2"], cwd=tmp_path).results["evaluators"] == whole
