@@ -113,6 +113,7 @@ class BarSpec(Strict):
     """Demands on some checks."""
 
     min_pass_rate: Share | None
+    pass_rate_confidence: Share | None
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
@@ -124,6 +125,7 @@ class CaseBarSpec(Strict):
 
     threshold: Share
     min_pass_rate: Share
+    pass_rate_confidence: Share | None
 
 
 class RegressionBarSpec(Strict):

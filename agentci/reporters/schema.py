@@ -173,6 +173,7 @@ def _gate() -> JsonObject:
 def _bar() -> JsonObject:
     return members(
         min_pass_rate=said(NUMBER_OR_NULL, "Null counts the checks among all others."),
+        pass_rate_confidence=said(NUMBER_OR_NULL, "Null where the rate of the run is enough."),
         min_score=NUMBER_OR_NULL,
         on_error={"enum": list(get_args(OnError))},
         on_skip={"enum": list(get_args(OnSkip))},
@@ -181,7 +182,11 @@ def _bar() -> JsonObject:
 
 
 def _case_bar() -> JsonObject:
-    bar = members(threshold={"type": "number"}, min_pass_rate={"type": "number"})
+    bar = members(
+        threshold={"type": "number"},
+        min_pass_rate={"type": "number"},
+        pass_rate_confidence=NUMBER_OR_NULL,
+    )
     return said(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
     )

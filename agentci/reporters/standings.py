@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentci.demands import JUDGED
 from agentci.intervals import Interval, mean_interval, rate_interval
 from agentci.model.result import Result
-from agentci.reasons import JUDGED
 from agentci.text.words import number, percents_apart
 
 PERCENT = 100

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -84,6 +84,77 @@ def test_recordings_of_one_row_count_together(tmp_path: Path) -> None:
     _record(tmp_path, SUNNY, "It rains.", question="Well?")
     ran = _run(tmp_path, dataset="rows.jsonl", group_by="trace")
     assert [case["group"] for case in ran.results["cases"]] == ["r", "r"]
+
+
+class TestAGateThatAsksForProof:
+    BAR: Final = {"min_pass_rate": 0.9, "pass_rate_confidence": 0.95}
+
+    def test_stays_shut_however_well_a_few_cases_do(self, tmp_path: Path) -> None:
+        _record(tmp_path, *[SUNNY] * 10)
+        ran = _run(tmp_path, gate=self.BAR)
+        assert ran.code == 1
+        assert ran.out.startswith(
+            "Gate shut: 10 of 10 cases passed, which proves a pass rate of at least 74% with 95% "
+            "confidence; 90% is asked: it takes 19 more cases, all passing\n"
+        )
+
+    def test_opens_with_as_many_as_it_takes_also_in_shards(self, tmp_path: Path) -> None:
+        _record(tmp_path, *[SUNNY] * 29)
+        assert _run(tmp_path, gate=self.BAR).code == 0
+        for shard in (1, 2):
+            options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
+            assert _run(tmp_path, *options, gate=self.BAR).code == 0
+        merged = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
+        assert merged.code == 0
+        assert "29 of 29 cases passed, which proves a pass rate of at least 90.2%" in merged.out
+
+    def test_hands_the_confidence_down_to_the_bars_of_evaluators(self, tmp_path: Path) -> None:
+        _record(tmp_path, *[SUNNY] * 10)
+        own: dict[str, Any] = {"min_pass_rate": 0.8}
+        gate = {**self.BAR, "evaluators": {"own": own}}
+        assert "own: 10 of 10 cases passed" in _run(tmp_path, gate=gate).out
+        own["pass_rate_confidence"] = None
+        assert _run(tmp_path, gate=gate).code == 0
+
+    @pytest.mark.parametrize(
+        ("gate", "message"),
+        [
+            (
+                {"pass_rate_confidence": 0.95, "min_pass_rate": 1.0},
+                "beside it: no number of cases proves that all pass",
+            ),
+            (
+                {"min_pass_rate": 0.9, "evaluators": {"own": {"pass_rate_confidence": 0.9}}},
+                "pass_rate_confidence needs a min_pass_rate",
+            ),
+            (
+                {"min_pass_rate": 0.9, "pass_rate_confidence": 95},
+                "must be a number from 0.5 to 0.999, not 95 (write 0.95 for 95 percent)",
+            ),
+        ],
+    )
+    def test_is_refused_where_nothing_could_prove_it(
+        self, tmp_path: Path, gate: dict[str, Any], message: str
+    ) -> None:
+        _record(tmp_path, SUNNY)
+        ran = _run(tmp_path, gate=gate)
+        assert ran.code == 2
+        assert message in ran.out
+
+    def test_may_ask_it_of_the_whole_cases_of_an_eval_file(self, tmp_path: Path) -> None:
+        evaluator = {"name": "has", "type": "contains", "value": "Paris"}
+        cases = [
+            {"id": f"c{n}", "criteria": "c", "input": "q", "evaluators": [evaluator]}
+            for n in range(10)
+        ]
+        gate = {"cases": {"threshold": 0.5, **self.BAR}}
+        written = {"outputs": "out.jsonl", "cases": cases, "gate": gate}
+        (tmp_path / "e.yaml").write_text(json.dumps(written))
+        answer = {"output_messages": [{"role": "assistant", "content": "Paris."}]}
+        lines = [json.dumps({"id": f"c{n}", **answer}) for n in range(10)]
+        (tmp_path / "out.jsonl").write_text("\n".join(lines))
+        ran = run_agentci(["run", "e.yaml"], cwd=tmp_path)
+        assert (ran.code, "it takes 19 more cases, all passing" in ran.out) == (1, True)
 
 
 def test_shards_say_the_same_once_they_are_merged(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     bar = {
         "min_pass_rate": 1.0,
+        "pass_rate_confidence": None,
         "min_score": None,
         "on_error": "fail",
         "on_skip": "allow",
