@@ -12,7 +12,7 @@ from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
 from agentci.model.spending import Charge, Spending
 from agentci.reporters.base import Tally, cases, place_fields, problem_fields, tallies
-from agentci.reporters.stability import flip_rate
+from agentci.reporters.stability import flip_rate, record_fields
 from agentci.reporters.standings import standing_of
 from agentci.text import strict_json
 from agentci.version import __version__
@@ -99,7 +99,7 @@ def _result(result: Result) -> JsonObject:
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
         "trials": None if result.trials is None else asdict(result.trials),
-        "repeats": None if result.repeats is None else asdict(result.repeats),
+        "repeats": record_fields(result.repeats),
         "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
     }

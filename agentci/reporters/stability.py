@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Final
 
+from agentci.model.json import JsonObject
 from agentci.model.result import RepeatRecord, Result
 from agentci.reporters.base import several_configs, tallies
 from agentci.reporters.places import file_name
@@ -61,6 +62,20 @@ def flip_rate(results: Sequence[Result]) -> float | None:
     records = (result.repeats for result in results)
     rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
     return fsum(rates) / len(rates) if rates else None
+
+
+def record_fields(record: RepeatRecord | None) -> JsonObject | None:
+    """A record as JSON."""
+    if record is None:
+        return None
+    return {
+        "by": record.by,
+        "flip_rate": record.flip_rate,
+        "repeats": [
+            {"status": each.status, "score": each.score, "reason": each.reason}
+            for each in record.repeats
+        ],
+    }
 
 
 def properties_of(record: RepeatRecord | None) -> dict[str, str]:
