@@ -7,10 +7,10 @@ from pathlib import Path
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.events import read_event
+from agentci.feedback.remarks import remark
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
 from agentci.model.values import replace
-from agentci.remarks import remark
 from agentci.reporters.base import Reporter
 from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console

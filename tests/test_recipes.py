@@ -183,6 +183,19 @@ class TestTheMonorepo:
         name, _, value = (tmp_path / "output").read_text().partition("=")
         assert (name, json.loads(value)) == ("agents", agents)
 
+    def test_has_a_gate_for_each_agent_in_one_job(self, shell: Shell, tmp_path: Path) -> None:
+        (config,) = re.findall(r"config: (agents/\*\S+)", RECIPES.read_text())
+        for agent in ("refunds", "search"):
+            shutil.copytree(
+                tmp_path / "checkout/evals", tmp_path / "checkout/agents" / agent / "evals"
+            )
+        assert shell(f"agentci run '{config}'").returncode == 0
+        results = json.loads((tmp_path / "checkout/agentci-results/results.json").read_text())
+        gates = [gate["config"] for gate in results["gates"]]
+        assert gates == [
+            f"agents/{agent}/evals/eval_config.yaml" for agent in ("refunds", "search")
+        ]
+
     @pytest.mark.parametrize(
         ("results", "code"),
         [

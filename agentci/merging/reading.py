@@ -157,6 +157,7 @@ def _case(spec: CaseSpec) -> Synopsis:
     return Synopsis(
         id=spec.id,
         trace=spec.trace,
+        group=spec.group,
         golden=spec.golden,
         no_golden_because=spec.no_golden_because,
         recording=Place(file=spec.recording),

@@ -17,7 +17,7 @@ class Section(Struct, frozen=True, kw_only=True):
     Attributes:
         noun: what a block is about, to count those left out.
         blocks: made only where they may be shown.
-        share: of the whole text that the blocks may take; all shares together leave some room.
+        share: of the whole text that the blocks may take, as far as those before them leave room.
     """
 
     title: str
@@ -35,12 +35,15 @@ def sections_text(sections: Iterable[Section], max_bytes: int) -> str:
         sections: in the order of the page.
         max_bytes: of which each takes its share, in UTF-8.
     """
-    text = ""
+    text, room = "", max_bytes
     left_out: list[str] = []
     for section in sections:
-        kept = clip.whole(islice(section.blocks, section.at_most), int(max_bytes * section.share))
+        most = min(int(max_bytes * section.share), room - clip.size(f"{section.title}\n\n"))
+        kept = clip.whole(islice(section.blocks, section.at_most), most)
         if kept.text:
-            text += f"{section.title}{kept.text.rstrip()}\n\n"
+            part = f"{section.title}{kept.text.rstrip()}\n\n"
+            text += part
+            room -= clip.size(part)
         if kept.blocks < section.total:
             left_out.append(count(section.total - kept.blocks, section.noun))
     if left_out:
