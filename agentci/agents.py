@@ -6,17 +6,19 @@ they answered is judged.
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
+
 from agentci.attempts import NO_RUN
+from agentci.checks import Check
 from agentci.courses import Course, courses_of
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.formats.agentv.run import RecordedRun
 from agentci.model.problem import Problem
 from agentci.model.result import Result
-from agentci.pipeline import Check, Outcome, judge_all
+from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan
 from agentci.text.words import count
 
@@ -24,8 +26,7 @@ NOT_OFFLINE: Final = f"{NO_RUN}, and the agent is not run with --offline"
 NOT_BEGUN: Final = "the agent was not run: the run was to end"
 
 
-@dataclass(slots=True, kw_only=True)
-class Agents:
+class Agents(Struct, kw_only=True):
     """Runs the agents of a plan, and has all of its checks judged.
 
     Attributes:

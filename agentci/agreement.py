@@ -1,17 +1,14 @@
 """How far a judge agrees with people, and with itself: counts, and what they come to."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
 
-# Of the normal distribution: 95 % lie within as many standard deviations.
-DEVIATIONS: Final = 1.959963984540054
+from msgspec import Struct
+
+from agentci.intervals import wilson
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(Struct, frozen=True, kw_only=True):
     """A share of cases."""
 
     part: int
@@ -28,17 +25,10 @@ class Rate:
 
         E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
         """
-        if not self.whole:
-            return None
-        share, of_whole = self.part / self.whole, DEVIATIONS**2 / self.whole
-        middle = share + of_whole / 2
-        reach = math.sqrt(of_whole * (share * (1 - share) + of_whole / 4))
-        low, high = ((middle + each) / (1 + of_whole) for each in (-reach, reach))
-        return max(0.0, low), min(1.0, high)
+        return wilson(self.part / self.whole, self.whole) if self.whole else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confusion:
+class Confusion(Struct, frozen=True, kw_only=True):
     """Cases by what people said and what a judge did.
 
     Attributes:
@@ -105,8 +95,7 @@ def flips(repeats: Iterable[Sequence[bool]]) -> Rate:
     return Rate(part=sum(one != other for one, other in pairs), whole=len(pairs))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Struct, frozen=True, kw_only=True):
     """How far one evaluator agrees with people.
 
     Attributes:

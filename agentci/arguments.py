@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from agentci.model.choices import PROBLEM_FORMATS
+from agentci.model.values import replace
 from agentci.options import OPTIONS, REPORTING, Option
 from agentci.version import __version__
 
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_calibrate(commands)
     _add_merge(commands)
+    _add_comment(commands)
     _add_compare(commands)
     _add_validate(commands)
     _add_schema(commands)
@@ -91,6 +93,15 @@ def _add_merge(commands: _Commands) -> None:
         help="results.json of a shard or a whole run, a folder of them or a glob",
     )
     _add_some(merge, REPORTING)
+
+
+def _add_comment(commands: _Commands) -> None:
+    comment = _command(commands, "comment", "tell a pull request what another run came to")
+    comment.add_argument("report", metavar="REPORT", help="its results.json, or the folder")
+    for option in OPTIONS:
+        if option.name == "comment":  # whoever gives the command wants one
+            _add(comment, replace(option, default="always"))
+    _add_some(comment, ("check-run", "quiet"))
 
 
 def _add_compare(commands: _Commands) -> None:

@@ -1,7 +1,6 @@
 """Finds the files that one eval file refers to, by AgentV's rules, inside the workspace."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +9,7 @@ from agentci.config.yaml_document import read_yaml
 from agentci.discovery import matches
 from agentci.errors import InputError
 from agentci.model.place import Place
+from agentci.model.values import replace
 from agentci.text.names import one_of
 from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
 

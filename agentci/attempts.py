@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.config.suite import Suite
 from agentci.dialects.agentv.derived import candidate_answer_of, question_of
@@ -15,6 +16,7 @@ from agentci.model.problem import Problem
 from agentci.model.sample import Sample
 from agentci.model.trace import Trace
 from agentci.model.trials import Trials
+from agentci.model.values import replace
 from agentci.text import clip
 from agentci.text.names import quoted
 
@@ -22,8 +24,7 @@ MAX_NAMES: Final = 5
 NO_RUN: Final = "no recorded output is of this case"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attempts:
+class Attempts(Struct, frozen=True, kw_only=True, eq=False):
     """What is known of the runs of one case before any is judged; all its checks share it.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Cases that are set aside until they are judged; what reports show of them is always there."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.case import Case, Golden, Synopsis
 from agentci.model.dataset import Row
@@ -14,8 +15,7 @@ from agentci.telemetry.packing import pack_trace, unpack_trace
 RECENT: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True, eq=False):
     """A case that was set aside; what it is compared with stays in memory, where many share it."""
 
     synopsis: Synopsis
@@ -35,8 +35,7 @@ def keep(case: Case, spool: Spool) -> Kept:
     return Kept(synopsis=synopsis, golden=case.golden, row=case.row, spool=spool, number=number)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True):
     """A case that stays in memory: one of an eval file is more than its trace."""
 
     synopsis: Synopsis

@@ -60,6 +60,13 @@ def _merge(options: Options, world: World) -> int:
     return merge(_texts(options["report"]), settings_of((), _given(options)), world)
 
 
+def _comment(options: Options, world: World) -> int:
+    from agentci.commands.comment import comment
+
+    given = {"comment": ("always",)} | {k: v for k, v in _given(options).items() if v}
+    return comment(_text(options, "report"), settings_of((), given), world)
+
+
 def _compare(options: Options, world: World) -> int:
     from agentci.commands.compare import show_comparison
 
@@ -158,6 +165,7 @@ COMMANDS: Final[Mapping[str, Callable[[Options, World], int]]] = {
     "plan": _plan,
     "calibrate": _calibrate,
     "merge": _merge,
+    "comment": _comment,
     "compare": _compare,
     "validate": _validate,
     "schema": _schema,

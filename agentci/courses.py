@@ -2,20 +2,21 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from agentci.attempts import Attempts, case_of, case_without_run, cost_of
 from agentci.case_scores import case_scores
 from agentci.cases import hold
+from agentci.checks import Check
 from agentci.formats.agentv.run import RecordedRun
 from agentci.model.policy import Gate, GatePolicy
 from agentci.model.result import Result
-from agentci.pipeline import Check
+from agentci.model.values import replace
 from agentci.trial_scores import TOLERANCE, combined
 
 
-@dataclass(slots=True, kw_only=True)
-class Course:
+class Course(Struct, kw_only=True):
     """The attempts of one case.
 
     Attributes:

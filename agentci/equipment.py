@@ -4,7 +4,6 @@ import atexit
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.model.program import LocalProgram, Wanted
+from agentci.model.values import replace
 from agentci.preflight import Plan
 from agentci.settings import Access, Settings
 from agentci.sinks import say

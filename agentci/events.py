@@ -6,6 +6,7 @@ from typing import Final
 from agentci.errors import InputError
 from agentci.github.context import GitHub
 from agentci.github.event import Event, event_of
+from agentci.github.origin import EVENT, Origin, origin_of
 from agentci.model.json import Json
 from agentci.workspace import read_file
 
@@ -16,6 +17,11 @@ MAX_EVENT_BYTES: Final = 32 * 1024**2
 def read_event(github: GitHub) -> Event:
     """What is known of the event; no more than its name where its file cannot be read."""
     return event_of(github.event, github.sha, _payload(github))
+
+
+def read_origin(github: GitHub) -> Origin | None:
+    """The run that this one follows; None where it follows none."""
+    return origin_of(_payload(github)) if github.event == EVENT else None
 
 
 def _payload(github: GitHub) -> Json:

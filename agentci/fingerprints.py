@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from agentci.model.identity import Identity
 from agentci.model.json import Json
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram
+from agentci.model.values import names_of
 from agentci.text import strict_json
 from agentci.workspace import Workspace, is_file
 
@@ -73,16 +73,15 @@ class Fingerprints:
         return [self._facts(each) for each in value]
 
     def _of_object(self, value: object) -> Json:
-        """The fields of a dataclass; of anything else what it is, which may be all that it is."""
-        members = self._members(value) if is_dataclass(value) else ()
-        return {"": type(value).__qualname__, **dict(members)}
+        """The fields of a value; of anything else what it is, which may be all that it is."""
+        return {"": type(value).__qualname__, **dict(self._members(value))}
 
     def _members(self, value: object) -> Iterator[tuple[str, Json]]:
         left_out = OF_NO_WEIGHT | OF_THE_GATE if isinstance(value, Identity) else OF_NO_WEIGHT
-        for field in fields(value):  # type: ignore[arg-type]  # it is a dataclass
-            member = getattr(value, field.name)
-            if field.name not in left_out and not isinstance(member, Place):
-                yield field.name, self._facts(member)
+        for name in names_of(value):
+            member = getattr(value, name)
+            if name not in left_out and not isinstance(member, Place):
+                yield name, self._facts(member)
         command, folder = getattr(value, "command", None), getattr(value, "folder", None)
         if isinstance(command, tuple) and isinstance(folder, str):
             named = (Path(folder, word) for word in command)

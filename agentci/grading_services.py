@@ -1,7 +1,6 @@
 """Has the services of a plan ready that are to grade."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from agentci.dialects.base import needs_of
@@ -9,6 +8,7 @@ from agentci.engines.world import World
 from agentci.errors import FetchError, InputError
 from agentci.model.grading import WantedService
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.preflight import Plan
 from agentci.settings import Settings
 from agentci.sinks import say

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from pydantic import Field, ValidationError
+from msgspec import Struct
+from pydantic import ValidationError
 
 from agentci.dialects.fields import Strict, Text
 from agentci.engines.world import World
@@ -19,25 +20,32 @@ MAX_LABEL_BYTES: Final = 64 * 1024**2
 HINT: Final = 'a line is like {"case": "c1", "human": "pass"}'
 
 
-class Label(Strict):
+class Label(Struct, frozen=True, kw_only=True):
     """What people said of one case.
 
     Attributes:
+        passed: whether they passed it.
         evaluator: whose business it is; empty for all of them.
-        note: for people.
         place: where it stands.
+    """
+
+    case: str
+    passed: bool
+    evaluator: str
+    place: Place
+
+
+class Line(Strict):
+    """A line of a file of labels.
+
+    Attributes:
+        note: for people.
     """
 
     case: Text
     human: Literal["pass", "fail"]
     evaluator: str = ""
     note: str = ""
-    place: Place = Field(default=Place(file=""), exclude=True)
-
-    @property
-    def passed(self) -> bool:
-        """Whether they passed it."""
-        return self.human == "pass"
 
 
 def read_labels(name: str, world: World) -> tuple[Label, ...]:
@@ -84,9 +92,10 @@ def _label(line: str, place: Place) -> Label:
             [Problem(message=each.message, place=place, hint=each.hint) for each in error.problems]
         ) from None
     try:
-        return Label.model_validate(value).model_copy(update={"place": place})
+        said = Line.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
         message = f"this is no label: {where and f'{where}: '}{first['msg']}"
         raise InputError.of(message, place=place, hint=HINT) from None
+    return Label(case=said.case, passed=said.human == "pass", evaluator=said.evaluator, place=place)

@@ -1,7 +1,6 @@
 """Finds the files that one config names, and keeps them inside the workspace."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,13 @@ from agentci.library.sources import Sources
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
+from agentci.model.values import replace
 from agentci.runtimes.registry import why_unsupported
 from agentci.text.utf8 import decode
 from agentci.workspace import Workspace, is_file, is_folder, read_file, real, workspace_of
 
 if TYPE_CHECKING:
-    from agentci.dialects.registry import EvaluatorType
+    from agentci.dialects.evaluator_type import EvaluatorType
     from agentci.dialects.surroundings import TextFile
 
 MAX_TEXT_BYTES = 1024**2
@@ -46,11 +46,11 @@ class Locator:
         Raises:
             InputError: it is broken.
         """
-        from agentci.dialects.registry import (  # noqa: PLC0415 (loads pydantic)
-            GROUP,
+        from agentci.dialects.evaluator_type import (  # noqa: PLC0415 (loads pydantic)
             foreign_type,
             is_type,
         )
+        from agentci.dialects.registry import GROUP  # noqa: PLC0415 (likewise)
         from agentci.extensions import (  # noqa: PLC0415 (of no use to most runs)
             misfit,
             named,

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field, ValidationError
@@ -13,6 +12,7 @@ from agentci.errors import InputError
 from agentci.model.lock import LOCK_NAME, Lock, LockedProgram, LockedRequirements
 from agentci.model.place import Place
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 
 HEADER: Final = (
     "# Written by `agentci lock`: what evaluators from elsewhere consist of.\n"

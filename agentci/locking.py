@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentci.environments.requirements import requirements_of
 from agentci.environments.resolution import resolve
@@ -19,8 +20,7 @@ from agentci.sources.crew import side_by_side
 from agentci.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locking:
+class Locking(Struct, frozen=True, kw_only=True):
     """A lock, and what is worth knowing about how it came to be."""
 
     lock: Lock
@@ -57,8 +57,7 @@ def lock_programs(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Locked:
+class _Locked(Struct, frozen=True, kw_only=True):
     program: LockedProgram | None
     requirements: LockedRequirements | None
     notices: tuple[str, ...] = ()

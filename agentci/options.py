@@ -1,13 +1,20 @@
 """The options of a run: one table, from which flags, inputs and documents are made."""
 
-from dataclasses import dataclass
 from typing import Final
 
-from agentci.model.choices import FAIL_ON, GROUPINGS, JUNIT_DIALECTS, MATCH_TYPES, SHOWINGS
+from msgspec import Struct
+
+from agentci.model.choices import (
+    COMMENTINGS,
+    FAIL_ON,
+    GROUPINGS,
+    JUNIT_DIALECTS,
+    MATCH_TYPES,
+    SHOWINGS,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Struct, frozen=True, kw_only=True):
     """One option of ``agentci run``: ``--NAME`` on the command line, input ``NAME`` of the action.
 
     Attributes:
@@ -86,7 +93,8 @@ OPTIONS: tuple[Option, ...] = (
         name="output-dir",
         metavar="DIR",
         default="agentci-results",
-        help="Folder for `results.json`, `junit.xml`, `summary.md` and `report.html`.",
+        help="Folder for `results.json`, `junit.xml`, `summary.md`, `report.html` and "
+        "`comment.md`.",
     ),
     Option(
         name="jobs",
@@ -179,6 +187,32 @@ OPTIONS: tuple[Option, ...] = (
         default="common",
         help="Which consumers `junit.xml` is written for.",
     ),
+    Option(
+        name="comment",
+        choices=COMMENTINGS,
+        default="never",
+        help="When the pull request gets a comment, which later runs change in place: after every "
+        "run, when the result changed, or when the gate is shut.",
+    ),
+    Option(
+        name="check-run",
+        metavar="NAME",
+        help="Name of a check run with all findings on their lines; by default none is made.",
+    ),
+    Option(
+        name="matrix",
+        metavar="JSON",
+        default="${{ toJSON(matrix) }}",
+        input_only=True,
+        help="The job's leg of its matrix, which has a comment of its own; not to be set.",
+    ),
+    Option(
+        name="comment-report",
+        metavar="REPORT",
+        input_only=True,
+        help="Report of another run, `results.json` or its folder, to comment on instead of "
+        "judging: for pull requests from forks.",
+    ),
     Option(name="plan", cli_only=True, help="Say what would be judged, and judge nothing."),
     Option(name="quiet", cli_only=True, help="Print the verdict alone."),
     Option(name="verbose", cli_only=True, help="Print every check."),
@@ -196,6 +230,8 @@ REPORTING: Final = (
         "annotations",
         "summary",
         "junit-dialect",
+        "comment",
+        "check-run",
         "quiet",
         "verbose",
     ),

@@ -1,10 +1,11 @@
 """Finds and reads the recorded outputs of an eval file, for its cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.attempts import Attempts, pair
 from agentci.config.suite import Suite
@@ -17,6 +18,7 @@ from agentci.formats.content import MAX_RECORDING_BYTES, content_of
 from agentci.formats.registry import AUTO, FORMATS, read_recording
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.settings import Settings
 from agentci.spool import Spool
 from agentci.suites import LoadedSuite
@@ -30,8 +32,7 @@ from agentci.workspace import Workspace, is_file, read_chunks
 OF_A_CASE: Final = (".output.json", ".output.txt", ".output.md", ".json", ".txt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
+class Paired(Struct, frozen=True, kw_only=True):
     """The runs of each case of an eval file, and what is worth knowing about them."""
 
     attempts: tuple[Attempts, ...]

@@ -1,69 +1,26 @@
 """Judges all checks of a plan, several at a time; results stand in the order of the plan."""
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from agentci.dialects.base import Evaluator
-from agentci.engines.answers import answer
+from msgspec import Struct
+
+from agentci.checks import Check, judge
 from agentci.engines.world import World
-from agentci.errors import EvaluatorError, SkippedError
-from agentci.model.case import Case, Synopsis
-from agentci.model.exchange import Skip
-from agentci.model.judgement import Judgement
-from agentci.model.result import Result, Status
+from agentci.model.result import Result
 from agentci.model.spending import Spending
 from agentci.scheduling import Schedule
-
-if TYPE_CHECKING:
-    from agentci.attempts import Attempts
 
 # What is computed here seldom takes as long.
 PATIENCE_SECONDS: Final = 0.03
 # Woken for each end that comes, the thread that takes them would hold up those that work, too.
 PAUSE_SECONDS: Final = 0.01
-NO_TURNS = "No invocations extracted from trace."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One evaluator beside one case of one config.
-
-    Attributes:
-        case: what is known of it all the time.
-        load: brings all that was recorded of it.
-        attempts: the runs of the case, where an agent makes them or there are several.
-        fingerprint: as in ``Result``.
-    """
-
-    config: str
-    evaluator: Evaluator
-    case: Synopsis
-    load: Callable[[], Case]
-    attempts: "Attempts | None" = None
-    fingerprint: str = ""
-
-    @property
-    def id(self) -> str:
-        """A digest that is the same on every run."""
-        return _digest(self.config, self.case.id, self.evaluator.identity.name)
-
-    @property
-    def dealt_by(self) -> str:
-        """What says to which shard it belongs: checks that share a run of an agent go together."""
-        return self.id if self.attempts is None else _digest(self.config, self.case.id)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What a run came to.
 
     Attributes:
@@ -101,27 +58,7 @@ def judge_all(
     )
 
 
-def judge(check: Check, world: World) -> Result:
-    """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
-    started = world.clock()
-    try:
-        if not check.case.dialogue:
-            raise EvaluatorError(check.case.no_run_because or NO_TURNS)
-        request = check.evaluator.ask(check.load())
-        if isinstance(request, Skip):
-            return _result(check, status="skipped", reason=request.reason)
-        name, read = check.evaluator.identity.name, check.evaluator.read
-        judgement, cached = answer(request, name=name, read=read, world=world)
-    except SkippedError as error:
-        return _result(check, status="skipped", reason=str(error))
-    except EvaluatorError as error:
-        seconds = world.clock() - started
-        return _result(check, status="errored", reason=str(error), seconds=seconds)
-    return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class _End(Struct, frozen=True, kw_only=True):
     """What became of a check that was started.
 
     Attributes:
@@ -202,36 +139,3 @@ def _end(number: int, check: Check, world: World) -> _End:
         return _End(number=number, bug=error)
     stopped = result.status == "errored" and world.interruption.asked()
     return _End(number=number, result=None if stopped else result)
-
-
-def _judged(check: Check, judgement: Judgement, *, seconds: float, cached: bool) -> Result:
-    status: Status = "passed" if judgement.passed else "failed"
-    reason = judgement.reason
-    if judgement.passed is None:
-        status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
-    return _result(
-        check, status=status, reason=reason, judgement=judgement, seconds=seconds, cached=cached
-    )
-
-
-def _result(
-    check: Check,
-    *,
-    status: Status,
-    reason: str | None = None,
-    judgement: Judgement | None = None,
-    seconds: float = 0.0,
-    cached: bool = False,
-) -> Result:
-    return Result(
-        id=check.id,
-        config=check.config,
-        case=check.case,
-        evaluator=check.evaluator.identity,
-        status=status,
-        judgement=judgement,
-        reason=reason,
-        seconds=seconds,
-        cached=cached,
-        fingerprint=check.fingerprint,
-    )

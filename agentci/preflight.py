@@ -1,10 +1,12 @@
 """Turns settings into a plan: every check that will be judged, before any of them is."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+
 from agentci.cases import hold, keep
+from agentci.checks import Check
 from agentci.config.suite import JudgedSample
 from agentci.datasets import read_rows
 from agentci.dialects.agentevals.goldens import Matching, multi_turn
@@ -21,7 +23,6 @@ from agentci.model.problem import Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Portion
 from agentci.model.trace import Trace
-from agentci.pipeline import Check
 from agentci.recordings import find_files, read_recordings
 from agentci.settings import Settings
 from agentci.spool import Spool
@@ -30,16 +31,14 @@ from agentci.telemetry.conversion import trace_of
 from agentci.telemetry.groups import groups_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSuite:
+class PlannedSuite(Struct, frozen=True, kw_only=True):
     """The checks of one config, and the gate over them."""
 
     gate: Gate
     checks: tuple[Check, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """Everything that a run will do.
 
     Attributes:
@@ -88,8 +87,7 @@ def plan_of(suites: Sequence[LoadedSuite], settings: Settings, world: World) -> 
     return _pair(_find_sources(suites, settings, world), settings, world)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sources:
+class _Sources(Struct, frozen=True, kw_only=True):
     """What one suite judges: golden cases, a dataset, and the files of recordings."""
 
     loaded: LoadedSuite

@@ -2,15 +2,17 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from agentci.engines.world import World
 from agentci.errors import InputError
+from agentci.events import read_event
+from agentci.feedback.remarks import remark
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
-from agentci.reporters.annotations import render_annotations
+from agentci.model.values import replace
 from agentci.reporters.base import Reporter
+from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
 from agentci.reporters.problems import render_problems
@@ -18,11 +20,13 @@ from agentci.reporters.registry import reporters
 from agentci.reporters.summary.page import Summary
 from agentci.settings import Settings
 from agentci.sinks import append, open_folder, say, write_files
+from agentci.text.escape import one_line
 
 
 def publish(report: Report, settings: Settings, world: World) -> Report:
     """Put the report wherever it is read, files first; the result says what could not be."""
-    made = reporters(junit_dialect=settings.junit_dialect)
+    comment = Comment(run_url=world.github.run_url, commit=read_event(world.github).head_sha)
+    made = reporters(junit_dialect=settings.junit_dialect, comment=comment)
     if refused := _write(report, made, settings, world):
         report = _unwritten(report, refused)
         refused |= _write(report, made, settings, world)
@@ -42,10 +46,23 @@ def publish(report: Report, settings: Settings, world: World) -> Report:
         world.out,
     )
     if world.github.active and settings.annotations:
-        say(render_annotations(report), world.out)
+        remark(report, settings, world)
     if untold:
         _tell(untold, world)
+    if settings.commenting != "never" or settings.check_run:
+        answer(report, settings, world)
     return report
+
+
+def answer(report: Report, settings: Settings, world: World) -> None:
+    """Tell the pull request, which nothing else waits for, and nothing hangs on."""
+    from agentci.feedback.answer import answers  # noqa: PLC0415 (of no use to most runs)
+
+    for each in answers(report, settings, world):
+        if each.severity != "notice":
+            _tell((each,), world)
+        elif not settings.quiet:
+            say(f"{one_line(each.message)}\n", world.out)
 
 
 def refuse(problems: Sequence[Problem], world: World) -> int:

@@ -1,7 +1,6 @@
 """Has the judges of a plan ready before anything is judged by them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,7 @@ from agentci.model.exchange import LOCAL
 from agentci.model.judging import Panel, WantedPanel
 from agentci.model.problem import Problem
 from agentci.model.spending import Spending
+from agentci.model.values import replace
 from agentci.preflight import Plan
 from agentci.settings import Settings
 from agentci.sinks import say

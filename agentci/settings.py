@@ -1,16 +1,19 @@
 """What a user asked of one run: options given as text, checked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.choices import (
+    COMMENTINGS,
     FAIL_ON,
     GROUPINGS,
     JUNIT_DIALECTS,
     MATCH_TYPES,
     SHOWINGS,
+    Commenting,
     FailOn,
     GroupBy,
     JUnitDialect,
@@ -25,8 +28,7 @@ MAX_JOBS = 256
 BASE: Final = "base"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """By which rules programs are taken that are kept elsewhere.
 
     Attributes:
@@ -42,8 +44,7 @@ class Access:
     anew: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """What the user asked of one run, checked; None where the config decides."""
 
     configs: tuple[str, ...]
@@ -66,6 +67,9 @@ class Settings:
     annotations: bool
     summary: bool
     junit_dialect: JUnitDialect
+    commenting: Commenting
+    check_run: str
+    matrix: str
     plan: bool
     quiet: bool
     verbose: bool
@@ -103,6 +107,9 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         annotations=given.choice("annotations", SHOWINGS) != "none",
         summary=given.choice("summary", SHOWINGS) != "none",
         junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
+        commenting=given.choice("comment", COMMENTINGS) or "never",
+        check_run=given.text("check-run"),
+        matrix=given.text("matrix"),
         plan=given.switch("plan"),
         quiet=given.switch("quiet"),
         verbose=given.switch("verbose"),

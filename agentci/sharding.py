@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
+from agentci.checks import Check
 from agentci.model.shard import Portion, Shard
-from agentci.pipeline import Check
+from agentci.model.values import replace
 from agentci.preflight import Plan
 from agentci.text import strict_json
 from agentci.version import __version__
@@ -52,7 +54,7 @@ def digest_of(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     yield __version__
-    yield from sorted(strict_json.dumps(asdict(gate)) for gate in plan.gates)
+    yield from sorted(strict_json.dumps(to_builtins(gate)) for gate in plan.gates)
     yield from sorted(strict_json.dumps(_traits(check)) for check in plan.checks)
 
 
@@ -65,6 +67,8 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         identity.threshold,
         identity.required,
         identity.weight,
+        identity.repetition.times,
+        identity.repetition.by,
         str(identity.place),
         case.trace,
         case.recording.file,

@@ -1,8 +1,9 @@
 """Reads configs from disk into suites."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentci.config.kind import is_eval_file
 from agentci.config.overrides import Overrides, selection_problems
@@ -19,8 +20,7 @@ from agentci.workspace import Workspace, is_file, read_file
 MAX_CONFIG_BYTES = 1024**2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedSuite:
+class LoadedSuite(Struct, frozen=True, kw_only=True):
     """A suite, and what finds the files that its config names."""
 
     suite: Suite

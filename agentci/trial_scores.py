@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result
 from agentci.model.trials import Strategy, Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.text.words import count, number
 
 # Sums of floats are off by less than this.
@@ -77,7 +77,9 @@ def combined(
             attempt, result = lost[0]
             reason = f"{len(lost)} of {count(len(runs), 'trial')} could not be judged; "
             reason += f"trial {attempt}: {result.reason}"
-            return replace(whole, status="errored", judgement=None, reason=reason)
+            return replace(
+                whole, status="errored", judgement=None, reason=reason, repeats=result.repeats
+            )
     scores = [each.score for each in record.trials if each.score is not None]
     if chosen.judgement is None or not scores or len(runs) == 1:
         return whole

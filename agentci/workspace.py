@@ -3,9 +3,10 @@
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.place import Place
@@ -13,8 +14,7 @@ from agentci.model.place import Place
 CHUNK_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class Workspace(Struct, frozen=True, kw_only=True):
     """The folder that configs may name files in.
 
     Attributes:

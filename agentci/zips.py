@@ -3,12 +3,13 @@
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from stat import S_IFDIR, S_IFMT, S_IFREG
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from msgspec import Struct
 
 from agentci.text.names import quoted
 from agentci.text.words import count
@@ -31,8 +32,7 @@ class ArchiveError(Exception):
     """A file cannot be had from an archive; says why, without a full stop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZipMember:
+class ZipMember(Struct, frozen=True, kw_only=True):
     """What an archive says of one of its members.
 
     Attributes:

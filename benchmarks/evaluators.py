@@ -5,7 +5,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -45,13 +46,12 @@ STDIN: Final = b"""\
 {"protocol_version": "1.1", "metric_name": "answers", "threshold": 0.5, "config": {},
 "invocations": [{"invocation_id": "1", "user_content": "q", "final_response": "a"}]}
 """
-# The least that a warm Python can do for a check.
+# The least that a warm Python can do for a check, once a line: it prints the seconds that it took.
 FLOOR: Final = """\
 import os, runpy, sys, time
 import agentevals_evaluator_sdk
-script, times, stdin = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
-taken = []
-for _ in range(times):
+script, stdin = sys.argv[1], sys.argv[2].encode()
+for _ in sys.stdin:
     begun = time.perf_counter()
     pipes = [os.pipe() for _ in range(3)]
     if os.fork() == 0:
@@ -71,8 +71,7 @@ for _ in range(times):
             pass
         os.close(pipe[0])
     os.wait()
-    taken.append(time.perf_counter() - begun)
-print(sorted(taken)[times // 2])
+    print(time.perf_counter() - begun, flush=True)
 """
 
 
@@ -130,18 +129,19 @@ def _measure_checks(script: Path, times: int) -> bool:
         environment=environment,
         confinement=Confinement(readable=(script.parent,), imports=imports),
     )
-    medians = _medians(
-        {
-            "by subprocess": lambda: _plainly(command),
-            "isolation: spawn": checked(None),
-            "isolation: fork": checked(imports),
-            "fork, no jail": lambda: _forked(job, jailed=False),
-            "fork, jail": lambda: _forked(job, jailed=True),
-        },
-        times,
-    )
+    with _floor(script) as floor:
+        medians = _medians(
+            {
+                "by subprocess": _timed(lambda: _plainly(command)),
+                "isolation: spawn": _timed(checked(None)),
+                "isolation: fork": _timed(checked(imports)),
+                "fork, no jail": _timed(lambda: _forked(job, jailed=False)),
+                "fork, jail": _timed(lambda: _forked(job, jailed=True)),
+                "floor": floor,
+            },
+            times,
+        )
     executor.stop()
-    medians["floor"] = _floor(script, times)
     print(f"one check of it, {times} times each")
     for name, seconds in medians.items():
         print(f"  {name:<17} {seconds * 1000:7.2f} ms")
@@ -156,24 +156,43 @@ def _measure_checks(script: Path, times: int) -> bool:
     )
 
 
-def _medians(ways: Mapping[str, Callable[[], object]], times: int) -> dict[str, float]:
-    """Seconds that each way takes, done in turns."""
+def _medians(ways: Mapping[str, Callable[[], float]], times: int) -> dict[str, float]:
+    """Seconds that each way takes, done in turns: none has the processor's caches to itself."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(times + 1):
         for name, act in ways.items():
-            begun = time.perf_counter()
-            act()
-            taken[name].append(time.perf_counter() - begun)
+            taken[name].append(act())
     return {name: statistics.median(seconds[1:]) for name, seconds in taken.items()}
+
+
+def _timed(act: Callable[[], object]) -> Callable[[], float]:
+    def seconds() -> float:
+        begun = time.perf_counter()
+        act()
+        return time.perf_counter() - begun
+
+    return seconds
 
 
 def _plainly(command: Sequence[str]) -> None:
     subprocess.run(command, input=STDIN, capture_output=True, check=True)
 
 
-def _floor(script: Path, times: int) -> float:
-    command = [sys.executable, "-c", FLOOR, str(script), str(times), STDIN.decode()]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+@contextmanager
+def _floor(script: Path) -> Iterator[Callable[[], float]]:
+    """What does the least for a check, and tells the seconds that it took."""
+    command = [sys.executable, "-c", FLOOR, str(script), STDIN.decode()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1) as warm:
+        asked, told = warm.stdin, warm.stdout
+        assert asked is not None
+        assert told is not None
+
+        def least() -> float:
+            asked.write("\n")
+            return float(told.readline())
+
+        yield least
 
 
 def _forked(job: Job, *, jailed: bool) -> None:

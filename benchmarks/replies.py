@@ -10,9 +10,9 @@ from typing import Final
 from benchmarks.processes import run, run_in_turns
 from benchmarks.recordings import write_recordings
 
-# Traces and evaluators, a thousand checks each.
-SHAPES: Final = ((100, 10), (1_000, 1))
-MAX_SECONDS: Final = 0.4
+# Traces and evaluators, a thousand checks each, and what they may take. Of a thousand traces most
+# of the time goes into reading them, which is measured by itself (``many_traces``).
+SHAPES: Final = ((100, 10, 0.4), (1_000, 1, None))
 
 # As quick as programs are that a system can start, so that the first run takes not too long.
 PROGRAM: Final = """\
@@ -25,11 +25,11 @@ echo '{"score": 1}'
 def measure(times: int) -> bool:
     """Print what first and further runs take; tell whether the latter are within the limit."""
     print("a thousand checks by programs, all of them judged before")
-    within = [_measure(traces, evaluators, times) for traces, evaluators in SHAPES]
+    within = [_measure(*shape, times=times) for shape in SHAPES]
     return all(within)
 
 
-def _measure(traces: int, evaluators: int, times: int) -> bool:
+def _measure(traces: int, evaluators: int, most: float | None, *, times: int) -> bool:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write_recordings(folder / "traces.jsonl", traces)
@@ -39,8 +39,9 @@ def _measure(traces: int, evaluators: int, times: int) -> bool:
         results = json.loads((folder / "agentci-results" / "results.json").read_text())["results"]
     cached = sum(result["cached"] for result in results)
     print(f"  {traces:5,} traces, {evaluators:2} evaluators: first {first.seconds:6.2f} s")
-    print(f"    again    {again}  {cached:,} of {len(results):,} cached (at most {MAX_SECONDS} s)")
-    return again.seconds <= MAX_SECONDS and cached == len(results)
+    limit = "" if most is None else f" (at most {most} s)"
+    print(f"    again    {again}  {cached:,} of {len(results):,} cached{limit}")
+    return (most is None or again.seconds <= most) and cached == len(results)
 
 
 def _write_evaluators(folder: Path, count: int) -> None:

@@ -9,9 +9,10 @@ compile() {
   local out=$1
   shift
   "$uv" pip compile --quiet --universal --generate-hashes --python-version 3.11 \
-    --custom-compile-command 'make lock' pyproject.toml --output-file "$out" "$@"
+    --custom-compile-command 'make lock' --output-file "$out" "$@"
 }
 
-compile requirements.lock "$@"                                              # to run
-compile requirements-evaluators.lock --extra evaluators "$@"                # and what evaluators use: the image
-compile requirements-dev.lock --extra evaluators --group dev "$@"           # and what `make test` needs
+compile requirements.lock pyproject.toml "$@"                                    # to run
+compile requirements-evaluators.lock pyproject.toml --extra evaluators "$@"      # and what evaluators use: the image
+compile requirements-dev.lock pyproject.toml --extra evaluators --group dev "$@" # and what `make test` needs
+compile requirements-docs.lock --group docs --constraint requirements-dev.lock "$@" # the site, alone

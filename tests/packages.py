@@ -1,8 +1,11 @@
 """Packages of others, beside ours on the module search path as if they were installed there."""
 
 import itertools
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 _NUMBERS = itertools.count(1)
 
@@ -23,3 +26,12 @@ def install(folder: Path, group: str, points: Mapping[str, str], *, module: str)
     lines = [f"{point} = {each}\n" for point, each in objects.items()]
     (info / "entry_points.txt").write_text("".join([f"[{group}]\n", *lines]))
     return package
+
+
+def copy_msgspec(folder: Path) -> str:
+    """Put alone in a folder what our values are made of, and no other package.
+
+    For a Python that has none of ours; the folder is one for its module search path.
+    """
+    shutil.copytree(Path(msgspec.__file__).parent, folder / "msgspec")
+    return str(folder)

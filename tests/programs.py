@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentci.dialects.registry import EvaluatorType
+from agentci.dialects.evaluator_type import EvaluatorType
 from agentci.dialects.surroundings import TextFile
 from agentci.errors import InputError
 from agentci.model.place import Place

@@ -1,10 +1,10 @@
 """Results and reports to try gates and reporters on."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from agentci.gate import decide, decide_shard, totals
+from agentci.github.commands import annotate
 from agentci.model.case import Case, Golden
 from agentci.model.choices import FailOn
 from agentci.model.identity import Identity
@@ -15,6 +15,8 @@ from agentci.model.problem import Problem
 from agentci.model.result import Provenance, Report, Result, Status
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
+from agentci.reporters.annotations import annotations_of
 from agentci.reporters.base import Reporter
 from agentci.reporters.synopsis import synopsis_of
 
@@ -25,6 +27,11 @@ LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
 def text_of(reporter: Reporter, report: Report) -> str:
     """The whole text of a file."""
     return "".join(reporter.render(report))
+
+
+def annotated(report: Report) -> str:
+    """What a step prints for the annotations of a report."""
+    return annotate(annotations_of(report))
 
 
 def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:

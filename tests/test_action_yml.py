@@ -1,5 +1,6 @@
 """action.yml, the options of the command line and the code hold to each other."""
 
+import re
 from typing import Any
 
 import pytest
@@ -64,5 +65,8 @@ def test_declares_the_outputs_that_the_code_sets() -> None:
     assert list(ACTION["outputs"]) == list(outputs_without_report("invalid"))
 
 
-def test_runs_the_dockerfile_with_its_own_entry_point() -> None:
-    assert ACTION["runs"] == {"using": "docker", "image": "Dockerfile"}
+def test_runs_the_dockerfile_or_in_a_release_the_image_that_was_built_of_it() -> None:
+    assert set(ACTION["runs"]) == {"using", "image"}
+    assert ACTION["runs"]["using"] == "docker"
+    built = r"docker://ghcr\.io/\S+@sha256:[0-9a-f]{64}"
+    assert re.fullmatch(rf"Dockerfile|{built}", ACTION["runs"]["image"])

@@ -23,16 +23,12 @@ from agentci.reporters.registry import REPORTERS
 from agentci.reporters.schema import results_schema
 from agentci.runtimes.registry import RUNTIMES
 from scripts.docs import generated
+from tests.documents import DOCUMENTS, name_of, snippets
 from tests.support import ROOT, run_agentci
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
 AGENTEVALS = (ROOT / "docs/agentevals.md").read_text()
 MAX_WORKFLOW_LINES = 20
-
-
-def _name(value: object) -> str:
-    return value.relative_to(ROOT).as_posix() if isinstance(value, Path) else str(value)
 
 
 @pytest.mark.parametrize("name", ["action.yml", "README.md", "docs/configuration.md"])
@@ -99,7 +95,7 @@ def test_the_documents_name_all(names: list[str], text: str) -> None:
     assert [name for name in names if name not in text] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 class TestEveryDocument:
     def test_links_to_what_is_there(self, document: Path) -> None:
         links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", document.read_text())
@@ -115,14 +111,14 @@ class TestEveryDocument:
         assert dead == []
 
     def test_shows_json_that_can_be_read(self, document: Path) -> None:
-        for snippet in _snippets(document, "json"):
+        for snippet in snippets(document, "json"):
             json.loads(snippet)
 
     def test_gives_the_action_only_inputs_that_it_has(self, document: Path) -> None:
         inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
         given = {
             name
-            for snippet in _snippets(document, "yaml")
+            for snippet in snippets(document, "yaml")
             for step in _uses_of_the_action(yaml.safe_load(snippet))
             for name in step.get("with", {})
         }
@@ -130,7 +126,7 @@ class TestEveryDocument:
 
     def test_shows_configs_that_are_valid(self, document: Path) -> None:
         validator = jsonschema.Draft202012Validator(json_schema())
-        for snippet in _snippets(document, "yaml"):
+        for snippet in snippets(document, "yaml"):
             config = yaml.safe_load(snippet)
             if isinstance(config, dict) and "evaluators" in config:
                 assert [error.message for error in validator.iter_errors(config)] == []
@@ -140,20 +136,13 @@ class TestEveryDocument:
 
 
 def test_the_results_in_the_documents_are_of_the_schema() -> None:
-    (snippet,) = _snippets(ROOT / "docs/reports.md", "json")
+    (snippet,) = snippets(ROOT / "docs/reports.md", "json")
     jsonschema.validate(json.loads(snippet), results_schema())
 
 
 def test_the_workflow_of_the_readme_is_short() -> None:
-    first = next(_snippets(ROOT / "README.md", "yaml"))
+    first = next(snippets(ROOT / "README.md", "yaml"))
     assert len(first.splitlines()) <= MAX_WORKFLOW_LINES
-
-
-def _snippets(document: Path, language: str) -> Iterator[str]:
-    for found in re.finditer(
-        rf"^```{language}\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL
-    ):
-        yield found[1]
 
 
 def _uses_of_the_action(part: Any) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ WHERE = {
     "Executor": "executors/base.py",
     "Source": "sources/base.py",
     "Evaluator": "dialects/base.py",
-    "EvaluatorType": "dialects/registry.py",
+    "EvaluatorType": "dialects/evaluator_type.py",
 }
 
 

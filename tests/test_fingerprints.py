@@ -1,6 +1,5 @@
 """What makes two runs comparable: the same evaluator, and the same golden case."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from agentci.fingerprints import Fingerprints
 from agentci.model.case import Golden
 from agentci.model.place import Place
 from agentci.model.trace import Turn
+from agentci.model.values import replace
 from agentci.suites import load_suite
 from tests.support import world_at
 

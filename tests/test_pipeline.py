@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import Condition
 
@@ -13,6 +12,7 @@ from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
 from agentci.model.exchange import ProgramReply
+from agentci.model.values import replace
 from agentci.settings import settings_of
 from tests.recordings import otlp
 from tests.support import world_at

@@ -2,10 +2,10 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from agentci.model.result import Status
+from agentci.model.values import replace
 from agentci.progress import Progress
 from tests.reports import make_result
 from tests.support import world_at

@@ -51,6 +51,7 @@ def test_choices_are_found_in_any_spelling(text: str) -> None:
         ("group-by", "session"),
         ("trajectory-match-type", "SOME"),
         ("junit-dialect", "ant"),
+        ("comment", "sometimes"),
     ],
 )
 def test_a_value_that_cannot_be_is_a_problem_that_names_option_and_value(

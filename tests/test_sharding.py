@@ -3,19 +3,19 @@
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentci.checks import Check
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.model.case import Case
 from agentci.model.place import Place
 from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.shard import Shard, read_shard
-from agentci.pipeline import Check
+from agentci.model.values import replace
 from agentci.preflight import Plan, PlannedSuite
 from agentci.reporters.synopsis import synopsis_of
 from agentci.sharding import digest_of, take

@@ -1,7 +1,8 @@
 """``--baseline base``: the results of the commit that a run is put on, or of one before it."""
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.baselines.keeping import baseline_store
 from agentci.baselines.repository import Repository, repository_of
@@ -11,6 +12,7 @@ from agentci.engines.world import World
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.events import read_event
 from agentci.github.base import Base, base_of
+from agentci.model.values import replace
 from agentci.settings import Settings
 from agentci.store.baselines import BaselineStore
 from agentci.text import clip
@@ -30,8 +32,7 @@ class NoBaselineError(Exception):
     """There is nothing to compare with; says why, without a full stop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
+class Earlier(Struct, frozen=True, kw_only=True):
     """The results that a run is compared with.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Puts a run beside an earlier one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agentci.baselines.reading import read_earlier
 from agentci.comparison.trends import compare
@@ -11,6 +10,7 @@ from agentci.errors import InputError
 from agentci.model.comparison import Comparison
 from agentci.model.policy import Gate
 from agentci.model.result import Result
+from agentci.model.values import replace
 from agentci.settings import BASE, Settings
 from agentci.text.names import short_commit
 from agentci.workspace import Workspace

@@ -1,7 +1,5 @@
 """Keeps the results of a commit in the cache, for later runs to be compared with."""
 
-from dataclasses import replace
-
 from agentci.baselines.repository import repository_of
 from agentci.engines.world import World
 from agentci.equipment import cache_folder
@@ -9,6 +7,7 @@ from agentci.errors import FetchError, InputError
 from agentci.github.base import TRUSTED_EVENTS
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
+from agentci.model.values import replace
 from agentci.reporters.json_report import JsonReport
 from agentci.settings import Access, Settings
 from agentci.store.baselines import BaselineStore

@@ -7,11 +7,13 @@ from agentci.model.result import Report
 from agentci.workspace import Workspace, is_file, is_folder, read_file
 
 
-def read_earlier(named: str, workspace: Workspace) -> Report:
+def read_earlier(
+    named: str, workspace: Workspace, *, limit_bytes: int = MAX_REPORT_BYTES
+) -> Report:
     """Read a report, or that of a folder.
 
     Raises:
-        InputError: there is none, or it is none of this version.
+        InputError: there is none, it is larger than that, or it is none of this version.
     """
     path = workspace.cwd / named
     path = path / REPORT_NAME if is_folder(path) else path
@@ -20,4 +22,4 @@ def read_earlier(named: str, workspace: Workspace) -> Report:
             f"there is no report {named}", hint=f"name a {REPORT_NAME}, or the folder that has it"
         )
     name = workspace.name_of(path)
-    return read_report(read_file(path, name=name, limit_bytes=MAX_REPORT_BYTES), file=name)
+    return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)

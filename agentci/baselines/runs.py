@@ -1,9 +1,10 @@
 """Earlier runs of a workflow, and what they kept: asked of GitHub's API."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agentci.errors import GitHubError
 from agentci.github.base import TRUSTED_EVENTS
@@ -25,8 +26,7 @@ class GoneError(Exception):
     """A run has not kept what is asked for; says so as the end of a sentence about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """A run of the workflow, of a commit of the repository itself."""
 
     number: int
@@ -96,9 +96,9 @@ class Runs:
         return read_member(content, file_name, limit_bytes=limit_bytes)
 
     def _listed(self, query: Mapping[str, str]) -> Iterator[Run]:
-        if not self._github.workflow:
+        if not self._github.workflow_file:
             raise GitHubError("GITHUB_WORKFLOW_REF names no workflow", hint=OLD_RUNNER)
-        path = f"actions/workflows/{quote(self._github.workflow, safe='')}/runs"
+        path = f"actions/workflows/{quote(self._github.workflow_file, safe='')}/runs"
         listed = self._ask(path, {**query, "per_page": PAGE_ITEMS})
         for each in _items(_at(listed, "workflow_runs")):
             number, commit = _at(each, "id"), _at(each, "head_sha")

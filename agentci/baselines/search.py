@@ -1,14 +1,16 @@
 """Looks for the results of a commit, and of those before it: in the cache, then in earlier runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from agentci.baselines.runs import GoneError, Run, Runs
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME
 from agentci.merging.reading import read_report
 from agentci.model.result import Report
+from agentci.model.values import replace
 from agentci.store.baselines import BaselineStore
 from agentci.text.names import short_commit
 from agentci.zips import ArchiveError
@@ -32,8 +34,7 @@ class History(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """Results of an earlier run.
 
     Attributes:

@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+
 from agentci.agreement import Calibration, confusion_of, flips
+from agentci.checks import Check
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.equipment import equip
@@ -14,7 +16,8 @@ from agentci.grading_services import engage
 from agentci.labels import Label, read_labels
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_UNJUDGED, Result
-from agentci.pipeline import Check, judge_all
+from agentci.model.values import replace
+from agentci.pipeline import judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress
 from agentci.reporters.calibration import render_json, render_text
@@ -26,8 +29,7 @@ from agentci.text.names import quoted
 JUDGED: Final = {"passed": True, "failed": False}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Labelled:
+class _Labelled(Struct, frozen=True, kw_only=True):
     check: Check
     passed: bool
 

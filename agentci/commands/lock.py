@@ -1,7 +1,6 @@
 """``agentci lock``: agree on what evaluators from elsewhere consist of."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from agentci.engines.world import World
@@ -12,6 +11,7 @@ from agentci.lockfile import render_lock
 from agentci.locking import lock_programs
 from agentci.model.lock import LOCK_NAME, Lock
 from agentci.model.program import Wanted
+from agentci.model.values import replace
 from agentci.settings import Access
 from agentci.sinks import say, write_files
 from agentci.text.escape import one_line

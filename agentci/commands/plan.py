@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
+from agentci.checks import NO_TURNS, Check
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
 from agentci.model.agent import Agent
@@ -13,7 +14,6 @@ from agentci.model.grading import GradeRemotely
 from agentci.model.judging import AskModel, Panel
 from agentci.model.program import LocalProgram, Program
 from agentci.model.result import EXIT_INVALID
-from agentci.pipeline import NO_TURNS, Check
 from agentci.preflight import Plan, prepare
 from agentci.reporters.problems import render_problems
 from agentci.settings import Settings
@@ -36,7 +36,7 @@ def show_plan(settings: Settings, world: World) -> int:
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
-        line = f"{place}: {check.case.id}, {name}: {_intent(check, settings)}{_trials(check)}"
+        line = f"{place}: {check.case.id}, {name}: {_intent(check, settings)}{_often(check)}"
         world.out.write(f"{one_line(line)}\n")
     world.out.write(f"{_amount(plan)}\n")
     world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
@@ -63,9 +63,12 @@ def _intent(check: Check, settings: Settings) -> str:
     return f"skip: {request.reason}" if isinstance(request, Skip) else _deed(request)
 
 
-def _trials(check: Check) -> str:
+def _often(check: Check) -> str:
+    """How often all of that is done."""
+    times = check.evaluator.identity.repetition.times
+    repeats = f"; {count(times, 'repeat')}" if times > 1 else ""
     trials = None if check.attempts is None else check.attempts.trials
-    return "" if trials is None else f"; up to {count(trials.count, 'trial')}"
+    return repeats if trials is None else f"{repeats}; up to {count(trials.count, 'trial')}"
 
 
 def _errand(agent: Agent) -> str:

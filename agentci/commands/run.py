@@ -2,7 +2,6 @@
 
 import signal
 from collections.abc import Iterable
-from dataclasses import replace
 
 from agentci.checkout import commit_at
 from agentci.commands.plan import show_plan
@@ -16,6 +15,7 @@ from agentci.grading_services import engage
 from agentci.model.comparison import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
+from agentci.model.values import replace
 from agentci.pipeline import Outcome, judge_all
 from agentci.preflight import Plan, prepare
 from agentci.progress import Progress

@@ -1,20 +1,21 @@
 """What became of each evaluator's checks since an earlier run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import fsum
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.comparison.statistics import TOLERANCE, holm, pairs_needed, sign_flip
 from agentci.model.comparison import Change, Comparison, RegressionBar, Trend
 from agentci.model.result import Result, Status
+from agentci.model.values import replace
 from agentci.text.words import count, number
 
 JUDGED: Final[tuple[Status, ...]] = ("passed", "failed")
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     before: Result
     after: Result
 

@@ -1,8 +1,8 @@
 """Evaluators and a gate out of a config that may still have errors."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from agentci.config.complaints import complaints, in_order
@@ -20,13 +20,14 @@ from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.comparison import RegressionBar
 from agentci.model.exchange import DOCKER
+from agentci.model.identity import Identity
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Building:
+class Building(Struct, frozen=True, kw_only=True):
     """What came of a config.
 
     Attributes:
@@ -132,7 +133,10 @@ def _evaluator(
         judges=judges,
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
-    return kind.build(kind.entry.model_validate(entry.data), surroundings)
+    evaluator = kind.build(kind.entry.model_validate(entry.data), surroundings)
+    if problem := _mean_problem(entry, evaluator.identity):
+        raise InputError([problem])
+    return evaluator
 
 
 def _executor_problem(entry: Merged, programs: Programs) -> Problem | None:
@@ -166,6 +170,17 @@ def _image_problem(entry: Merged, model: type[Entry]) -> Problem | None:
             hint=f"add `executor: {DOCKER}`, or leave the image out",
         )
     return None
+
+
+def _mean_problem(entry: Merged, identity: Identity) -> Problem | None:
+    repetition = identity.repetition
+    if repetition.times == 1 or repetition.by == "majority" or identity.threshold is not None:
+        return None
+    return Problem(
+        message="`repeat_by: mean` needs a score and a threshold, and here is none",
+        place=entry.place_of("repeat_by"),
+        hint="use `repeat_by: majority`",
+    )
 
 
 def _on_turn_mismatch(gate: GateSpec, name: str) -> str:

@@ -1,19 +1,21 @@
 """Entries of ``evaluators:`` whose type is missing, unknown or for eval files."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
+from agentci.config.nodes import KeyPath
 from agentci.config.overrides import Programs
 from agentci.config.schema import Types
 from agentci.config.schema_words import shown
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES, EvaluatorType
+from agentci.dialects.evaluator_type import EvaluatorType
+from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.errors import InputError
 from agentci.metrics.registry import ASKING, HOSTED, METRICS
 from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 
@@ -36,7 +38,7 @@ def types_in(document: YamlDocument, programs: Programs) -> Types:
             raise InputError([replace(each, place=place) for each in error.problems]) from None
         if theirs is not None:
             found[name] = theirs
-    return {**EVALUATOR_TYPES, **found}
+    return EVALUATOR_TYPES.also(found)
 
 
 def type_of(entry: Json, types: Types) -> str | None:
@@ -66,9 +68,7 @@ def type_problem(entry: Json, index: int, document: YamlDocument, types: Types) 
     )
 
 
-def _wrong_type(
-    value: Json, path: tuple[str | int, ...], document: YamlDocument, types: Types
-) -> Problem:
+def _wrong_type(value: Json, path: KeyPath, document: YamlDocument, types: Types) -> Problem:
     name = value if isinstance(value, str) else ""
     if name in OF_EVAL_FILES:
         return Problem(

@@ -1,8 +1,9 @@
 """Entries with all that applies to them: defaults, values of the whole config, overrides."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.config.entry_types import type_of
 from agentci.config.overrides import Overrides
@@ -18,8 +19,7 @@ BUILTIN: Final = "builtin"
 FOR_BUILTINS: Final = ("threshold", "trajectory_match_type", "judge_model")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Struct, frozen=True, kw_only=True):
     """What an evaluator is built from.
 
     Attributes:

@@ -1,15 +1,18 @@
 """A YAML file as a tree in which every part knows its place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.model.place import Place
 
+# The keys and indexes that lead from the top of a document to one of its parts.
+KeyPath: TypeAlias = tuple[str | int, ...]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scalar:
+
+class Scalar(Struct, frozen=True, kw_only=True):
     """A single value.
 
     Attributes:
@@ -33,8 +36,7 @@ class Scalar:
         return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Items:
+class Items(Struct, frozen=True, kw_only=True):
     """A list.
 
     Attributes:
@@ -48,16 +50,14 @@ class Items:
     height: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """A key of a mapping, and its value."""
 
     place: Place
     value: "Node"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
+class Fields(Struct, frozen=True, kw_only=True):
     """A mapping; ``size`` and ``height`` as in :class:`Items`."""
 
     place: Place

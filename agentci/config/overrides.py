@@ -1,8 +1,9 @@
 """What comes to a config from outside: options of the command line, and the files around it."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from agentci.config.checks import metric_problem
 from agentci.model.choices import MatchType
@@ -13,7 +14,7 @@ from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.text.names import did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
-    from agentci.dialects.registry import EvaluatorType
+    from agentci.dialects.evaluator_type import EvaluatorType
     from agentci.dialects.surroundings import TextFile
 
 
@@ -63,8 +64,7 @@ class Programs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
+class Overrides(Struct, frozen=True, kw_only=True):
     """What is to be judged by, and how, whatever a config says.
 
     Attributes:

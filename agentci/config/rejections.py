@@ -1,23 +1,20 @@
 """What the pydantic models object to in a config."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from agentci.config.entry_types import type_of
 from agentci.config.models import EvalConfig
+from agentci.config.nodes import KeyPath
 from agentci.config.schema import Types, defaults_model
 from agentci.config.yaml_document import YamlDocument
 from agentci.model.json import Json
 from agentci.model.problem import Problem
 
-Path: TypeAlias = tuple[str | int, ...]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class Rejection(Struct, frozen=True, kw_only=True):
     """Something that a model objects to.
 
     Attributes:
@@ -35,7 +32,7 @@ def rejections(document: YamlDocument, types: Types) -> tuple[Rejection, ...]:
 
 def _parts(
     document: YamlDocument, types: Types
-) -> Iterator[tuple[Path, type[BaseModel] | None, Json]]:
+) -> Iterator[tuple[KeyPath, type[BaseModel] | None, Json]]:
     """The parts of a config with the model that reads each; None where nothing does."""
     data = document.data
     yield (), EvalConfig, data
@@ -48,7 +45,7 @@ def _parts(
 
 
 def _read(
-    path: Path, model: type[BaseModel] | None, value: Json, document: YamlDocument
+    path: KeyPath, model: type[BaseModel] | None, value: Json, document: YamlDocument
 ) -> Iterator[Rejection]:
     if model is None:
         problem = Problem(message="no evaluator of a known type", place=document.place_of(path))
@@ -67,9 +64,9 @@ def _read(
             )
 
 
-def _written(loc: Path, document: YamlDocument) -> Path:
+def _written(loc: KeyPath, document: YamlDocument) -> KeyPath:
     """The steps of ``loc`` that lead through the file: pydantic also names alternatives in it."""
-    path: Path = ()
+    path: KeyPath = ()
     for step in loc:
         if document.has((*path, step)):
             path = (*path, step)

@@ -8,8 +8,9 @@ notice says so; where the reader cannot know, the text is refused.
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
+
+from msgspec import Struct
 
 from agentci.config.dates import iso_date
 
@@ -20,8 +21,7 @@ MAX_CHARACTERS = 1000
 SWITCHES = {"yes": True, "on": True, "no": False, "off": False}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """What a text is taken for.
 
     Attributes:

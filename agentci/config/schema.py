@@ -7,8 +7,9 @@ from pydantic import BaseModel, Field, create_model
 
 from agentci.config.models import EvalConfig
 from agentci.config.schema_words import Schema
+from agentci.dialects.evaluator_type import EvaluatorType
 from agentci.dialects.fields import Strict
-from agentci.dialects.registry import EVALUATOR_TYPES, EvaluatorType
+from agentci.dialects.registry import EVALUATOR_TYPES
 from agentci.metrics.registry import ASKING, HOSTED, METRICS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -1,8 +1,9 @@
 """A config as evaluators and a gate, ready to be run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.yaml_document import YamlDocument
@@ -21,16 +22,14 @@ from agentci.model.trials import Trials
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedSample:
+class JudgedSample(Struct, frozen=True, kw_only=True):
     """A case of an eval file, and what judges it."""
 
     sample: Sample
     evaluators: tuple[Evaluator, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class Suite(Struct, frozen=True, kw_only=True):
     """One config: what judges, what is judged, and what has to be reached.
 
     Attributes:

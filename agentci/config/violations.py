@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -11,14 +11,13 @@ from pydantic import ValidationError as Rejection
 from pydantic_core import ErrorDetails
 
 from agentci.config.entry_types import type_of, type_problem
+from agentci.config.nodes import KeyPath
 from agentci.config.schema import OWN_FIELDS, Types, json_schema
 from agentci.config.schema_words import Schema, expected, shown, way_out
 from agentci.config.yaml_document import YamlDocument
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
-
-Path: TypeAlias = tuple[str | int, ...]
 
 MAX_BREACHES: Final = 2000
 ENTRY_STEPS: Final = 2  # to an entry: `evaluators`, and its index
@@ -41,7 +40,7 @@ def violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
 
 
 def breaches(
-    document: YamlDocument, schema: Schema, rejection: Rejection, *, at: Path, noun: str
+    document: YamlDocument, schema: Schema, rejection: Rejection, *, at: KeyPath, noun: str
 ) -> tuple[Problem, ...]:
     """What is wrong with one part of a document.
 
@@ -81,7 +80,7 @@ def _said(error: ErrorDetails) -> str:
             return error["msg"].removeprefix("Value error, ")
 
 
-def subject(path: Path) -> str:
+def subject(path: KeyPath) -> str:
     """How a message calls the value at ``path``; an entry's fields go by their own names."""
     match path:
         case ("evaluators", int(), *rest) if rest:
@@ -100,7 +99,7 @@ def _is_deeper(error: ValidationError) -> bool:
 
 class _Reader:
     def __init__(
-        self, document: YamlDocument, types: Types, *, at: Path = (), noun: str = "evaluator"
+        self, document: YamlDocument, types: Types, *, at: KeyPath = (), noun: str = "evaluator"
     ) -> None:
         self._document = document
         self._types = types
@@ -109,7 +108,7 @@ class _Reader:
 
     def read(self, error: ValidationError) -> Iterator[Problem]:
         """Say in words what ``error`` is about; of alternatives, the one that was meant."""
-        path: Path = (*self._at, *error.absolute_path)
+        path: KeyPath = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:
             case "oneOf" if "discriminator" in schema:
@@ -126,7 +125,7 @@ class _Reader:
             case _:
                 yield self._wrong_value(schema, path)
 
-    def _entry(self, error: ValidationError, path: Path) -> Iterator[Problem]:
+    def _entry(self, error: ValidationError, path: KeyPath) -> Iterator[Problem]:
         """Read the branch of the entry's type, and no other."""
         entry, index = self._document.value(path), path[-1]
         kind = type_of(entry, self._types)
@@ -136,7 +135,7 @@ class _Reader:
             if kind is not None and each.schema_path[0] == list(self._types).index(kind):
                 yield from self.read(each)
 
-    def _tagged(self, error: ValidationError, schema: Schema, path: Path) -> Iterator[Problem]:
+    def _tagged(self, error: ValidationError, schema: Schema, path: KeyPath) -> Iterator[Problem]:
         """Read the branch that a mapping names by one of its keys, and no other."""
         key, mapping = (schema["discriminator"][name] for name in ("propertyName", "mapping"))
         branches = {mapping[tag]: tag for tag in mapping}
@@ -153,7 +152,7 @@ class _Reader:
         else:
             yield self._wrong_value({"enum": tags}, (*path, key))
 
-    def _unknown_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
+    def _unknown_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
         properties = schema["properties"]
         known = [name for name, each in properties.items() if not each.get("deprecated")]
         own = tuple(schema.get("patternProperties", {}))
@@ -167,7 +166,7 @@ class _Reader:
                     else _key_hint(key, path, known, self._types),
                 )
 
-    def _missing_keys(self, schema: Schema, path: Path) -> Iterator[Problem]:
+    def _missing_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
         mapping = self._mapping(path)
         name = mapping.get("name", mapping.get("id"))
         article = "an" if self._noun[0] in "aeiou" else "a"
@@ -183,7 +182,7 @@ class _Reader:
                     hint=f"add `{key}: ...`",
                 )
 
-    def _wrong_value(self, schema: Schema, path: Path) -> Problem:
+    def _wrong_value(self, schema: Schema, path: KeyPath) -> Problem:
         value, written = self._document.value(path), self._document.written(path)
         name = subject(path[len(self._at) :] or (self._noun,))
         return Problem(
@@ -192,12 +191,12 @@ class _Reader:
             hint=way_out(schema, value, written),
         )
 
-    def _mapping(self, path: Path) -> JsonObject:
+    def _mapping(self, path: KeyPath) -> JsonObject:
         value = self._document.value(path)
         return value if isinstance(value, Mapping) else {}
 
 
-def _key_hint(key: str, path: Path, known: Sequence[str], types: Types) -> str | None:
+def _key_hint(key: str, path: KeyPath, known: Sequence[str], types: Types) -> str | None:
     """Where an unknown key belongs, or which of the ``known`` ones it was meant to be."""
     if not path and key in _MOVED:
         return _MOVED[key]

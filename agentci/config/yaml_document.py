@@ -1,7 +1,8 @@
 """Config files, read so that every part can be pointed at."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.config.nodes import Field, Fields, Items, Node, Scalar, plain_data
 from agentci.model.json import Json, JsonObject
@@ -10,8 +11,7 @@ from agentci.model.problem import Problem
 from agentci.text.utf8 import decode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YamlDocument:
+class YamlDocument(Struct, frozen=True, kw_only=True):
     """What a config file says, and on which line.
 
     Attributes:

@@ -12,6 +12,7 @@ from agentci.model import choices
 
 MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
+MAX_REPEATS: Final = 99
 NAME_PATTERN: Final = r"\S"
 SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 IMAGE_PATTERN: Final = r"^[A-Za-z0-9]\S*$"
@@ -44,11 +45,18 @@ Grader: TypeAlias = Annotated[str, Field(pattern=GRADER_PATTERN)]
 # One variable, by its full name: a pattern would let through what nobody thought of.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.999, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[
     int,
     BeforeValidator(_integral),
     Field(ge=1, le=MAX_COUNT),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_COUNT}),
+]
+Repeats: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_integral),
+    Field(ge=1, le=MAX_REPEATS),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEATS}),
 ]
 Seconds: TypeAlias = Annotated[
     int,

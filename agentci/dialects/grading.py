@@ -1,7 +1,8 @@
 """What a function that grades returned, as ``shims/grading/grade.py`` prints it."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
@@ -12,8 +13,7 @@ from agentci.model.json import JsonObject
 SCORE: Final = "score"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class Grade(Struct, frozen=True, kw_only=True):
     """What came back of one call.
 
     Attributes:

@@ -1,8 +1,8 @@
 """``judge`` in configs: which model is asked, how often, and for how much."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
+from msgspec import Struct
 from pydantic import Field
 
 from agentci.dialects.auth import AuthSpec
@@ -128,8 +128,7 @@ class SharedJudgeSpec(JudgeSpec, defer_build=True):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judges:
+class Judges(Struct, frozen=True, kw_only=True):
     """Who judges in one config.
 
     Attributes:

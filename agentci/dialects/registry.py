@@ -1,224 +1,89 @@
-"""The types of evaluators that a config can list: a new one is an entry model and a line here.
+"""The types of evaluators that a config can list: a new one is a module and some lines here.
 
 Packages of others add theirs as entry points of the group ``agentci.dialects``: the name is the
 type, the object an :class:`EvaluatorType`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeGuard, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
-from agentci.dialects.agentevals.builtin import assemble_builtin
-from agentci.dialects.agentevals.code import CodeEvaluator
-from agentci.dialects.agentevals.entries import (
-    BuiltinEntry,
-    CodeEntry,
-    ProcessEntry,
-    RemoteEntry,
-)
-from agentci.dialects.agentevals.threshold import bar_of
+from agentci.dialects.agentevals.building import build_builtin, build_code, build_remote
+from agentci.dialects.agentevals.entries import BuiltinEntry, CodeEntry, RemoteEntry
 from agentci.dialects.base import Evaluator
-from agentci.dialects.fields import Entry
-from agentci.dialects.foreign import ForeignEvaluator
-from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
-from agentci.dialects.pytest_agent_evals.entries import GraderEntry, PromptEntry
-from agentci.dialects.pytest_agent_evals.functions import check_function
-from agentci.dialects.pytest_agent_evals.grader import Grader
+from agentci.dialects.evaluator_type import EvaluatorType
 from agentci.dialects.surroundings import Surroundings
-from agentci.errors import InputError
-from agentci.metrics.registry import ASKING, HOSTED
-from agentci.model.exchange import DOCKER, RunProgram
-from agentci.model.identity import Identity
-from agentci.model.program import Program, RemoteProgram
-
-E = TypeVar("E", bound=Entry)
 
 GROUP: Final = "agentci.dialects"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatorType(Generic[E]):
-    """How entries of one type are read, and what becomes of them.
+class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
+    """Types by name, each loaded when it is asked for: most configs have one or two."""
 
-    Attributes:
-        entry: its fields; from it come the JSON Schema, the messages and the documents.
-        build: makes the evaluator; raises InputError where its surroundings do.
-    """
+    def __init__(self, loaders: Mapping[str, Callable[[], EvaluatorType[Any]]]) -> None:
+        self._loaders = loaders
 
-    entry: type[E]
-    build: Callable[[E, Surroundings], Evaluator]
+    def __getitem__(self, name: str) -> EvaluatorType[Any]:
+        return self._loaders[name]()
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
 
-def is_type(found: object) -> TypeGuard[EvaluatorType[Any]]:
-    """Whether what a package brings can be held to what it should be."""
-    return isinstance(found, EvaluatorType) and _is_entry(found.entry) and callable(found.build)
+    def __len__(self) -> int:
+        return len(self._loaders)
 
+    def __contains__(self, name: object) -> bool:
+        """Whether there is one, which loads nothing."""
+        return name in self._loaders
 
-def foreign_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]:
-    """A type that another package brings, whose faults are told as those of ``title``."""
-
-    def build(entry: E, surroundings: Surroundings) -> Evaluator:
-        try:
-            return ForeignEvaluator(found.build(entry, surroundings), title=title)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError.of(
-                f"{title} does not work: {type(error).__name__}: {error}",
-                hint="tell the authors of that package",
-            ) from error
-
-    return replace(found, build=build)
+    def also(self, others: Mapping[str, EvaluatorType[Any]]) -> "EvaluatorTypes":
+        """These and ``others``."""
+        theirs = {name: partial(others.__getitem__, name) for name in others}
+        return EvaluatorTypes({**self._loaders, **theirs})
 
 
-def _is_entry(model: object) -> bool:
-    return isinstance(model, type) and issubclass(model, Entry)
+def _openai_eval() -> EvaluatorType[Any]:
+    from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
+
+    return EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval)
 
 
-def _build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
-    turn_mismatch_fails = (
-        surroundings.turn_mismatch_fails
-        if entry.on_turn_mismatch is None
-        else entry.on_turn_mismatch == "fail"
-    )
-    if entry.name in ASKING:
-        from agentci.dialects.agentevals.judged_entry import (  # noqa: PLC0415 (slow to load)
-            assemble_judged,
-        )
+def _grader() -> EvaluatorType[Any]:
+    from agentci.dialects.pytest_agent_evals.entries import GraderEntry
+    from agentci.dialects.pytest_agent_evals.grader_building import build_grader
 
-        return assemble_judged(
-            entry,
-            surroundings.judges,
-            place=surroundings.place,
-            place_of=surroundings.place_of,
-            turn_mismatch_fails=turn_mismatch_fails,
-        )
-    if entry.name in HOSTED:
-        from agentci.dialects.agentevals.hosted import (  # noqa: PLC0415 (seldom of use)
-            assemble_hosted,
-        )
-
-        return assemble_hosted(
-            entry.name,
-            place=surroundings.place,
-            threshold=entry.threshold,
-            required=entry.required,
-            turn_mismatch_fails=turn_mismatch_fails,
-        )
-    return assemble_builtin(
-        entry.name,
-        place=surroundings.place,
-        threshold=entry.threshold,
-        match_type=entry.trajectory_match_type,
-        required=entry.required,
-        turn_mismatch_fails=turn_mismatch_fails,
-    )
+    return EvaluatorType(entry=GraderEntry, build=build_grader)
 
 
-def _build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
-    program = surroundings.locate(entry.path)
-    if not _installs(entry):
-        program = replace(program, requirements=None)
-    return _program(entry, program, "path", surroundings)
+def _prompt() -> EvaluatorType[Any]:
+    from agentci.dialects.pytest_agent_evals.entries import PromptEntry
+
+    return EvaluatorType(entry=PromptEntry, build=_build_prompt)
 
 
-def _build_grader(entry: GraderEntry, surroundings: Surroundings) -> Evaluator:
-    program = surroundings.locate(entry.file, "grader")
-    if not _installs(entry):
-        program = replace(program, requirements=None)
-    file = surroundings.read(entry.file, "grader")
-    check_function(file, entry.function, surroundings.place_of("grader"))
-    return Grader(
-        identity=_identity(entry, surroundings),
-        function=entry.function,
-        run=replace(_run(entry, program), grades=True),
-        program_place=surroundings.place_of("grader"),
-    )
-
-
-def _build_prompt(entry: PromptEntry, surroundings: Surroundings) -> Evaluator:
-    # Most configs have none.
-    from agentci.dialects.pytest_agent_evals.building import build_prompt  # noqa: PLC0415
-
-    return build_prompt(entry, surroundings)
-
-
-def _build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
-    program = RemoteProgram(
-        source=entry.source,
-        repository=entry.repo or "",
-        revision=entry.rev or entry.branch or "",
-        ref=entry.ref,
-        sha256=(entry.sha256 or "").lower(),
-        installs=_installs(entry),
-    )
-    named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
-    return _program(entry, surroundings.complete(program), named, surroundings)
-
-
-def _build_openai_eval(entry: OpenAIEvalEntry, surroundings: Surroundings) -> Evaluator:
-    # Most configs have none, and it is a score of modules.
-    from agentci.dialects.openai_eval.building import build_openai_eval  # noqa: PLC0415
+def _build_openai_eval(entry: Any, surroundings: Surroundings) -> Evaluator:
+    # A score of modules, which are of no use to who only wants the schema.
+    from agentci.dialects.openai_eval.building import build_openai_eval
 
     return build_openai_eval(entry, surroundings)
 
 
-def _program(
-    entry: CodeEntry | RemoteEntry, program: Program, field: str, surroundings: Surroundings
-) -> CodeEvaluator:
-    return CodeEvaluator(
-        identity=_identity(entry, surroundings),
-        config=entry.config,
-        run=_run(entry, program),
-        program_place=surroundings.place_of(field),
-    )
+def _build_prompt(entry: Any, surroundings: Surroundings) -> Evaluator:
+    from agentci.dialects.pytest_agent_evals.building import build_prompt  # with Jinja
+
+    return build_prompt(entry, surroundings)
 
 
-def _run(entry: CodeEntry | RemoteEntry | GraderEntry, program: Program) -> RunProgram:
-    """How its processes run, before it is known what they read."""
-    return RunProgram(
-        program=program,
-        stdin="",
-        timeout_seconds=entry.timeout,
-        executor=entry.executor,
-        network=entry.network,
-        variables=tuple(entry.env),
-        memory_mb=entry.memory_mb,
-        processes=entry.processes,
-        isolation=entry.isolation,
-        image=_image(entry) or "",
-        cached=entry.cache,
-    )
-
-
-def _identity(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
-    return Identity(
-        name=entry.name,
-        type=entry.type,
-        bar=bar_of(entry.threshold),
-        threshold=entry.threshold,
-        required=entry.required,
-        place=surroundings.place,
-    )
-
-
-def _installs(entry: ProcessEntry) -> bool:
-    """Whether packages are installed for it: not where an image has them."""
-    return entry.requirements == "auto" and _image(entry) is None
-
-
-def _image(entry: ProcessEntry) -> str | None:
-    return entry.image if entry.executor == DOCKER else None
-
-
-EVALUATOR_TYPES: Final[Mapping[str, EvaluatorType[Any]]] = {
-    "builtin": EvaluatorType(entry=BuiltinEntry, build=_build_builtin),
-    "code": EvaluatorType(entry=CodeEntry, build=_build_code),
-    "remote": EvaluatorType(entry=RemoteEntry, build=_build_remote),
-    "openai_eval": EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval),
-    "grader": EvaluatorType(entry=GraderEntry, build=_build_grader),
-    "prompt": EvaluatorType(entry=PromptEntry, build=_build_prompt),
-}
+EVALUATOR_TYPES: Final = EvaluatorTypes(
+    {
+        "builtin": lambda: EvaluatorType(entry=BuiltinEntry, build=build_builtin),
+        "code": lambda: EvaluatorType(entry=CodeEntry, build=build_code),
+        "remote": lambda: EvaluatorType(entry=RemoteEntry, build=build_remote),
+        "openai_eval": _openai_eval,
+        "grader": _grader,
+        "prompt": _prompt,
+    }
+)
 
 # Types of AgentV's eval files, and which ones do the same in configs.
 OF_EVAL_FILES: Final[Mapping[str, str]] = {

@@ -1,8 +1,9 @@
 """What an entry of a config cannot say of itself, for those who make evaluators of entries."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from agentci.dialects.panels import Judges
 from agentci.model.place import Place
@@ -21,8 +22,7 @@ class Locate(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextFile:
+class TextFile(Struct, frozen=True, kw_only=True):
     """A file of the user's.
 
     Attributes:
@@ -33,8 +33,7 @@ class TextFile:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What an entry cannot say of itself.
 
     Attributes:

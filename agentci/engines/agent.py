@@ -5,7 +5,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +29,7 @@ from agentci.formats.content import MAX_RECORDING_BYTES
 from agentci.model.agent import Agent
 from agentci.model.exchange import LOCAL, ProgramReply, RunCommand
 from agentci.model.sample import Sample
+from agentci.model.values import replace
 from agentci.workspace import is_file, read_file
 
 # The longest word that Linux hands to a program.

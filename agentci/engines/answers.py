@@ -25,7 +25,7 @@ from agentci.model.exchange import (
 from agentci.model.grading import GradeRemotely
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel
-from agentci.replies.circumstances import Circumstances, words_of
+from agentci.replies.circumstances import Circumstances, nth_key, words_of
 from agentci.workspace import is_file, real
 
 # Of executors of others it is not known what their programs can read.
@@ -35,24 +35,25 @@ UNCONFINED: Final = "programs that are not confined can read what is not watched
 
 
 def answer(
-    request: Task, *, name: str, read: Callable[[Reply], Judgement], world: World
+    request: Task, *, name: str, read: Callable[[Reply], Judgement], world: World, ordinal: int = 0
 ) -> tuple[Judgement, bool]:
     """What ``read`` makes of the reply to ``request``, and whether nothing was run for it.
 
     Args:
         name: the evaluator's, for messages.
+        ordinal: how often it was answered before, for who wants several replies: each has its own.
 
     Raises:
         EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
         SkippedError: nobody is there who could.
     """
-    answering = _Answering(world)
+    answering = _Answering(world, ordinal)
     try:
         judgement = read(answering.reply(request, name))
     except EvaluatorError as refusal:
         if world.replies is None or not (found := answering.found):
             raise
-        answering = _Answering(world, anew=True)
+        answering = _Answering(world, ordinal, anew=True)
         try:
             judgement = read(answering.reply(request, name))
         except (UnrecordedError, SkippedError):
@@ -78,15 +79,17 @@ class _Answering:
         rulings: what models said, each with the name of who asked.
 
     Args:
+        ordinal: as in ``answer``.
         anew: nothing is looked for.
     """
 
-    def __init__(self, world: World, *, anew: bool = False) -> None:
+    def __init__(self, world: World, ordinal: int, *, anew: bool = False) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
         self.has_run = False
         self.rulings: list[Ruled] = []
         self._world = world
+        self._ordinal = ordinal
         self._anew = anew
 
     def reply(self, request: Task, name: str) -> Reply:
@@ -110,7 +113,7 @@ class _Answering:
                 return carry_out(request, name=name, world=self._world)
 
     def _of_model(self, request: AskModel, name: str) -> Reply:
-        records = RecordedReplies(request, self._world, anew=self._anew)
+        records = RecordedReplies(request, self._world, self._ordinal, anew=self._anew)
         ruling = self._world.judges[request.panel.payer].rule(request, records)
         self.found += records.found
         self.kept += records.kept
@@ -121,7 +124,7 @@ class _Answering:
     def _of_embeddings(self, request: CompareEmbeddings) -> Reply:
         from agentci.judges.budget import charge_of  # noqa: PLC0415 (of no use to most runs)
 
-        records = RecordedReplies(request, self._world, anew=self._anew)
+        records = RecordedReplies(request, self._world, self._ordinal, anew=self._anew)
         payer, settings = request.panel.payer, request.panel.settings
         likeness = self._world.comparers[payer].compare(request, records)
         self.found += records.found
@@ -137,9 +140,10 @@ class _Answering:
         if replies is None or not request.cached or executor_of(request) not in KNOWN:
             return self._made(request, name)
         place = replies.place_of(request, lambda: _circumstances(request, name, self._world))
-        key = place.key(request.stdin)
-        if key is None:
+        first = place.key(request.stdin)
+        if first is None:
             return self._made(request, name)
+        key = nth_key(first, self._ordinal)
         if not self._anew and (kept := replies.find(key)):
             self.found.append(key)
             return kept

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.engines.world import World
 from agentci.model.embedding import CompareEmbeddings
@@ -12,7 +13,8 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, ModelReply
 from agentci.model.ruling import Ruling
-from agentci.replies.circumstances import words_of
+from agentci.model.values import replace
+from agentci.replies.circumstances import nth_key, words_of
 from agentci.workspace import is_file, real
 
 # Members of the details of a check: who judged it, and where those were several, all of them.
@@ -20,8 +22,7 @@ ONE: Final = "judge"
 SEVERAL: Final = "judges"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruled:
+class Ruled(Struct, frozen=True, kw_only=True):
     """A ruling, by whom it was asked for, and what was asked."""
 
     name: str
@@ -37,12 +38,16 @@ class RecordedReplies:
         kept: what keeps those that were made, once they turn out to be of use.
 
     Args:
+        ordinal: how often the question was answered before, where several answers are wanted.
         anew: nothing is looked for.
     """
 
-    def __init__(self, request: AskModel | CompareEmbeddings, world: World, *, anew: bool) -> None:
+    def __init__(
+        self, request: AskModel | CompareEmbeddings, world: World, ordinal: int, *, anew: bool
+    ) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
+        self._ordinal = ordinal
         self._anew = anew
         self._replies = None if request.panel.replay == "never" else world.replies
         self._digest: bytes | None = None
@@ -76,7 +81,7 @@ class RecordedReplies:
     def _key(self, digest: bytes, number: int) -> bytes:
         from agentci.replies.models import sample_key  # noqa: PLC0415 (of no use to most runs)
 
-        return sample_key(digest, number)
+        return nth_key(sample_key(digest, number), self._ordinal)
 
 
 def with_rulings(judgement: Judgement, rulings: Sequence[Ruled], world: World) -> Judgement:

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Final
 
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError, SkippedError
 from agentci.executors.job import Job
 from agentci.model.judging import ModelAccess, ModelReply, Question
+from agentci.model.values import replace
 from agentci.proxy.server import HOST, serving
 from agentci.proxy.target import Target
 

@@ -3,9 +3,10 @@
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from agentci.environments.identity import base_python
 from agentci.environments.workshop import Workshop
@@ -32,8 +33,7 @@ class Installer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uv:
+class Uv(Struct, frozen=True, kw_only=True):
     """uv, in tenths of a second."""
 
     program: str
@@ -56,8 +56,7 @@ class Uv:
                 "--python", sys.executable, str(file))  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pip:
+class Pip(Struct, frozen=True, kw_only=True):
     """The standard library's ``venv``, and pip.
 
     Attributes:

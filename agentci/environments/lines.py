@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from agentci.errors import EvaluatorError
 from agentci.text import clip
 
@@ -54,8 +56,7 @@ REASONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Package:
+class Package(Struct, frozen=True, kw_only=True):
     """One package that is asked for.
 
     Attributes:

@@ -4,9 +4,10 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agentci.environments.installers import Pip, Uv, choose
 from agentci.environments.lines import canonical
@@ -14,8 +15,7 @@ from agentci.environments.requirements import LOCKED, Requirements, refuse_direc
 from agentci.environments.workshop import Workshop, failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolution:
+class Resolution(Struct, frozen=True, kw_only=True):
     """Packages and theirs.
 
     Attributes:

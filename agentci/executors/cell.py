@@ -3,9 +3,10 @@
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from agentci.executors.confinement import (
     ELSEWHERE,
@@ -59,8 +60,7 @@ SIGNALS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(Struct, frozen=True, kw_only=True):
     """How a program is jailed.
 
     Attributes:
@@ -91,8 +91,7 @@ class Cell:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Builder:
+class Builder(Struct, frozen=True, kw_only=True):
     """Builds cells for the programs of one executor.
 
     Attributes:

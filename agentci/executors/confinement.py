@@ -1,8 +1,9 @@
 """What a program may reach and use up, whoever wrote it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.exchange import MEMORY_MB, PROCESSES
 
@@ -20,8 +21,7 @@ NO_LANDLOCK: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class Confinement(Struct, frozen=True, kw_only=True):
     """The walls around a program, as far as this machine can put them up.
 
     Attributes:

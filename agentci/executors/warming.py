@@ -1,11 +1,11 @@
 """How a job is done by a Python that is warm."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from agentci.executors.child.warmth import Warmth
 from agentci.executors.job import Job
+from agentci.model.values import replace
 from agentci.shims import kernel
 
 # Of a warm Python: longer than any run.

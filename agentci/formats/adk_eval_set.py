@@ -8,8 +8,9 @@ further in, where it is a typing error that would make a golden turn mean someth
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.case import Golden, GoldenSet
@@ -111,8 +112,7 @@ def _turn(fields: Fields) -> Turn:
     return turn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
+class _Content(Struct, frozen=True, kw_only=True):
     """What a content, or several of them, say."""
 
     texts: tuple[str, ...] = ()

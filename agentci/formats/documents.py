@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from json import JSONDecodeError
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import RecordingError
 from agentci.formats.base import unreadable
@@ -20,8 +21,7 @@ _WORD: Final = re.compile(rb"\S")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """One JSON value, and the line that it starts on."""
 
     value: Json

@@ -1,7 +1,8 @@
 """What a workflow is to be compared with, by what started it."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.github.event import Event
 
@@ -12,8 +13,7 @@ TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "mer
 PULL_REQUEST: Final = "pull_request"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class Base(Struct, frozen=True, kw_only=True):
     """Where the results are that a run is compared with.
 
     Attributes:

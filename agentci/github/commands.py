@@ -1,10 +1,13 @@
 """Workflow commands that make annotations, in the grammar of the runner (``ActionCommand.cs``)."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import get_args
 
+from msgspec import Struct
+
 from agentci.github import limits
+from agentci.github.diff import NO_DIFF, Diff, distance
 from agentci.model.place import Place
 from agentci.model.problem import Severity
 from agentci.text import clip, escape
@@ -13,8 +16,7 @@ from agentci.text import clip, escape
 LEVELS: tuple[Severity, ...] = get_args(Severity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
+class Annotation(Struct, frozen=True, kw_only=True):
     """A remark beside a line of the user's files.
 
     Attributes:
@@ -28,15 +30,25 @@ class Annotation:
     place: Place | None = None
 
 
-def annotate(annotations: Sequence[Annotation]) -> str:
+def are_too_many(annotations: Sequence[Annotation]) -> bool:
+    """Whether GitHub would not show all of them."""
+    levels = Counter(each.level for each in annotations)
+    return any(count > limits.ANNOTATIONS_PER_TYPE for count in levels.values())
+
+
+def annotate(annotations: Sequence[Annotation], diff: Diff = NO_DIFF) -> str:
     """Commands for as many annotations of each level as GitHub shows, errors first.
 
     Args:
         annotations: the weightiest of a level first; the last one shown counts the others.
+        diff: of a pull request; what is nearer to it goes before what is weightier.
     """
     commands: list[str] = []
     for level in LEVELS:
-        of_level = [each for each in annotations if each.level == level]
+        of_level = sorted(
+            (each for each in annotations if each.level == level),
+            key=lambda each: distance(each.place, diff),
+        )
         shown = of_level[: limits.ANNOTATIONS_PER_TYPE]
         hidden = len(of_level) - len(shown)
         note = f"\n({hidden:,} more not shown here)" if hidden else ""

@@ -1,12 +1,12 @@
 """What GitHub Actions tells a step about itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHub:
+
+class GitHub(Struct, frozen=True, kw_only=True):
     """Where a step of a workflow may answer; everything is absent outside of one.
 
     Attributes:
@@ -18,9 +18,12 @@ class GitHub:
         event_file: tells of it, in JSON.
         actor: who did.
         ref_name: the branch or tag that the workflow runs on.
-        workflow: the name of its file.
         run: its number among all runs; all attempts of a run share it.
         sha: the commit that the workflow runs on; see ``Event.head_sha``.
+        workflow: its file in the repository, where that is told, else its name.
+        job, step: their ids in it.
+        run_url: the page of the run.
+        repository_url: of the page of the repository, below which all others are.
     """
 
     active: bool
@@ -31,9 +34,19 @@ class GitHub:
     event_file: Path | None = None
     actor: str = ""
     sha: str = ""
-    ref_name: str = ""
     workflow: str = ""
+    job: str = ""
+    step: str = ""
+    run_url: str = ""
+    repository_url: str = ""
+    ref_name: str = ""
     run: str = ""
+
+    @property
+    def workflow_file(self) -> str:
+        """The name of the workflow's file; empty where only the workflow's own is told."""
+        folder, _, name = self.workflow.rpartition("/")
+        return name if folder.endswith(".github/workflows") else ""
 
 
 def github_of(environ: Mapping[str, str]) -> GitHub:
@@ -43,6 +56,7 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
     def path(name: str) -> Path | None:
         return Path(environ[name]) if active and environ.get(name) else None
 
+    repository_url, run = _repository_url(environ), environ.get("GITHUB_RUN_ID", "")
     return GitHub(
         active=active,
         workspace=path("GITHUB_WORKSPACE"),
@@ -52,12 +66,23 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         event_file=path("GITHUB_EVENT_PATH"),
         actor=environ.get("GITHUB_ACTOR", ""),
         sha=environ.get("GITHUB_SHA", ""),
+        # OWNER/NAME/PATH@REF, of which the ref is another one in each pull request.
+        workflow=environ.get("GITHUB_WORKFLOW_REF", "").partition("@refs/")[0]
+        or environ.get("GITHUB_WORKFLOW", ""),
+        job=environ.get("GITHUB_JOB", ""),
+        step=environ.get("GITHUB_ACTION", ""),
+        run_url=run_url(repository_url, run) if repository_url and run else "",
+        repository_url=repository_url,
         ref_name=environ.get("GITHUB_REF_NAME", ""),
-        workflow=_file_name(environ.get("GITHUB_WORKFLOW_REF", "")),
-        run=environ.get("GITHUB_RUN_ID", ""),
+        run=run,
     )
 
 
-def _file_name(workflow: str) -> str:
-    """``ci.yml`` of ``octo/agent/.github/workflows/ci.yml@refs/heads/main``."""
-    return workflow.partition("@refs/")[0].rpartition("/")[2]
+def run_url(repository_url: str, run: str | int) -> str:
+    """The page of a run by its number."""
+    return f"{repository_url}/actions/runs/{run}"
+
+
+def _repository_url(environ: Mapping[str, str]) -> str:
+    server, name = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
+    return f"{server}/{name}" if server and name else ""

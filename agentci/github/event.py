@@ -6,8 +6,9 @@ The fields are those of https://docs.github.com/webhooks/webhook-events-and-payl
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.json import Json
 
@@ -16,8 +17,7 @@ COMMIT: Final = re.compile(r"(?!0+\Z)(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 BRANCH: Final = "refs/heads/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """What happened; empty and None stand for what does not apply or was not told.
 
     Attributes:

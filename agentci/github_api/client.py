@@ -106,6 +106,18 @@ class GitHubApi:
         return f"/repos/{self._access.repository}/{path}"
 
 
+def id_of(item: Json) -> int:
+    """The number of something that the API knows.
+
+    Raises:
+        GitHubError: it has none.
+    """
+    number = item.get("id") if isinstance(item, Mapping) else None
+    if type(number) is not int:
+        raise GitHubError("GitHub answered with something that has no id")
+    return number
+
+
 def _with(path: str, query: Mapping[str, str | int]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 

@@ -1,12 +1,12 @@
 """What gets documents, and what it gets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+
+class Response(Struct, frozen=True, kw_only=True):
     """What a server said in the end: a success, or a refusal that trying again does not mend.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from agentci.errors import RefusedError
 from agentci.http.addresses import Address
@@ -19,8 +20,7 @@ _SUCCESSES: Final = range(200, 300)
 _EMPTY: Final = frozenset({204, 304})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Body(Struct, frozen=True, kw_only=True):
     """What follows the headers of an answer.
 
     Attributes:

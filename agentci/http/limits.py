@@ -1,7 +1,8 @@
 """How long and how often a document is asked for before it is given up."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 TRIES: Final = 5
 CONNECT_SECONDS: Final = 10.0
@@ -11,8 +12,7 @@ LONGEST_WAIT_SECONDS: Final = 60.0
 MAX_REDIRECTS: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """What is borne of a server.
 
     Attributes:

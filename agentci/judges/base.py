@@ -1,8 +1,9 @@
 """What every provider is: how one kind of service is asked, and how its answers are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from agentci.errors import EvaluatorError
 from agentci.model.judging import ModelReply, ModelSettings, Question
@@ -21,8 +22,7 @@ class UnreadableError(NoVerdictError):
     """A reply holds no verdict in a form that we can read; the model may write it once more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Way(Struct, frozen=True, kw_only=True):
     """How much of its language a service is taken to understand.
 
     Attributes:
@@ -36,8 +36,7 @@ class Way:
     sends_temperature: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A request, but for the key: to be compared, shown and cached."""
 
     url: str

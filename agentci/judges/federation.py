@@ -6,9 +6,10 @@ services trust.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
+
+from msgspec import Struct
 
 from agentci.judges.base import Call
 from agentci.judges.wire import JSON_HEADERS
@@ -23,8 +24,7 @@ FORM_HEADERS: Final = {
 OF_PROJECT: Final = "/api/projects/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """How one service makes a token of an identity.
 
     Attributes:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from statistics import fmean, median
 from typing import Final, Protocol
 
@@ -13,6 +12,7 @@ from agentci.judges.records import REPLAY_ONLY, NoRecords, Records, Told, unreco
 from agentci.judges.verdicts import read_verdict, unfinished
 from agentci.model.judging import AnyForm, AskModel, Combining, ModelReply, ModelSettings, Question
 from agentci.model.ruling import Ruling, Value, Verdict
+from agentci.model.values import replace
 from agentci.questions.prompts import repair
 from agentci.text.words import count
 

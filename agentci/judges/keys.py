@@ -1,7 +1,7 @@
 """Keys to services: out of the environment, or made of the identity of a workflow."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from agentci.errors import EvaluatorError, SkippedError
@@ -10,6 +10,7 @@ from agentci.judges.registry import PROVIDERS
 from agentci.judges.tokens import IDENTITY_VARIABLES, Tokens
 from agentci.judges.transport import Transport
 from agentci.model.judging import ModelReply, ModelSettings
+from agentci.model.values import replace
 
 NO_IDENTITY: Final = (
     "this job can get no id token of GitHub: give it `permissions: {id-token: write}`"

@@ -1,10 +1,10 @@
 """How a service is asked again that did not understand a parameter."""
 
-from dataclasses import replace
 from typing import Final
 
 from agentci.judges.base import CapName, Format, Way
 from agentci.judges.complaints import Complaint
+from agentci.model.values import replace
 
 MISUNDERSTOOD: Final = frozenset({400, 404, 422})
 FORMAT_NAMES: Final = (

@@ -1,8 +1,9 @@
 """Verdicts with the replies that gave them, and where those of earlier runs are found."""
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
+
+from msgspec import Struct
 
 from agentci.errors import UnrecordedError
 from agentci.model.embedding import CompareEmbeddings
@@ -13,8 +14,7 @@ REPLAY_ONLY: Final = "with `replay: only`"
 OFFLINE: Final = "with --offline"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """A verdict, and the reply that gave it, in this run or an earlier one."""
 
     verdict: Verdict

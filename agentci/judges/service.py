@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import EvaluatorError, FetchError
 from agentci.http.base import Response
@@ -37,8 +38,7 @@ class ComplaintError(Exception):
         super().__init__(complaint.status)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posed:
+class Posed(Struct, frozen=True, kw_only=True):
     """A question, and whom it is for.
 
     Attributes:

@@ -1,13 +1,15 @@
 """One remote program: resolved or locked, taken from the cache or fetched, and verified."""
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import OfflineError, RefusedError, UnreachableError
 from agentci.library.pins import check_pins, digests_of
 from agentci.library.stock import Stock
 from agentci.model.lock import LOCK_NAME, LockedProgram
 from agentci.model.program import RemoteProgram, Snapshot
+from agentci.model.values import replace
 from agentci.store.base import Key, Stored
 from agentci.store.evaluators import EvaluatorStore
 from agentci.text.names import short_commit
@@ -15,8 +17,7 @@ from agentci.text.names import short_commit
 LOCK_HINT: Final = f"run `agentci lock`, review the change of {LOCK_NAME}, and commit it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(Struct, frozen=True, kw_only=True):
     """A remote program on disk.
 
     Attributes:

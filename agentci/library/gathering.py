@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from agentci.errors import EvaluatorError, InputError, RefusedError, UnreachableError
 from agentci.library.fetching import LOCK_HINT, Fetched, fetch
@@ -20,8 +21,7 @@ from agentci.workspace import read_file
 MAX_REQUIREMENTS_BYTES = 1024**2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class Gathered(Struct, frozen=True, kw_only=True):
     """Programs that can be run, and what the user should know about them."""
 
     shelf: Shelf
@@ -58,8 +58,7 @@ def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True, kw_only=True):
     program: Program
     found: Found
     notices: tuple[Problem, ...] = ()

@@ -1,16 +1,16 @@
 """Programs that are ready to run, by how requests name them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from agentci.errors import EvaluatorError
 from agentci.model.program import LocalProgram, Program
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(Struct, frozen=True, kw_only=True):
     """A program that can be run.
 
     Attributes:
@@ -25,8 +25,7 @@ class Ready:
     tree: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unready:
+class Unready(Struct, frozen=True, kw_only=True):
     """A program that cannot be run: why, as the end of a sentence about it."""
 
     reason: str
@@ -35,8 +34,7 @@ class Unready:
 Found: TypeAlias = Ready | Unready
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class Shelf(Struct, frozen=True, kw_only=True):
     """Where programs are looked up when they are to be run."""
 
     programs: Mapping[Program, Found] = field(default_factory=dict)

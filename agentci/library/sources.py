@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 
 from agentci.errors import RefusedError
 from agentci.http.offline import NoHttp
+from agentci.model.values import replace
 from agentci.sources.base import Source, Surroundings
 from agentci.text.names import did_you_mean, one_of, quoted
 

@@ -1,8 +1,9 @@
 """What programs are gathered from, and by which rules."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentci.library.packages import Packages
 from agentci.library.sources import Sources
@@ -10,8 +11,7 @@ from agentci.model.lock import Lock
 from agentci.store.evaluators import EvaluatorStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
+class Stock(Struct, frozen=True, kw_only=True):
     """Where programs come from.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Reports that were handed in, and those of shards among them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.place import Place
 from agentci.model.problem import Problem
@@ -13,8 +14,7 @@ REPORT_NAME: Final = "results.json"
 MAX_REPORT_BYTES: Final = 256 * 1024**2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A report, and where it was found, as shown to the user."""
 
     file: str
@@ -25,8 +25,7 @@ class Part:
         return Problem(message=message, place=Place(file=self.file), hint=hint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(Struct, frozen=True, kw_only=True):
     """The report of a shard."""
 
     part: Part

@@ -1,7 +1,6 @@
 """A ``results.json`` as the report that it was written from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from pydantic import ValidationError
@@ -18,7 +17,6 @@ from agentci.merging.spec import (
     ResultSpec,
     ShardSpec,
     SpendingSpec,
-    TrialRecordSpec,
 )
 from agentci.model.case import Synopsis
 from agentci.model.comparison import RegressionBar
@@ -30,7 +28,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Decision, Provenance, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
 from agentci.model.spending import Charge, Spending
-from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.reporters.synopsis import exchange
 from agentci.text import clip, strict_json
 from agentci.text.json_document import JsonDocument, read_json
@@ -147,16 +145,9 @@ def _result(spec: ResultSpec, case: Synopsis) -> Result:
         reason=spec.reason,
         seconds=spec.seconds or 0.0,
         cached=spec.cached,
-        trials=None if spec.trials is None else _trials(spec.trials),
+        trials=None if spec.trials is None else spec.trials.record(),
+        repeats=None if spec.repeats is None else spec.repeats.record(),
         fingerprint=spec.fingerprint,
-    )
-
-
-def _trials(spec: TrialRecordSpec) -> TrialRecord:
-    return TrialRecord(
-        strategy=spec.strategy,
-        trials=tuple(Trial(**each.model_dump()) for each in spec.trials),
-        cost_limited=spec.cost_limited,
     )
 
 
@@ -164,6 +155,7 @@ def _case(spec: CaseSpec) -> Synopsis:
     return Synopsis(
         id=spec.id,
         trace=spec.trace,
+        group=spec.group,
         golden=spec.golden,
         no_golden_because=spec.no_golden_because,
         recording=Place(file=spec.recording),

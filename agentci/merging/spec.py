@@ -1,23 +1,18 @@
 """The shape of ``results.json``, for what others hand in: nothing is taken on trust."""
 
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from agentci.dialects.fields import Share, Strict
+from agentci.merging.records import MOST, Count, RepeatRecordSpec, Score, TrialRecordSpec
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.comparison import Outcome
 from agentci.model.problem import Severity
 from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
-from agentci.model.trials import Strategy
 
-# No score is beyond; the sum of those that are might be none.
-MOST: Final = 10**9
-
-Count: TypeAlias = Annotated[int, Field(ge=0)]
 Ordinal: TypeAlias = Annotated[int, Field(ge=1)]
-Score: TypeAlias = Annotated[float, Field(ge=-MOST, le=MOST)]
 Commit: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")]
 CheckId: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
@@ -31,22 +26,6 @@ class PlaceSpec(Strict):
     file: str
     line: Ordinal
     column: Ordinal | None
-
-
-class TrialSpec(Strict):
-    """One run of a case."""
-
-    attempt: Count
-    score: Score | None
-    reason: str | None
-
-
-class TrialRecordSpec(Strict):
-    """Several runs of a case."""
-
-    strategy: Strategy
-    trials: Annotated[list[TrialSpec], Field(min_length=1)]
-    cost_limited: bool
 
 
 class ResultSpec(Strict):
@@ -76,6 +55,7 @@ class ResultSpec(Strict):
     seconds: float | None
     cached: bool
     trials: TrialRecordSpec | None
+    repeats: RepeatRecordSpec | None
     fingerprint: str
     place: PlaceSpec
 
@@ -92,6 +72,7 @@ class CaseSpec(Strict):
 
     id: str
     trace: str
+    group: str
     golden: str | None
     no_golden_because: str | None
     recording: str
@@ -133,6 +114,7 @@ class BarSpec(Strict):
     """Demands on some checks."""
 
     min_pass_rate: Share | None
+    pass_rate_confidence: Share | None
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
@@ -144,6 +126,7 @@ class CaseBarSpec(Strict):
 
     threshold: Share
     min_pass_rate: Share
+    pass_rate_confidence: Share | None
 
 
 class RegressionBarSpec(Strict):
@@ -240,6 +223,7 @@ class ReportSpec(Strict):
     decision: DecisionSpec
     totals: TotalsSpec
     results: list[ResultSpec]
+    evaluators: list[AnyObject]
     cases: list[CaseSpec]
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]

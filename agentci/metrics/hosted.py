@@ -1,10 +1,9 @@
 """What is known of the metrics that Google's ADK has computed by Vertex AI."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostedMetric:
+class HostedMetric(Struct, frozen=True, kw_only=True):
     """A metric of ADK 2.13, as its evaluators document it.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Whether the agent called the tools that it should have called, with the right arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from reprlib import Repr
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import EvaluatorError
 from agentci.metrics.base import mean, pairs, turn_counts
@@ -41,8 +42,7 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject)
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Comparison:
+class _Comparison(Struct, frozen=True, kw_only=True):
     """The calls of one turn beside the golden ones."""
 
     turn_id: str

@@ -1,7 +1,8 @@
 """The agent of an eval file, as a command that answers one case at a time."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.place import Place
 
@@ -9,8 +10,7 @@ from agentci.model.place import Place
 CommandTemplate: TypeAlias = str | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Agent(Struct, frozen=True, kw_only=True):
     """What is run for a case that has no recorded output.
 
     Attributes:

@@ -1,6 +1,6 @@
 """What is put before an evaluator: a recorded run beside what was expected of it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.model.dataset import Row
 from agentci.model.place import Place
@@ -10,8 +10,7 @@ from agentci.model.trace import Trace, Turn
 from agentci.model.transcript import Transcript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Golden:
+class Golden(Struct, frozen=True, kw_only=True):
     """A golden case: the turns that a good agent would take.
 
     Attributes:
@@ -24,8 +23,7 @@ class Golden:
     rubrics: tuple[tuple[Rubric, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldenSet:
+class GoldenSet(Struct, frozen=True, kw_only=True):
     """The golden cases of one eval set file, in its order; those without turns included."""
 
     id: str
@@ -33,8 +31,7 @@ class GoldenSet:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """A recorded run and, where one was found, its golden case.
 
     Attributes:
@@ -57,20 +54,20 @@ class Case:
     row: Row | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """What reports quote of a turn; ``answered`` is None where the agent gave no answer."""
 
     asked: str
     answered: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synopsis:
+class Synopsis(Struct, frozen=True, kw_only=True):
     """What reports show of a case: all that is kept of it, since there may be very many.
 
     Attributes:
         id, trace, golden: the ids of the case, of its trace and of its golden case.
+        group: what it shares with cases that are no others: a golden case, the row of a dataset, a
+            conversation; else its own id.
         no_golden_because, no_run_because: as in ``Case``.
         recording: where it was recorded.
         dialogue: one a turn.
@@ -80,6 +77,7 @@ class Synopsis:
 
     id: str
     trace: str
+    group: str
     golden: str | None = None
     no_golden_because: str | None = None
     no_run_because: str | None = None

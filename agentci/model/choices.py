@@ -21,6 +21,9 @@ Requirements: TypeAlias = Literal["auto", "none"]
 # How the process of a program begins: as a fork of one that has started already, or by itself.
 Isolation: TypeAlias = Literal["fork", "spawn"]
 
+# What the answers of an evaluator come to that is asked several times.
+RepeatBy: TypeAlias = Literal["majority", "mean"]
+
 # Which findings may shut the gate.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
 FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)
@@ -29,9 +32,13 @@ FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)
 Showing: TypeAlias = Literal["auto", "none"]
 SHOWINGS: Final[tuple[Showing, ...]] = get_args(Showing)
 
+# When the pull request gets a comment.
+Commenting: TypeAlias = Literal["never", "always", "changed", "failed"]
+COMMENTINGS: Final[tuple[Commenting, ...]] = get_args(Commenting)
+
 JUnitDialect: TypeAlias = Literal["common", "jenkins"]
 JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
 
 # How problems are printed.
-ProblemFormat: TypeAlias = Literal["text", "json", "github"]
+ProblemFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 PROBLEM_FORMATS: Final[tuple[ProblemFormat, ...]] = get_args(ProblemFormat)

@@ -1,7 +1,8 @@
 """A run beside an earlier one: what changed, evaluator by evaluator."""
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 Outcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
@@ -9,8 +10,7 @@ Outcome: TypeAlias = Literal[
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionBar:
+class RegressionBar(Struct, frozen=True, kw_only=True):
     """How much worse than the baseline a run may be.
 
     Attributes:
@@ -24,8 +24,7 @@ class RegressionBar:
     shuts: tuple[Outcome, ...] = ("fail",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A check that passed in one run and failed in the other.
 
     Attributes:
@@ -37,8 +36,7 @@ class Change:
     after: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class Trend(Struct, frozen=True, kw_only=True):
     """The checks of one evaluator that both runs judged.
 
     Attributes:
@@ -63,8 +61,7 @@ class Trend:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """A run beside a baseline.
 
     Attributes:

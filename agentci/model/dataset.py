@@ -1,7 +1,8 @@
 """Rows of data that an agent was asked by, each with whatever columns its author gave it."""
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
@@ -13,8 +14,7 @@ CALLS: Final = ("tool_calls", "output_tools")
 DEFINITIONS: Final = "tool_definitions"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One row.
 
     Attributes:
@@ -40,8 +40,7 @@ class Row:
         return {name: value for name, value in self.columns.items() if name not in done}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
+class Dataset(Struct, frozen=True, kw_only=True):
     """The rows of one file, in its order."""
 
     rows: tuple[Row, ...] = field(default=())

@@ -1,12 +1,11 @@
 """What a model that makes vectors of texts is asked, and what came of it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.model.judging import ModelReply, Panel, Question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareEmbeddings:
+class CompareEmbeddings(Struct, frozen=True, kw_only=True):
     """Have a model make a vector of each of two texts, and compare these.
 
     Attributes:
@@ -23,8 +22,7 @@ class CompareEmbeddings:
         return Question(system="", user="".join(self.texts), form=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
+class Likeness(Struct, frozen=True, kw_only=True):
     """How alike the vectors are.
 
     Attributes:

@@ -1,8 +1,9 @@
 """What an evaluator asks to be done, and what comes back: values, to be compared and cached."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from agentci.model.choices import Isolation
 from agentci.model.embedding import CompareEmbeddings, Likeness
@@ -23,8 +24,7 @@ LOCAL: Final = "local"
 DOCKER: Final = "docker"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunProgram:
+class RunProgram(Struct, frozen=True, kw_only=True):
     """Run an evaluator's program.
 
     Attributes:
@@ -58,8 +58,7 @@ class RunProgram:
     grades: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCommand:
+class RunCommand(Struct, frozen=True, kw_only=True):
     """Run a command line, as it stands in a config.
 
     Attributes:
@@ -88,8 +87,7 @@ class RunCommand:
     cached: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Measure(Struct, frozen=True, kw_only=True):
     """Compute a metric of ours over pairs of turns.
 
     Attributes:
@@ -103,22 +101,19 @@ class Measure:
     options: JsonObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skip:
+class Skip(Struct, frozen=True, kw_only=True):
     """Do nothing: there is nothing to judge, and this is why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(Struct, frozen=True, kw_only=True):
     """Do nothing: what is recorded says all, and this is what comes of it."""
 
     judgement: Judgement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compose:
+class Compose(Struct, frozen=True, kw_only=True):
     """Do several things, and then what follows from what came back.
 
     Attributes:
@@ -146,8 +141,7 @@ Request: TypeAlias = Task | Skip
 Need: TypeAlias = Wanted | WantedPanel | WantedService
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramReply:
+class ProgramReply(Struct, frozen=True, kw_only=True):
     """What a program left behind that ended by itself.
 
     Attributes:
@@ -161,8 +155,7 @@ class ProgramReply:
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(Struct, frozen=True, kw_only=True):
     """What a metric found.
 
     Attributes:

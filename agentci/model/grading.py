@@ -1,13 +1,12 @@
 """What a service is asked to grade, and what it graded: values, to be compared."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalsService:
+class EvalsService(Struct, frozen=True, kw_only=True):
     """A server of OpenAI's Evals API.
 
     Attributes:
@@ -19,8 +18,7 @@ class EvalsService:
     key_variable: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedService:
+class WantedService(Struct, frozen=True, kw_only=True):
     """A service that has to be able to grade before anything is judged.
 
     Attributes:
@@ -33,8 +31,7 @@ class WantedService:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradeRemotely:
+class GradeRemotely(Struct, frozen=True, kw_only=True):
     """Have a service grade.
 
     Attributes:
@@ -51,8 +48,7 @@ class GradeRemotely:
     timeout_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteGrade:
+class RemoteGrade(Struct, frozen=True, kw_only=True):
     """What a service says of one item.
 
     Attributes:
@@ -65,8 +61,7 @@ class RemoteGrade:
     details: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteGrades:
+class RemoteGrades(Struct, frozen=True, kw_only=True):
     """The grades of all items, in their order."""
 
     grades: tuple[RemoteGrade, ...]

@@ -1,12 +1,28 @@
 """What reports show of an evaluator."""
 
-from dataclasses import dataclass
+from typing import Final
 
+from msgspec import Struct
+
+from agentci.model.choices import RepeatBy
 from agentci.model.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Repetition(Struct, frozen=True, kw_only=True):
+    """How often an evaluator is asked about each case, as it does not say the same each time.
+
+    Attributes:
+        by: whether the majority of its verdicts counts, or the mean of its scores.
+    """
+
+    times: int = 1
+    by: RepeatBy = "majority"
+
+
+ONCE: Final = Repetition()
+
+
+class Identity(Struct, frozen=True, kw_only=True):
     """What an evaluator is called, and what it asks for.
 
     Attributes:
@@ -17,6 +33,7 @@ class Identity:
         place: its entry in the config.
         needs_golden: it compares with golden cases, and has nothing to say without.
         weight: how much its score counts in the score of its case.
+        repetition: what the pipeline does, around it.
     """
 
     name: str
@@ -27,3 +44,4 @@ class Identity:
     place: Place
     needs_golden: bool = False
     weight: float = 1.0
+    repetition: Repetition = ONCE

@@ -1,12 +1,11 @@
 """What an evaluator says of a case."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from agentci.model.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(Struct, frozen=True, kw_only=True):
     """A verdict with its reasons.
 
     Attributes:

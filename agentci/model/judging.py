@@ -1,8 +1,9 @@
 """What a language model is asked, and what it answered: values, to be compared and cached."""
 
 import math
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from agentci.model.place import Place
 
@@ -19,16 +20,14 @@ Ending: TypeAlias = Literal["complete", "truncated", "refused", "unknown"]
 OUTPUT_TOKENS: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(Struct, frozen=True, kw_only=True):
     """What tokens cost, in dollars a million of them."""
 
     input_usd: float
     output_usd: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """What a verdict looks like that is one mark.
 
     Attributes:
@@ -59,8 +58,7 @@ class Form:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checklist:
+class Checklist(Struct, frozen=True, kw_only=True):
     """What a verdict looks like that has a mark for each of several criteria.
 
     Attributes:
@@ -80,8 +78,7 @@ class Checklist:
 AnyForm: TypeAlias = Form | Checklist
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """One question to a model.
 
     Attributes:
@@ -95,8 +92,7 @@ class Question:
     form: AnyForm | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Federation:
+class Federation(Struct, frozen=True, kw_only=True):
     """How the identity of a workflow is to be taken for a key.
 
     Attributes:
@@ -108,8 +104,7 @@ class Federation:
     audience: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
+class ModelSettings(Struct, frozen=True, kw_only=True):
     """Which model is asked, and how.
 
     Attributes:
@@ -141,8 +136,7 @@ class ModelSettings:
     prices: Prices | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
+class Caps(Struct, frozen=True, kw_only=True):
     """The most that may be spent; None for any amount."""
 
     max_calls: int | None = None
@@ -150,8 +144,7 @@ class Caps:
     max_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class Panel(Struct, frozen=True, kw_only=True):
     """Who judges, how often, and for how much: what a config says under ``judge``.
 
     Attributes:
@@ -171,8 +164,7 @@ class Panel:
     caps: Caps = field(default_factory=Caps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedPanel:
+class WantedPanel(Struct, frozen=True, kw_only=True):
     """A panel that has to be able to judge before anything is judged.
 
     Attributes:
@@ -185,8 +177,7 @@ class WantedPanel:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAccess:
+class ModelAccess(Struct, frozen=True, kw_only=True):
     """What a program may ask while it runs.
 
     Attributes:
@@ -198,16 +189,14 @@ class ModelAccess:
     max_calls: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskModel:
+class AskModel(Struct, frozen=True, kw_only=True):
     """Have a model judge."""
 
     question: Question
     panel: Panel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True, kw_only=True):
     """What a model answered.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.program import RemoteProgram
 
@@ -14,8 +15,7 @@ Named: TypeAlias = tuple[str, str, str, str]
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedProgram:
+class LockedProgram(Struct, frozen=True, kw_only=True):
     """One remote evaluator.
 
     Attributes:
@@ -39,8 +39,7 @@ class LockedProgram:
         return (self.source, self.repository, self.revision, self.ref)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedRequirements:
+class LockedRequirements(Struct, frozen=True, kw_only=True):
     """What one ``requirements.txt`` comes to.
 
     Attributes:
@@ -62,8 +61,7 @@ class LockedRequirements:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class Lock(Struct, frozen=True, kw_only=True):
     """The content of ``agentci.lock``."""
 
     programs: tuple[LockedProgram, ...] = ()

@@ -1,11 +1,11 @@
 """Places in the user's files, so that every message can say where to act."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+
+class Place(Struct, frozen=True, kw_only=True):
     """A spot in a file of the user.
 
     Attributes:

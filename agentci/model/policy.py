@@ -1,19 +1,21 @@
 """What a team asks of its agent before the gate opens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.comparison import RegressionBar
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(Struct, frozen=True, kw_only=True):
     """The demands on a set of checks.
 
     Attributes:
         min_pass_rate: passed over passed and failed, 0 to 1; None for an evaluator whose checks
             count among those of all others.
+        pass_rate_confidence: how sure it has to be that the pass rate of all cases like these is as
+            high, 0 to 1; None asks it of this run alone. Of no effect on a rate of 0 or 1.
         min_score: mean over the checks that have a score, 0 to 1; None asks for nothing, or for
             an evaluator, counts it among the others.
         on_error: whether a check that could not be judged shuts the gate or only warns.
@@ -23,27 +25,28 @@ class Bar:
     """
 
     min_pass_rate: float | None = 1.0
+    pass_rate_confidence: float | None = None
     min_score: float | None = None
     on_error: OnError = "fail"
     on_skip: OnSkip = "allow"
     on_turn_mismatch: OnTurnMismatch = "fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseBar:
+class CaseBar(Struct, frozen=True, kw_only=True):
     """The demands on whole cases, each with the weighted mean of its checks' scores.
 
     Attributes:
         threshold: score that a case has to reach to pass, 0 to 1.
         min_pass_rate: share of cases that have to pass.
+        pass_rate_confidence: as in ``Bar``.
     """
 
     threshold: float
     min_pass_rate: float = 1.0
+    pass_rate_confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatePolicy:
+class GatePolicy(Struct, frozen=True, kw_only=True):
     """The ``gate:`` of one config: a bar for all its checks, and bars for single evaluators.
 
     Attributes:
@@ -60,8 +63,7 @@ class GatePolicy:
     regression: RegressionBar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(Struct, frozen=True, kw_only=True):
     """The gate of one config, and what it is over.
 
     Attributes:

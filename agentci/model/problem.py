@@ -1,15 +1,15 @@
 """What is wrong, or worth knowing, about the input: values that are collected."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.place import Place
 
 Severity: TypeAlias = Literal["error", "warning", "notice"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One thing to tell the user about a config, an eval set or a recording.
 
     Attributes:

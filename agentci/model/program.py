@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from agentci.model.place import Place
 
 # The source of evaluators in a folder of the workspace.
@@ -12,8 +14,7 @@ LOCAL: Final = "local"
 REQUIREMENTS_NAME: Final = "requirements.txt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalProgram:
+class LocalProgram(Struct, frozen=True, kw_only=True):
     """A program on this machine.
 
     Attributes:
@@ -28,8 +29,7 @@ class LocalProgram:
     home: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteProgram:
+class RemoteProgram(Struct, frozen=True, kw_only=True):
     """A program that is kept elsewhere, as a config names it; empty texts leave it to the source.
 
     Attributes:
@@ -57,8 +57,7 @@ class RemoteProgram:
 Program: TypeAlias = LocalProgram | RemoteProgram
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """A program that has to be there before anything is judged by it.
 
     Attributes:
@@ -71,8 +70,7 @@ class Wanted:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramFile:
+class ProgramFile(Struct, frozen=True, kw_only=True):
     """One file of a program, as it was fetched."""
 
     content: bytes
@@ -92,8 +90,7 @@ class Snapshot:
     files: Mapping[str, ProgramFile] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(Struct, frozen=True, kw_only=True):
     """What a catalogue says of one evaluator.
 
     Attributes:

@@ -1,9 +1,11 @@
 """Results of checks, and the report that all of them make."""
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from agentci.model.case import Synopsis
+from agentci.model.choices import RepeatBy
 from agentci.model.comparison import Comparison
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
@@ -21,8 +23,34 @@ EXIT_INVALID: Final = 2
 EXIT_UNJUDGED: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Repeat(Struct, frozen=True, kw_only=True):
+    """What one of several answers of an evaluator about the same case was.
+
+    Attributes:
+        score: None where there is none.
+        reason: as in ``Result``.
+    """
+
+    status: Status
+    score: float | None
+    reason: str | None = None
+
+
+class RepeatRecord(Struct, frozen=True, kw_only=True):
+    """All answers that a result was made of.
+
+    Attributes:
+        flip_rate: the share of them whose verdict is another than that of most, 0 to 1; None where
+            one could not be judged.
+        repeats: in the order of asking.
+    """
+
+    by: RepeatBy
+    flip_rate: float | None
+    repeats: tuple[Repeat, ...]
+
+
+class Result(Struct, frozen=True, kw_only=True):
     """One evaluator beside one case.
 
     Attributes:
@@ -30,6 +58,8 @@ class Result:
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
         trials: what it was made of, where the case was run several times.
+        repeats: what it was made of, where the evaluator was asked several times; of several runs
+            of a case those of the one that is shown.
         fingerprint: digest of what it was judged by: the evaluator and the golden case.
     """
 
@@ -43,11 +73,11 @@ class Result:
     seconds: float = 0.0
     cached: bool = False
     trials: TrialRecord | None = None
+    repeats: RepeatRecord | None = None
     fingerprint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Counts over all results; ``score`` is the mean of what passed or failed, or None."""
 
     checks: int
@@ -58,8 +88,7 @@ class Totals:
     score: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """Whether the gate is open, the process's exit code, and why, the weightiest reason first.
 
     A shard never opens it: where nothing keeps it shut (exit code 0), other shards still may.
@@ -75,8 +104,7 @@ class Decision:
         return self.exit_code != 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(Struct, frozen=True, kw_only=True):
     """What an evaluator from elsewhere was when it judged.
 
     Attributes:
@@ -96,8 +124,7 @@ class Provenance:
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """Everything that is said about one run.
 
     Attributes:

@@ -1,10 +1,9 @@
 """What an answer is to fulfil, in words."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rubric:
+class Rubric(Struct, frozen=True, kw_only=True):
     """One property that a model looks for.
 
     Attributes:

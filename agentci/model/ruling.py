@@ -1,8 +1,9 @@
 """What a model's replies say: marks, verdicts, and what several of them come to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from agentci.model.json import JsonObject
 from agentci.model.judging import ModelReply
@@ -10,8 +11,7 @@ from agentci.model.judging import ModelReply
 Value: TypeAlias = bool | float | str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """What one reply says of one thing.
 
     Attributes:
@@ -22,8 +22,7 @@ class Mark:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """What one reply says.
 
     Attributes:
@@ -47,8 +46,7 @@ class Verdict:
         return only(self.values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class Ruling(Struct, frozen=True, kw_only=True):
     """What all samples say together.
 
     Attributes:

@@ -1,14 +1,14 @@
 """Cases that bring their own question and expectations, as AgentV's eval files list them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(Struct, frozen=True, kw_only=True):
     """What an agent was asked, and what a good answer does.
 
     Attributes:

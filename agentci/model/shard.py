@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 MAX_SHARDS: Final = 256
 
@@ -13,8 +14,7 @@ AUTO: Final = "auto"
 _FRACTION: Final = re.compile("([0-9]{1,3})/([0-9]{1,3})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
+class Shard(Struct, frozen=True, kw_only=True):
     """One of ``total`` parts of a run; ``index`` is counted from 1."""
 
     index: int
@@ -31,8 +31,7 @@ class Shard:
         return f"shard {self.index} of {self.total}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Portion:
+class Portion(Struct, frozen=True, kw_only=True):
     """What the report of a shard is a part of.
 
     Attributes:

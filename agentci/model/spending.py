@@ -1,11 +1,11 @@
 """What models cost: in calls, tokens and dollars."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class Charge(Struct, frozen=True, kw_only=True):
     """What something costs, or can cost at most."""
 
     calls: int = 0
@@ -23,8 +23,7 @@ class Charge:
         return self + Charge(calls=-other.calls, tokens=-other.tokens, usd=-other.usd)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class Spending(Struct, frozen=True, kw_only=True):
     """What the judges of one config cost.
 
     Attributes:

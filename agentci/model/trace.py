@@ -1,14 +1,14 @@
 """What an agent did, as recorded: turns with tool calls, whatever file format they came from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A tool that was asked for.
 
     Attributes:
@@ -27,8 +27,7 @@ class ToolCall:
         return {} if self.args is None else {"value": self.args}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResponse:
+class ToolResponse(Struct, frozen=True, kw_only=True):
     """What a tool answered.
 
     Attributes:
@@ -44,8 +43,7 @@ class ToolResponse:
     call: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """One round of a conversation: what the user asked, what the agent did and answered.
 
     Attributes:
@@ -71,13 +69,14 @@ class Turn:
         return "".join(self.answer_parts) if self.answer_parts else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class Trace(Struct, frozen=True, kw_only=True):
     """One recorded run of an agent: the unit that is judged.
 
     Attributes:
         id: trace id; of the earliest member where several traces make one conversation.
         key: what the traces of one conversation share (a session id, say), else the trace id.
+        conversation: the same, also where every trace is judged by itself; None where they share
+            nothing.
         golden_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
         performance: latency, tokens and counts as agentevals reports them; None without spans.
         warnings: what had to be guessed or dropped while reading, sorted and unique.
@@ -88,6 +87,7 @@ class Trace:
     key: str
     turns: tuple[Turn, ...]
     place: Place
+    conversation: str | None = None
     golden_id: str | None = None
     performance: JsonObject | None = None
     warnings: tuple[str, ...] = ()

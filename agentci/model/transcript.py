@@ -1,13 +1,13 @@
 """What an agent did, message by message, where a recording keeps it that way (AgentV's do)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True, kw_only=True):
     """A tool that was used in a message.
 
     Attributes:
@@ -26,8 +26,7 @@ class ToolUse:
     duration_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One message of a run.
 
     Attributes:
@@ -45,8 +44,7 @@ class Message:
     metadata: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
+class TokenUsage(Struct, frozen=True, kw_only=True):
     """Tokens that a run took."""
 
     input: float
@@ -54,8 +52,7 @@ class TokenUsage:
     cached: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
+class Transcript(Struct, frozen=True, kw_only=True):
     """One recorded run; None stands for what was not recorded.
 
     Attributes:

@@ -1,15 +1,15 @@
 """Several runs of one case, since an agent does not answer the same twice."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.place import Place
 
 Strategy: TypeAlias = Literal["pass_at_k", "mean", "confidence_interval"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
+class Trials(Struct, frozen=True, kw_only=True):
     """How often a case is run, and what becomes of the scores.
 
     Attributes:
@@ -25,8 +25,7 @@ class Trials:
     cost_limit_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """What one evaluator said of one run.
 
     Attributes:
@@ -40,8 +39,7 @@ class Trial:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRecord:
+class TrialRecord(Struct, frozen=True, kw_only=True):
     """What a result was made of.
 
     Attributes:

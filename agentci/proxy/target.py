@@ -8,9 +8,10 @@ import hmac
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import EvaluatorError
 from agentci.model.json import Json, JsonObject
@@ -21,8 +22,7 @@ NO_REQUESTS: Final = "Missing required field: requests (array)"
 SHUTTING_DOWN: Final = "Proxy is shutting down"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """A request as it came.
 
     Attributes:
@@ -36,8 +36,7 @@ class Asked:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What is answered.
 
     Attributes:

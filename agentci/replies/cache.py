@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.embedding import CompareEmbeddings
 from agentci.model.exchange import ProgramReply, RunCommand, RunProgram
@@ -31,13 +32,12 @@ FORMAT: Final = 1
 NOTHING: Final = b"{}"
 # All of a request but what the program reads.
 _ALIKE: Final = {
-    kind: attrgetter(*(field.name for field in fields(kind) if field.name != "stdin"))
+    kind: attrgetter(*(name for name in kind.__struct_fields__ if name != "stdin"))
     for kind in (RunProgram, RunCommand)
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where replies are kept that were made in the same circumstances.
 
     Attributes:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.executors.job import Job
 
@@ -12,8 +14,7 @@ from agentci.executors.job import Job
 _WORD: Final = re.compile(r"[\w./+~-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Circumstances(Struct, frozen=True, kw_only=True):
     """A program, and how it is run.
 
     Attributes:
@@ -31,6 +32,11 @@ class Circumstances:
     line: tuple[str, ...] = ()
     tree: Path | None = None
     sealed: str | None = None
+
+
+def nth_key(key: bytes, ordinal: int) -> bytes:
+    """What a further reply to the same request is kept under; the first, 0, keeps its ``key``."""
+    return sha256(b"repeat %d " % ordinal + key).digest() if ordinal else key
 
 
 def words_of(line: Sequence[str]) -> Iterator[str]:

@@ -5,10 +5,11 @@ import os
 import sqlite3
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agentci.model.exchange import ProgramReply
 from agentci.store.founding import JOURNAL, REPLIES, found
@@ -43,8 +44,7 @@ class NotOursError(Exception):
     """What lies in the file's place is nothing that we may write to or replace; says what it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """A reply as it is kept.
 
     Attributes:

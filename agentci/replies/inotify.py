@@ -7,8 +7,9 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.shims.kernel import IS_LINUX, LIBC
 
@@ -28,8 +29,7 @@ _HEAD: Final = struct.Struct("iIII")
 _BUFFER_BYTES: Final = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something that was done to a folder or to an entry of it.
 
     Attributes:

@@ -1,11 +1,12 @@
 """Looks through all replies that are kept, for people who look after the cache."""
 
 import os
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from agentci.errors import UnreachableError
 from agentci.store.founding import REPLIES
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 NO_SQLITE: Final = "this Python has no module sqlite3"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(Struct, frozen=True, kw_only=True):
     """What there is.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from hashlib import sha256
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+import msgspec
 
 from agentci.model.embedding import CompareEmbeddings
 from agentci.model.exchange import ProgramReply
@@ -16,7 +15,6 @@ from agentci.version import __version__
 
 # Of what a key is made from; a higher one makes all keys anew.
 FORMAT: Final = 1
-_REPLY: Final = TypeAdapter(ModelReply)
 
 
 def question_digest(request: AskModel | CompareEmbeddings, files: Sequence[Json]) -> bytes:
@@ -50,7 +48,7 @@ def _asked(request: AskModel | CompareEmbeddings) -> JsonObject:
     return {
         "system": question.system,
         "user": question.user,
-        "form": None if form is None else [type(form).__name__, asdict(form)],
+        "form": None if form is None else [type(form).__name__, msgspec.to_builtins(form)],
     }
 
 
@@ -61,12 +59,12 @@ def sample_key(digest: bytes, number: int) -> bytes:
 
 def as_printed(reply: ModelReply) -> ProgramReply:
     """A reply as if a program had printed it, which is how all are kept."""
-    return ProgramReply(stdout=json.dumps(asdict(reply)).encode(), stderr="", exit_code=0)
+    return ProgramReply(stdout=msgspec.json.encode(reply), stderr="", exit_code=0)
 
 
 def as_said(printed: ProgramReply) -> ModelReply | None:
     """The other way round; None where no model's reply was kept so."""
     try:
-        return _REPLY.validate_json(printed.stdout)
-    except ValidationError:
+        return msgspec.json.decode(printed.stdout, type=ModelReply)
+    except msgspec.MsgspecError:
         return None

@@ -4,9 +4,10 @@ import os
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.replies import inotify
 from agentci.replies.inotify import Event, Inotify
@@ -18,8 +19,7 @@ class BlindError(Exception):
     """What programs open cannot be seen; says why."""
 
 
-@dataclass(slots=True, eq=False)
-class Observation:
+class Observation(Struct, eq=False):
     """What was opened while a program ran, by whomever.
 
     Attributes:

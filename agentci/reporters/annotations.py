@@ -1,8 +1,8 @@
-"""Remarks beside the lines of a pull request: workflow commands, within GitHub's limits."""
+"""Remarks beside the lines of a pull request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentci.github.commands import Annotation, annotate
+from agentci.github.commands import Annotation
 from agentci.model.case import Synopsis
 from agentci.model.problem import Severity
 from agentci.model.result import Report, Result
@@ -27,7 +27,7 @@ MAX_LINES = 8
 MAX_LINE = 300
 
 
-def render_annotations(report: Report) -> str:
+def annotations_of(report: Report) -> tuple[Annotation, ...]:
     """One annotation an evaluator that fell short, worst first; then warnings about the input.
 
     What falls short of an open gate, or is advisory, is a warning. A gate that is shut for
@@ -52,7 +52,7 @@ def render_annotations(report: Report) -> str:
     ]
     if report.decision.shuts and not any(each.level == "error" for each in annotations):
         annotations.append(_shut(report))
-    return annotate(annotations)
+    return tuple(annotations)
 
 
 def _shut(report: Report) -> Annotation:

@@ -1,8 +1,9 @@
 """What every reporter is, and what the reporters say alike."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from agentci.gate import totals
 from agentci.github.commands import Annotation
@@ -47,8 +48,7 @@ class Reporter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Struct, frozen=True, kw_only=True):
     """The checks of one evaluator of one config."""
 
     results: tuple[Result, ...]

@@ -20,6 +20,7 @@ from agentci.reporters.base import (
 from agentci.reporters.one_check import findings, lines, outcome
 from agentci.reporters.places import file_name, problem_line
 from agentci.reporters.spending import spending_line
+from agentci.reporters.stability import stabilities
 from agentci.text import clip, escape
 from agentci.text.words import number
 
@@ -74,6 +75,7 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
     several = several_configs(report.results)
     yield "Evaluators", _table(tallies(report.results), several=several)
     yield "Against the baseline", comparison_lines(report.comparison)
+    yield "Repeats", [_line(each.line) for each in stabilities(report.results)]
     yield "Worst cases", _worst(of_status(report.results, "failed"))
     yield "Could not be judged", _grouped(of_status(report.results, "errored"), several=several)
     yield "Nothing to judge", _grouped(of_status(report.results, "skipped"), several=several)

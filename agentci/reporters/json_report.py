@@ -1,7 +1,8 @@
 """The report for programs: ``results.json``, one result a line."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct, to_builtins
 
 from agentci.model.case import Exchange, Synopsis
 from agentci.model.comparison import Comparison
@@ -11,15 +12,16 @@ from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
 from agentci.model.spending import Charge, Spending
-from agentci.reporters.base import cases, place_fields, problem_fields
+from agentci.reporters.base import Tally, cases, place_fields, problem_fields, tallies
+from agentci.reporters.stability import flip_rate, record_fields
+from agentci.reporters.standings import standing_of
 from agentci.text import strict_json
 from agentci.version import __version__
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonReport:
+class JsonReport(Struct, frozen=True, kw_only=True):
     """Everything that was found, in the shape of the schema; keys are only ever added to it."""
 
     tool_version: str = __version__
@@ -37,12 +39,17 @@ class JsonReport:
             "tool": [strict_json.dumps({"name": "agentci", "version": self.tool_version})],
             "commit": [strict_json.dumps(report.commit or None)],
             "complete": [strict_json.dumps(report.complete)],
-            "decision": [strict_json.dumps(asdict(report.decision))],
-            "totals": [strict_json.dumps(asdict(report.totals))],
+            "decision": [strict_json.dumps(to_builtins(report.decision))],
+            "totals": [strict_json.dumps(to_builtins(report.totals))],
             "results": _lines(strict_json.dumps(_result(result)) for result in report.results),
+            "evaluators": _lines(
+                strict_json.dumps(_evaluator(tally)) for tally in tallies(report.results)
+            ),
             "cases": _lines(_case(case) for case in cases(report.results)),
             "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
-            "provenance": _lines(strict_json.dumps(asdict(each)) for each in report.provenance),
+            "provenance": _lines(
+                strict_json.dumps(to_builtins(each)) for each in report.provenance
+            ),
             "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
             "judges": _lines(strict_json.dumps(_spending(each)) for each in report.spending),
             "comparison": [strict_json.dumps(_comparison(report.comparison))],
@@ -94,9 +101,25 @@ def _result(result: Result) -> JsonObject:
         "warnings": result.case.warnings,
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
-        "trials": None if result.trials is None else asdict(result.trials),
+        "trials": None if result.trials is None else to_builtins(result.trials),
+        "repeats": record_fields(result.repeats),
         "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
+    }
+
+
+def _evaluator(tally: Tally) -> JsonObject:
+    standing = standing_of(tally.results)
+    rate, score = standing.pass_rate_interval, standing.score_interval
+    return {
+        "config": tally.any.config,
+        "evaluator": tally.any.evaluator.name,
+        **to_builtins(tally.totals),
+        "score_interval": None if score is None else to_builtins(score),
+        "pass_rate": standing.pass_rate,
+        "pass_rate_interval": None if rate is None else to_builtins(rate),
+        "groups": standing.groups,
+        "flip_rate": flip_rate(tally.results),
     }
 
 
@@ -105,6 +128,7 @@ def _case(case: Synopsis) -> str:
         {
             "id": case.id,
             "trace": case.trace,
+            "group": case.group,
             "golden": case.golden,
             "no_golden_because": case.no_golden_because,
             "recording": case.recording.file,
@@ -125,7 +149,7 @@ def _gate(gate: Gate) -> JsonObject:
         "config": gate.config,
         "evaluators": gate.evaluators,
         "uncovered": gate.uncovered,
-        "policy": asdict(gate.policy),
+        "policy": to_builtins(gate.policy),
     }
 
 
@@ -146,11 +170,11 @@ def _charge(charge: Charge, *, priced: bool) -> JsonObject:
 
 
 def _comparison(comparison: Comparison | None) -> JsonObject | None:
-    return None if comparison is None else asdict(comparison)
+    return None if comparison is None else to_builtins(comparison)
 
 
 def _shard(portion: Portion | None) -> JsonObject | None:
     if portion is None:
         return None
     told = {"of": portion.of, "checks": portion.checks, "dealt_by": portion.dealt_by}
-    return {**asdict(portion.shard), **told}
+    return {**to_builtins(portion.shard), **told}

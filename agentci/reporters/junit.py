@@ -9,27 +9,28 @@ never empty, amended, and serialised here.
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from xml.etree import ElementTree as ET
 
 import junit_xml
+from msgspec import Struct
 
 from agentci.gate import totals
 from agentci.model.choices import JUnitDialect
 from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
+from agentci.model.values import replace
 from agentci.reporters.one_check import findings, headline, lines
 from agentci.reporters.places import file_name, in_a_file, problem_line
+from agentci.reporters.stability import properties_of
 from agentci.text import clip, escape
 from agentci.text.words import number
 
 MAX_ATTRIBUTE = 1_000
 MAX_TEXT = 8_000
 MAX_REASON = 6_000
-
 # Test cases that are elements at a time: of few, each would take longer to serialise.
 AT_ONCE = 100
 
@@ -37,8 +38,7 @@ AT_ONCE = 100
 MAX_SECONDS = 1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JUnit:
+class JUnit(Struct, frozen=True, kw_only=True):
     """One suite a config, one test case a check.
 
     Attributes:
@@ -186,7 +186,7 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
     elif result.status == "errored":
         test_case.add_error_info(_message(result), _told(result), "errored")
     elif result.status == "skipped":
-        test_case.add_skipped_info(_message(result))
+        test_case.add_skipped_info(_message(result), _told(result))
     return test_case
 
 
@@ -229,13 +229,13 @@ def _facts(result: Result) -> dict[str, str]:
         "type": evaluator.type,
         "required": "" if evaluator.required else "false",
         "cached": "true" if result.cached else "",
+        **properties_of(result.repeats),
     }
     return {name: value for name, value in facts.items() if value}
 
 
 def _seconds(results: Iterable[Result]) -> str:
-    taken = (result.seconds for result in results)
-    return f"{math.fsum(each for each in taken if 0 < each <= MAX_SECONDS):.3f}"
+    return f"{math.fsum(r.seconds for r in results if 0 < r.seconds <= MAX_SECONDS):.3f}"
 
 
 # Cases and evaluators have names and bars, which come up with every check of theirs.

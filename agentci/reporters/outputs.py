@@ -8,7 +8,7 @@ from agentci.text.escape import encodable
 from agentci.text.words import number
 
 # Outputs that hold the path of a report; each is named after its reporter.
-PATHS = ("results", "junit", "summary", "report")
+PATHS = ("results", "junit", "summary", "report", "comment")
 
 
 def outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:

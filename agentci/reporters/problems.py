@@ -18,13 +18,18 @@ def render_problems(
 
     Args:
         problems: of any severity.
-        form: ``text`` ends with their number; ``github`` keeps to GitHub's limits.
+        form: ``text`` ends with their number; ``github`` and ``sarif`` keep to GitHub's
+            limits.
         files: how many files were looked at, where that is worth a word.
     """
     if form == "json":
         return _json(problems)
     if form == "text":
         return _text(problems, files)
+    if form == "sarif":
+        from agentci.reporters.sarif import render_sarif  # noqa: PLC0415 (of no use to most runs)
+
+        return render_sarif(problems)
     return annotate(tuple(map(problem_annotation, problems)))
 
 

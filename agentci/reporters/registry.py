@@ -2,6 +2,7 @@
 
 from agentci.model.choices import JUnitDialect
 from agentci.reporters.base import Reporter
+from agentci.reporters.comment import Comment
 from agentci.reporters.html.page import HtmlReport
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
@@ -13,9 +14,11 @@ REPORTERS: dict[str, Reporter] = {
     "junit": JUnit(),
     "summary": Summary(),
     "report": HtmlReport(),
+    "comment": Comment(),
 }
 
 
-def reporters(*, junit_dialect: JUnitDialect) -> tuple[Reporter, ...]:
+def reporters(*, junit_dialect: JUnitDialect, comment: Comment) -> tuple[Reporter, ...]:
     """All of them, set up as the user asked."""
-    return tuple({**REPORTERS, "junit": JUnit(dialect=junit_dialect)}.values())
+    made = {**REPORTERS, "junit": JUnit(dialect=junit_dialect), "comment": comment}
+    return tuple(made.values())

@@ -1,8 +1,9 @@
 """Expected and actual tool calls side by side, from what a trajectory metric found."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
 from agentci.text import clip, strict_json
@@ -15,8 +16,7 @@ _Call: TypeAlias = tuple[str, Json]
 _Pair: TypeAlias = tuple[_Call | None, _Call | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """An expected call beside the actual one that it goes with best; "" where there is none."""
 
     mark: Mark
@@ -24,8 +24,7 @@ class Row:
     actual: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCalls:
+class TurnCalls(Struct, frozen=True, kw_only=True):
     """The tool calls of one turn that did not match.
 
     Attributes:

@@ -22,6 +22,12 @@ def cells(trend: Trend) -> tuple[str, ...]:
     )
 
 
+def in_words(trend: Trend) -> str:
+    """What became of an evaluator: "was 0.9; 2 worse, 0 better: fail"."""
+    changed = f"{len(trend.regressions):,} worse, {len(trend.improvements):,} better"
+    return f"was {_score(trend.before)}; {changed}: {trend.outcome}"
+
+
 def remarks(comparison: Comparison) -> Iterator[str]:
     """What a table has no column for."""
     if comparison.refused:

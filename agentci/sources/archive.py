@@ -2,10 +2,11 @@
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from tarfile import BLOCKSIZE, TarError, TarFile
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import RefusedError
 from agentci.model.program import ProgramFile, Snapshot
@@ -24,8 +25,7 @@ _RUNNABLE: Final = 0o111
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Member:
+class _Member(Struct, frozen=True, kw_only=True):
     """What an archive says of one of its members.
 
     Attributes:

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
+
+from msgspec import Struct
 
 from agentci.errors import RefusedError
 from agentci.sources.base import MAX_FILES
@@ -18,8 +19,7 @@ _LINK: Final = "120000"
 _SUBMODULE: Final = "160000"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One file or folder of a tree.
 
     Attributes:
@@ -35,8 +35,7 @@ class Entry:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class Tree(Struct, frozen=True, kw_only=True):
     """A listing.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Evaluators in repositories on GitHub, the community's by default."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.errors import RefusedError, UnreachableError
 from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from agentci.model.values import replace
 from agentci.sources.base import Surroundings
 from agentci.sources.catalogue import INDEX, MAX_INDEX_BYTES, parse_index
 from agentci.sources.contents import (

@@ -1,12 +1,12 @@
 """What GitHub is asked, and what its refusals mean."""
 
 import json
-from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
 from agentci.errors import FetchError, RefusedError, UnreachableError
 from agentci.http.base import Response
+from agentci.model.values import replace
 from agentci.sources.base import MAX_FILE_BYTES, Surroundings
 from agentci.sources.git_tree import Entry, Tree, parse_tree
 from agentci.sources.hosts import host_of, shown_host

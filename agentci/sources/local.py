@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
@@ -10,6 +9,7 @@ from typing import Final
 
 from agentci.errors import InputError, RefusedError, UnreachableError
 from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from agentci.model.values import replace
 from agentci.sources.base import MAX_FILES, Surroundings
 from agentci.sources.catalogue import INDEX, MAX_INDEX_BYTES, parse_index
 from agentci.sources.contents import BESIDE_IN_ROOT, Tally, check_paths, snapshot_of, split

@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 from urllib.parse import SplitResult, unquote, urldefrag, urlsplit
 
 from agentci.errors import RefusedError, UnreachableError
 from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from agentci.model.values import replace
 from agentci.sources.archive import is_archive, unpack
 from agentci.sources.base import MAX_FILE_BYTES, MAX_TOTAL_BYTES, Surroundings
 from agentci.sources.contents import is_script, snapshot_of

@@ -1,12 +1,12 @@
 """What the cache holds of remote evaluators."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+
+class Key(Struct, frozen=True, kw_only=True):
     """What one evaluator is kept under; as in the completed program, with its commit."""
 
     source: str
@@ -15,8 +15,7 @@ class Key:
     ref: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(Struct, frozen=True, kw_only=True):
     """An evaluator on disk, every byte of it verified just now.
 
     Attributes:

@@ -7,10 +7,11 @@ reads them strictly, and sees whether they are of the commit that they lie under
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import UnreachableError
 from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME
@@ -29,8 +30,7 @@ _NAME: Final = "the results"
 _DIGITS: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """How many results there are, by whether they can be read."""
 
     sound: int

@@ -2,16 +2,16 @@
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agentci.store.atomic import remove
 from agentci.store.founding import ENVIRONMENTS, EVALUATORS, INDEX, OURS, ours
 from agentci.store.index import SUFFIX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleared:
+class Cleared(Struct, frozen=True, kw_only=True):
     """What is no longer there.
 
     Attributes:

@@ -9,9 +9,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.errors import RefusedError, UnreachableError
 from agentci.model.program import Snapshot
@@ -29,8 +30,7 @@ from agentci.store.trees import check, install, is_sound, write
 _PLACING: Final = "evaluators"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One entry of the cache, for people who look after it.
 
     Attributes:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from agentci.model.json import Json
 from agentci.model.program import Snapshot
 from agentci.store.base import Key
@@ -18,8 +20,7 @@ _MAX_PATH_BYTES: Final = 1024
 _MAX_NAME_BYTES: Final = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """What a file has to be; ``sha256`` in hexadecimal."""
 
     sha256: str

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.telemetry.canonical import View
 from agentci.telemetry.kinds import Kind
@@ -12,8 +13,7 @@ from agentci.telemetry.message import is_captured, is_overlooked
 AGENTIC: Final[frozenset[Kind]] = frozenset({"agent", "workflow"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Node:
+class Node(Struct, frozen=True, kw_only=True, eq=False):
     """A span and what stands above it.
 
     Attributes:
@@ -32,8 +32,7 @@ class Node:
     tool_above: "Node | None" = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class Family(Struct, frozen=True, kw_only=True):
     """An anchor and the spans that belong to it, parents before their children."""
 
     anchor: View

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agentci.telemetry.anchors import Node
 from agentci.telemetry.canonical import Usage, View
@@ -12,8 +13,7 @@ from agentci.telemetry.message import Messages, is_captured
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One call of a model.
 
     Attributes:

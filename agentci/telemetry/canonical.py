@@ -1,8 +1,9 @@
 """One view of a span, whichever generation of conventions recorded it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.telemetry import adk, indexed, message_events, semconv
@@ -21,8 +22,7 @@ _RENAMED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one model call; None for a counter that was not recorded."""
 
     input: int | None
@@ -31,8 +31,7 @@ class Usage:
     cache_write: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFacts:
+class ToolFacts(Struct, frozen=True, kw_only=True):
     """What a tool span says of the call, as recorded; None for what it leaves out."""
 
     name: str | None = None
@@ -44,8 +43,7 @@ class ToolFacts:
 NO_TOOL: Final = ToolFacts()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """What is known of a span, from all its sources.
 
     Attributes:

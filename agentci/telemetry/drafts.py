@@ -1,8 +1,10 @@
 """Turns in the making: who asked what, which calls and tools followed, and the answer."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+
+from agentci.model.values import replace
 from agentci.telemetry import calls, message, runs
 from agentci.telemetry.anchors import Family
 from agentci.telemetry.calls import Call
@@ -11,8 +13,7 @@ from agentci.telemetry.message import is_captured
 from agentci.telemetry.runs import Run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A final output, and the model call that gave it where one is known to have.
 
     Attributes:
@@ -23,8 +24,7 @@ class Answer:
     call: Call | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, frozen=True, kw_only=True):
     """One turn before its tools are joined.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Which traces make one conversation: by what they share, as agentevals 0.11.0 has it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.telemetry import semconv
 from agentci.telemetry.identity import first_name
@@ -13,8 +14,7 @@ from agentci.telemetry.tree import SpanTree, united
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True):
     """Recordings that are judged as one.
 
     Attributes:
@@ -60,8 +60,13 @@ def golden_id(trees: Iterable[SpanTree]) -> str | None:
     return next((tree.golden_id for tree in trees if tree.golden_id), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Key:
+def conversation_of(trees: Sequence[SpanTree]) -> str | None:
+    """What a recording shares with others of its conversation; None where it says nothing."""
+    key = _key(_spans(trees))
+    return None if key is None else key.text
+
+
+class _Key(Struct, frozen=True, kw_only=True):
     text: str
     is_session: bool
 

@@ -1,15 +1,15 @@
 """One source of what is known of a span; a later one fills what the earlier ones leave open."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agentci.model.json import Json
 from agentci.telemetry.message import Messages
 from agentci.telemetry.span import nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Struct, frozen=True, kw_only=True):
     """What one source says.
 
     Attributes:

@@ -6,9 +6,10 @@ only where the rules find nothing, so that it never changes what they find.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from agentci.model.json import Json
 
@@ -16,8 +17,7 @@ USER: Final = "user"
 LANGCHAIN_USER: Final = "human"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPart:
+class CallPart(Struct, frozen=True, kw_only=True):
     """A tool that the model asked for; ``overlooked`` by agentevals 0.11.0."""
 
     name: str
@@ -26,8 +26,7 @@ class CallPart:
     overlooked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponsePart:
+class ResponsePart(Struct, frozen=True, kw_only=True):
     """What a tool answered, as it was shown to the model."""
 
     name: str | None
@@ -35,8 +34,7 @@ class ResponsePart:
     value: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """What is in a message.
 
     Attributes:
@@ -60,8 +58,7 @@ class Content:
 EMPTY: Final = Content()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One message, and what agentevals 0.11.0 would overlook in it."""
 
     role: str

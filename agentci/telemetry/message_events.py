@@ -1,10 +1,10 @@
 """Messages that were recorded as events, one each: the deprecated form of the conventions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.model.json import JsonObject
+from agentci.model.values import replace
 from agentci.telemetry import semconv
 from agentci.telemetry.layer import Layer
 from agentci.telemetry.message import EMPTY, Content, Message, calls, is_captured, text

@@ -1,10 +1,10 @@
 """Messages from the attributes that hold them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
+from agentci.model.values import replace
 from agentci.telemetry.foreign import loads, objects_in
 from agentci.telemetry.message import EMPTY, Content, Message, Messages
 from agentci.telemetry.parts import (

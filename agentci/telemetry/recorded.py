@@ -2,10 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Protocol
+
+from msgspec import Struct
 
 from agentci.telemetry import semconv
 from agentci.telemetry.identity import first_name
@@ -26,8 +27,7 @@ class Spool(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """One trace of one file, as much as is kept in memory.
 
     Attributes:

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from agentci.model.json import Json
+from agentci.model.values import replace
 from agentci.telemetry import message
 from agentci.telemetry.calls import Call
 from agentci.telemetry.message import CallPart, ResponsePart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """A tool that was asked for.
 
     Attributes:
@@ -24,8 +25,7 @@ class Asked:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _Answer(Struct, frozen=True, kw_only=True):
     """An answer, and the index of the model call that is first shown it."""
 
     part: ResponsePart

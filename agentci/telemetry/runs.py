@@ -1,7 +1,8 @@
 """Runs of tools: a framework's span around those of an MCP client and server is one run."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.telemetry.anchors import Node
@@ -9,8 +10,7 @@ from agentci.telemetry.canonical import View
 from agentci.telemetry.foreign import read_value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One run of a tool, as its spans tell.
 
     Attributes:

@@ -1,7 +1,8 @@
 """The names that are read: OpenTelemetry's GenAI conventions, old and new, and ADK's own."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 OPERATION: Final = "gen_ai.operation.name"
 INPUT: Final = "gen_ai.input.messages"
@@ -52,8 +53,7 @@ MESSAGE_EVENTS: Final = frozenset(
 READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """Attribute names that some rule reads; the others are dropped while a file is decoded."""
 
     exact: frozenset[str]

@@ -1,9 +1,10 @@
 """Spans and log records as the rules of conversion need them, whatever format they came in."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from agentci.model.json import Json
 from agentci.telemetry import semconv
@@ -16,8 +17,7 @@ def nothing() -> Mapping[str, Json]:
     return NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """A span event or a log record that carries messages.
 
     Attributes:
@@ -30,8 +30,7 @@ class Event:
     payload: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """One timed step of a trace.
 
     Attributes:
@@ -60,8 +59,7 @@ class Span:
         return max(self.end - self.start, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecord:
+class LogRecord(Struct, frozen=True, kw_only=True):
     """A log record with messages; ``span_id`` may name no span of the trace."""
 
     trace_id: str
@@ -69,8 +67,7 @@ class LogRecord:
     event: Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class Rejection(Struct, frozen=True, kw_only=True):
     """A span that cannot be used, and why."""
 
     reason: str

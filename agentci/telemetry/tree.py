@@ -1,15 +1,16 @@
 """Spans of one file, put together to traces."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
+
+from agentci.model.values import replace
 from agentci.telemetry import semconv
 from agentci.telemetry.identity import first_name
 from agentci.telemetry.span import LogRecord, Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanTree:
+class SpanTree(Struct, frozen=True, kw_only=True):
     """One trace of one file.
 
     Attributes:
@@ -30,8 +31,7 @@ class SpanTree:
     golden_id: str | None = None
 
 
-@dataclass(slots=True)
-class _Parts:
+class _Parts(Struct):
     spans: dict[str, Span] = field(default_factory=dict)
     logs: list[LogRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

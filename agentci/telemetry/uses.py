@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.model.trace import ToolCall, ToolResponse
@@ -15,8 +16,7 @@ from agentci.telemetry.runs import Run
 EMPTY: Final[tuple[Json, ...]] = (None, {}, "", [])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Struct, frozen=True, kw_only=True):
     """One use of a tool.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from agentci.model.values import replace
 from agentci.telemetry import semconv
 from agentci.telemetry.canonical import View, view
 from agentci.telemetry.kinds import kind_of

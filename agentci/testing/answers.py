@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -12,6 +11,7 @@ from agentci.errors import EvaluatorError
 from agentci.formats.base import ShapeError
 from agentci.formats.dataset import definitions_of, turn_of
 from agentci.model.dataset import Row
+from agentci.model.values import replace
 
 WANTED: Final = (
     'an agent returns text, or {"response": "...", "tool_calls": [...], "tool_definitions": [...]}'

@@ -3,10 +3,10 @@
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.dialects.agentevals.threshold import bar_of
@@ -44,8 +44,7 @@ MAX_PROMPT_BYTES: Final = 1024**2
 GRADER: Final = "grader"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionGrader:
+class FunctionGrader(Struct, frozen=True, kw_only=True):
     """A function of a test, called in this process, where the test is run, too.
 
     Attributes:

@@ -1,15 +1,15 @@
 """The judges of one pytest session: who is asked, by which budget, and what was replied before."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from agentci.checks import Check
 from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.model.judging import WantedPanel
 from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.spending import Spending
-from agentci.pipeline import Check
+from agentci.model.values import replace
 from agentci.preflight import Plan, PlannedSuite
 from agentci.seating import seat, spending_of
 from agentci.settings import settings_of

@@ -2,11 +2,13 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from agentci.checkout import commit_at
+from agentci.checks import Check, judge
 from agentci.datasets import dataset_in
 from agentci.dialects.base import Evaluator
 from agentci.dialects.pytest_agent_evals.prompt import RESULT
@@ -22,7 +24,7 @@ from agentci.model.policy import Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.model.spending import Spending, by_config
-from agentci.pipeline import Check, judge
+from agentci.model.values import replace
 from agentci.process import world_of
 from agentci.publishing import publish
 from agentci.reporters.json_report import JsonReport
@@ -42,8 +44,7 @@ from agentci.text.names import quoted
 NO_RESPONSE: Final = "the row has no `response`, and there is no fixture `agent` to ask for one"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class Test(Struct, frozen=True, kw_only=True):
     """A test over one row.
 
     Attributes:

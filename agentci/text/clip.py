@@ -1,7 +1,8 @@
 """Cuts text to a length, and says how much was cut."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.text.words import count
 
@@ -77,8 +78,12 @@ def more(left: int) -> str:
     return f"{_ELLIPSIS} and {left:,} more"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+def size(text: str) -> int:
+    """Bytes of ``text`` in UTF-8."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+class Kept(Struct, frozen=True, kw_only=True):
     """What fitted of a sequence of blocks: their text, and how many they are."""
 
     text: str
@@ -88,10 +93,10 @@ class Kept:
 def whole(blocks: Iterable[str], limit_bytes: int) -> Kept:
     """As many blocks from the start as fit in UTF-8; none is cut, none after a gap is taken."""
     kept: list[str] = []
-    size = 0
+    taken = 0
     for block in blocks:
-        size += len(block.encode("utf-8", "surrogatepass"))
-        if size > limit_bytes:
+        taken += size(block)
+        if taken > limit_bytes:
             break
         kept.append(block)
     return Kept(text="".join(kept), blocks=len(kept))

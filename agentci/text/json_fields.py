@@ -1,9 +1,10 @@
 """Takes the fields of JSON objects that people write, and notes all that is wrong with them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
 from agentci.text.json_place import Step
@@ -22,8 +23,7 @@ KINDS: Mapping[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class Complaint(Struct, frozen=True, kw_only=True):
     """Something wrong with the value at ``path``."""
 
     path: tuple[Step, ...]

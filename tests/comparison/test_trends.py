@@ -1,7 +1,5 @@
 """What became of each evaluator's checks, and whether that can be chance."""
 
-from dataclasses import replace
-
 import pytest
 
 from agentci.comparison.trends import compare
@@ -13,6 +11,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.policy import Gate, GatePolicy
 from agentci.model.result import Result, Status
+from agentci.model.values import replace
 from agentci.reasons import Reason
 
 PLACE = Place(file="e.yaml", line=1)
@@ -32,7 +31,7 @@ def result(
     return Result(
         id=f"{evaluator} {number}",
         config=CONFIG,
-        case=Synopsis(id=f"c{number}", trace="t", recording=PLACE),
+        case=Synopsis(id=f"c{number}", group=f"c{number}", trace="t", recording=PLACE),
         evaluator=Identity(
             name=evaluator, type="code", bar="", threshold=0.5, required=required, place=PLACE
         ),

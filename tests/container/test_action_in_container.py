@@ -73,7 +73,9 @@ def test_tells_what_is_wrong_with_a_config(run_action: RunAction, workspace: Pat
     assert "did you mean 'threshold'" in step.log
 
 
-@pytest.mark.parametrize("name", ["results.json", "junit.xml", "summary.md", "report.html"])
+@pytest.mark.parametrize(
+    "name", ["results.json", "junit.xml", "summary.md", "report.html", "comment.md"]
+)
 def test_leaves_files_that_belong_to_the_owner_of_the_workspace(
     run_action: RunAction, workspace: Path, name: str
 ) -> None:

@@ -43,8 +43,8 @@ def test_the_self_test_of_ci_passes(act: Path, image: str, tree: Path, tmp_path:
 def _use_base_image(dockerfile: Path) -> None:
     """``uses: ./`` cannot pass a build argument, and the pinned base needs a registry."""
     lines = dockerfile.read_text().splitlines()
-    pinned = next(line for line in lines if line.startswith("ARG BASE_IMAGE="))
-    dockerfile.write_text(dockerfile.read_text().replace(pinned, f"ARG BASE_IMAGE={BASE_IMAGE}"))
+    pinned = next(line for line in lines if line.endswith(" AS pinned"))
+    dockerfile.write_text(dockerfile.read_text().replace(pinned, f"FROM {BASE_IMAGE} AS pinned"))
 
 
 def _commit(repository: Path) -> None:

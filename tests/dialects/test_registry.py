@@ -1,5 +1,7 @@
 """The table of evaluator types, and the types that other packages bring."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from agentci.config.yaml_document import read_yaml
 from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.errors import InputError
 from agentci.locator import Locator
-from tests.support import world_at
+from tests.support import ROOT, world_at
 
 PACKAGE = """\
 from typing import Literal
@@ -22,7 +24,7 @@ from pydantic import Field, field_validator
 from agentci.dialects.agentevals.builtin import assemble_builtin
 from agentci.dialects.fields import Entry, Share
 from agentci.errors import InputError
-from agentci.dialects.registry import EvaluatorType
+from agentci.dialects.evaluator_type import EvaluatorType
 
 
 class MoodEntry(Entry):
@@ -181,3 +183,15 @@ class TestTypesOfOtherPackages:
         said = said_of(entries, programs)
         assert said[0] == "c.yaml:2:31: only a happy mood can be judged"
         assert len(said) == 2
+
+
+def test_types_that_nobody_asks_for_are_not_loaded() -> None:
+    asked = (
+        "import sys; from agentci.dialects.registry import EVALUATOR_TYPES as types;"
+        "assert 'grader' in types and len(types) == len([*types]); types['code'];"
+        "print(*(each for each in sys.modules if 'openai_eval' in each or 'pytest_agent' in each))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == []

@@ -1,7 +1,6 @@
 """What graders are told of a case, in the words of all who call ``grade(sample, item)``."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from agentci.model.case import Case, Golden
 from agentci.model.dataset import Row
 from agentci.model.place import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.values import replace
 
 PLACE = Place(file="data.jsonl", line=2)
 FIRST = Turn(

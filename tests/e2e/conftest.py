@@ -1,4 +1,4 @@
-"""What most tests of evaluators that are kept elsewhere start from."""
+"""What most tests of steps, and of evaluators that are kept elsewhere, start from."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.remote import configure
+from tests.e2e.steps import make_workspace
 from tests.recordings import otlp
 from tests.sources.fake_github import FakeGitHub
 
@@ -22,3 +23,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "trace.json").write_text(otlp())
     configure(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """That of a step, whose gate opens."""
+    return make_workspace(tmp_path)

@@ -1,85 +1,20 @@
 """The action: entrypoint.py in a workspace as a workflow gives it one."""
 
 import json
-import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.recordings import eval_set, otlp
-from tests.runner import commands_in, read_output_file
+from tests.e2e.steps import CONFIG, run_step
+from tests.recordings import otlp
+from tests.runner import commands_in
 from tests.support import ROOT
-
-CONFIG = """\
-evaluators:
-- name: tool_trajectory_avg_score
-  type: builtin
-  threshold: 1.0
-- name: response_quality
-  type: code
-  path: ev.py
-eval_set: golden.json
-traces: traces/*.json
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What a step of a workflow left behind."""
-
-    code: int
-    log: str
-    outputs: dict[str, str]
-    summary: str
-    workspace: Path
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    workspace = tmp_path / "workspace"
-    (workspace / "evals" / "traces").mkdir(parents=True)
-    (workspace / "evals" / "eval_config.yaml").write_text(CONFIG)
-    (workspace / "evals" / "golden.json").write_text(eval_set())
-    (workspace / "evals" / "ev.py").write_text("print('{\"score\": 0.9}')")
-    (workspace / "evals" / "traces" / "1.json").write_text(otlp())
-    return workspace
-
-
-def _step(workspace: Path, **inputs: str) -> Step:
-    """Run the step with ``inputs``; underscores in their names stand for hyphens."""
-    commands = workspace.parent / "commands"
-    commands.mkdir(exist_ok=True)
-    (commands / "output").write_text("")
-    (commands / "summary").write_text("")
-    process = subprocess.run(
-        [sys.executable, ROOT / "entrypoint.py"],
-        cwd=workspace,
-        env={
-            **os.environ,
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_WORKSPACE": str(workspace),
-            "GITHUB_OUTPUT": str(commands / "output"),
-            "GITHUB_STEP_SUMMARY": str(commands / "summary"),
-            **{f"INPUT_{name.upper().replace('_', '-')}": text for name, text in inputs.items()},
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return Step(
-        code=process.returncode,
-        log=process.stdout + process.stderr,
-        outputs=read_output_file((commands / "output").read_text()),
-        summary=(commands / "summary").read_text(),
-        workspace=workspace,
-    )
 
 
 def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
-    step = _step(workspace, config="evals")
+    step = run_step(workspace, config="evals")
     assert step.code == 0, step.log
     assert step.outputs == {
         "passed": "true",
@@ -94,6 +29,7 @@ def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
         "junit": "agentci-results/junit.xml",
         "summary": "agentci-results/summary.md",
         "report": "agentci-results/report.html",
+        "comment": "agentci-results/comment.md",
     }
     assert step.summary == (workspace / "agentci-results" / "summary.md").read_text()
     assert "::error" not in step.log
@@ -105,7 +41,7 @@ def test_an_agent_that_got_worse_shuts_it_and_is_annotated_on_the_evaluators_lin
     (workspace / "evals" / "traces" / "1.json").write_text(
         otlp(calls=[("get_weather", {"city": "Rome"})])
     )
-    step = _step(workspace, config="evals")
+    step = run_step(workspace, config="evals")
     assert step.code == 1
     assert (step.outputs["passed"], step.outputs["verdict"]) == ("false", "shut")
     [annotation] = [line for line in step.log.splitlines() if line.startswith("::error")]
@@ -115,7 +51,7 @@ def test_an_agent_that_got_worse_shuts_it_and_is_annotated_on_the_evaluators_lin
 
 def test_an_evaluator_that_breaks_is_an_error_and_not_a_failure(workspace: Path) -> None:
     (workspace / "evals" / "ev.py").write_text("raise SystemExit('no key')")
-    step = _step(workspace, config="evals")
+    step = run_step(workspace, config="evals")
     assert (step.code, step.outputs["verdict"]) == (3, "error")
     assert step.outputs["errored-count"] == "1"
     assert "no key" in step.summary
@@ -123,21 +59,21 @@ def test_an_evaluator_that_breaks_is_an_error_and_not_a_failure(workspace: Path)
 
 def test_a_wrong_config_is_annotated_and_sets_the_outputs(workspace: Path) -> None:
     (workspace / "evals" / "eval_config.yaml").write_text(CONFIG.replace("1.0", "'1.0'"))
-    step = _step(workspace, config="evals")
+    step = run_step(workspace, config="evals")
     assert (step.code, step.outputs["passed"], step.outputs["verdict"]) == (2, "false", "invalid")
     assert "::error file=evals/eval_config.yaml,line=4" in step.log
     assert "threshold" in step.summary
 
 
 def test_a_wrong_input_sets_the_outputs_too(workspace: Path) -> None:
-    step = _step(workspace, config="evals", threshold="high")
+    step = run_step(workspace, config="evals", threshold="high")
     assert (step.code, step.outputs["verdict"], step.outputs["checks"]) == (2, "invalid", "0")
     assert "::error" in step.log
     assert "--threshold" in step.log
 
 
 def test_inputs_with_several_lines_are_several_values(workspace: Path) -> None:
-    step = _step(
+    step = run_step(
         workspace,
         metric="tool_trajectory_avg_score\nresponse_match_score\n",
         traces="evals/traces/1.json\n",
@@ -151,7 +87,7 @@ def test_inputs_with_several_lines_are_several_values(workspace: Path) -> None:
 
 def test_annotations_and_summary_can_be_turned_off(workspace: Path) -> None:
     (workspace / "evals" / "ev.py").write_text("print('{\"score\": 0}')")
-    step = _step(workspace, config="evals", annotations="none", summary="none")
+    step = run_step(workspace, config="evals", annotations="none", summary="none")
     assert step.code == 1
     assert "::error" not in step.log
     assert step.summary == ""
@@ -164,7 +100,7 @@ def test_what_an_evaluator_prints_is_never_a_command_of_ours(workspace: Path) ->
         f"sys.stderr.write('{hostile}')\n"
         f"print(json.dumps({{'score': 0, 'details': {{'issues': ['{hostile}']}}}}))\n"
     )
-    step = _step(workspace, config="evals")
+    step = run_step(workspace, config="evals")
     assert [command.name for command in commands_in(step.log)] == ["error"]
     assert step.outputs["passed"] == "false"
 
@@ -176,7 +112,7 @@ def test_an_evaluator_sees_no_secret_of_the_step(
     (workspace / "evals" / "ev.py").write_text(
         "import json, os\nprint(json.dumps({'score': 1, 'details': {'seen': dict(os.environ)}}))\n"
     )
-    step = _step(workspace, config="evals", only="response_quality", github_token="t0ken")
+    step = run_step(workspace, config="evals", only="response_quality", github_token="t0ken")
     report = (workspace / step.outputs["results"]).read_text()
     assert json.loads(report)["results"][0]["details"]["seen"]["PATH"]
     assert "t0ken" not in report
@@ -187,7 +123,7 @@ def test_an_evaluator_sees_no_secret_of_the_step(
 def test_modules_in_the_workspace_are_not_ours(workspace: Path) -> None:
     for name in ("yaml", "agentci", "pydantic", "json"):
         (workspace / f"{name}.py").write_text("raise SystemExit('hijacked')")
-    step = _step(workspace, config="evals")
+    step = run_step(workspace, config="evals")
     assert "hijacked" not in step.log
     assert step.code == 0
 

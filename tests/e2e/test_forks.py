@@ -54,6 +54,16 @@ def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
     assert server.asked == []
 
 
+def test_a_judge_that_is_asked_several_times_is_skipped_whatever_is_recorded(
+    tmp_path: Path,
+) -> None:
+    with serve(script(scored(0.9))) as server:
+        judge(tmp_path, at(server.url))
+        found = on_fork(tmp_path, at(server.url), evaluators=[{**JUDGE, "repeat": 3}])
+    assert (found.statuses, found.reasons) == (["skipped"], [WHY])
+    assert found.report["results"][0]["repeats"] is None
+
+
 def test_a_program_that_asks_a_model_is_skipped_whatever_it_makes_of_that(tmp_path: Path) -> None:
     program = (
         "import json, os, urllib.request\n"

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentci.cli import carry_out
 from agentci.engines.world import Interruption
+from agentci.model.values import replace
 from tests.recordings import otlp
 from tests.support import ROOT, world_at
 

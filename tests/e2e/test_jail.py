@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from agentci.cli import carry_out
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
+from agentci.model.values import replace
 from tests.recordings import otlp
 from tests.support import Ran, run_agentci, world_at
 

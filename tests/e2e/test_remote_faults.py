@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from agentci.cli import carry_out
 from agentci.http.client import HttpClient
 from agentci.http.limits import Limits
 from agentci.library.sources import Sources
+from agentci.model.values import replace
 from agentci.sources.variables import surroundings_of
 from tests.http.servers import Answer, Asked, Raw, head, script, serve
 from tests.recordings import otlp

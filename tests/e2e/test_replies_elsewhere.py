@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from agentci.cli import carry_out
 from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
+from agentci.model.values import replace
 from tests.e2e.remote import REF, REPOSITORY, configure, files
 from tests.e2e.replies import Judged, run, write_program
 from tests.e2e.replies import configure as configure_program

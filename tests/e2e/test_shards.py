@@ -217,7 +217,7 @@ class TestMergedShards:
         shutil.move(folder / "out" / "whole", folder / "whole")
         merged = _merge(folder)
         assert (merged.code, whole.code) == (1, 1)
-        for name in ("results.json", "junit.xml", "summary.md", "report.html"):
+        for name in ("results.json", "junit.xml", "summary.md", "report.html", "comment.md"):
             one, other = ((folder / each / name).read_text() for each in ("whole", "merged"))
             assert _timeless(one) == _timeless(other)
 
@@ -309,7 +309,7 @@ class TestAWholeReport:
     def test_merges_to_itself(self, folder: Path) -> None:
         _run(folder)
         assert _merge(folder, "out/whole").code == 1
-        for name in ("results.json", "junit.xml", "summary.md", "report.html"):
+        for name in ("results.json", "junit.xml", "summary.md", "report.html", "comment.md"):
             one, other = ((folder / each / name).read_text() for each in ("out/whole", "merged"))
             assert one == other
 
@@ -561,7 +561,7 @@ class TestForeignReports:
         assert {each.name for each in commands_in(ran.out)} <= {"error", "warning", "notice"}
         assert not any(line.startswith("::error::forged") for line in ran.out.splitlines())
         assert read_output_file(command.read_text())["verdict"] == "shut"
-        for name in ("results.json", "junit.xml", "summary.md", "report.html"):
+        for name in ("results.json", "junit.xml", "summary.md", "report.html", "comment.md"):
             assert commands_in((folder / "agentci-results" / name).read_text()) == []
 
 

@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import RunCommand
 from agentci.model.judging import ModelAccess, ModelSettings, Panel
+from agentci.model.values import replace
 from tests.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import Bench, refused, said
 from tests.support import ROOT, Ran, run_agentci, world_at

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
 from agentci.model.exchange import ProgramReply
+from agentci.model.values import replace
 from tests.recordings import otlp
 from tests.runner import commands_in, read_output_file
 from tests.support import ROOT, run_agentci, world_at
@@ -140,7 +140,7 @@ def test_one_report_that_cannot_be_written_does_not_lose_the_others(folder: Path
     assert ran.results["decision"]["exit_code"] == 2
     assert "junit.xml" in ran.results["problems"][0]["message"]
     left = sorted(path.name for path in (folder / "agentci-results").iterdir())
-    assert left == ["junit.xml", "report.html", "results.json", "summary.md"]
+    assert left == ["comment.md", "junit.xml", "report.html", "results.json", "summary.md"]
 
 
 def test_outputs_do_not_name_a_report_that_was_not_written(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from agentci.model.exchange import Compose, Reply, Settled
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, Panel, Replay
 from agentci.model.ruling import Ruling
+from agentci.model.values import replace
 from agentci.replies.cache import ReplyCache
 from agentci.replies.digests import Digests
 from agentci.replies.inputs import Inputs

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from agentci.model.exchange import (
 )
 from agentci.model.judgement import Judgement
 from agentci.model.program import LocalProgram
+from agentci.model.values import replace
 from agentci.shims.grading.path import GRADE
 from tests.support import PATH, world_at
 

@@ -8,6 +8,7 @@ from agentci.environments.identity import base_python
 from agentci.environments.installers import Pip, Uv, choose, python_in
 from tests.environments.package_index import PackageIndex
 from tests.environments.workshops import workshop_with
+from tests.packages import copy_msgspec
 from tests.support import ROOT
 
 CHOICE = """
@@ -29,7 +30,11 @@ class TestTheChoice:
     def test_is_the_pip_of_the_base_where_we_run_without_one(self, tmp_path: Path) -> None:
         bare = tmp_path / "bare"
         subprocess.run((sys.executable, "-m", "venv", "--without-pip", bare), check=True)
-        home = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        home = {
+            "HOME": str(tmp_path),
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": copy_msgspec(tmp_path),
+        }
         asked = subprocess.check_output(
             (python_in(bare), "-c", CHOICE), cwd=ROOT, env=home, text=True
         )

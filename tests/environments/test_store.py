@@ -4,13 +4,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentci.environments.requirements import Requirements
 from agentci.errors import EvaluatorError
+from agentci.model.values import replace
 from tests.environments.package_index import PackageIndex
 from tests.environments.workshops import TOOLS, environments_at, workshop_with
 from tests.support import ROOT

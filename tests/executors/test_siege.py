@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.executors import siege
+from tests.packages import copy_msgspec
 from tests.support import ROOT
 
 SOMEBODY = 1234
@@ -66,6 +67,8 @@ def besiege(request: pytest.FixtureRequest, folder: Path) -> Besiege:
     python = next((each for each in (sys.executable, "/usr/bin/python3") if _is_open(each)), None)
     if python is None or not _is_open(str(ROOT / "agentci" / "errors.py")):
         pytest.skip("somebody else could not read our code")
+    if python != sys.executable and _version(python) != _version(sys.executable):
+        pytest.skip("somebody else has no Python of our version")
     return lambda *names: besieged(names, python=python, user=SOMEBODY)
 
 
@@ -81,10 +84,13 @@ def _besieged(
         siege.SECRET: "s3cr3t-of-the-job",
         **({siege.FORKS: beginning} if beginning else {}),
     }
+    path = str(ROOT)
+    if python != sys.executable:
+        path += os.pathsep + copy_msgspec(folder / "of-ours")
     done = subprocess.run(
         [python, "-m", MODULE, str(folder), *names],
         cwd="/",
-        env={"PYTHONPATH": str(ROOT), "PATH": os.defpath, **variables},
+        env={"PYTHONPATH": path, "PATH": os.defpath, **variables},
         user=user,
         group=user,
         extra_groups=None if user is None else [],
@@ -100,6 +106,11 @@ def _besieged(
         pytest.skip(f"this machine cannot: {said['shortcomings']}")
     assert said["left"] == []
     return said
+
+
+def _version(python: str) -> str:
+    asked = "import sys; print(sys.version_info[:2])"
+    return subprocess.check_output([python, "-c", asked], text=True)
 
 
 def _is_open(path: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.github.commands import LEVELS, Annotation, annotate
+from agentci.github.commands import LEVELS, Annotation, annotate, are_too_many
 from agentci.github.limits import (
     ANNOTATION_MESSAGE_UNITS,
     ANNOTATION_TITLE_CHARACTERS,
@@ -13,6 +13,7 @@ from agentci.github.limits import (
 from agentci.model.place import Place
 from agentci.model.problem import Severity
 from agentci.text import escape
+from tests.building import values
 from tests.runner import Command, commands_in
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=60)
@@ -46,12 +47,12 @@ def test_without_a_place_there_is_no_file() -> None:
 
 @given(
     st.lists(
-        st.builds(
+        values(
             Annotation,
             level=st.sampled_from(LEVELS),
             title=HOSTILE_TEXT,
             message=HOSTILE_TEXT,
-            place=st.none() | st.builds(Place, file=HOSTILE_TEXT, line=st.integers(1, 9)),
+            place=st.none() | values(Place, file=HOSTILE_TEXT, line=st.integers(1, 9)),
         ),
         max_size=5,
     )
@@ -107,3 +108,47 @@ class TestTheLimits:
         [command] = _read(Annotation(level="error", title="x" * 300, message="m"))
         title = command.properties["title"]
         assert ANNOTATION_TITLE_CHARACTERS - 10 < len(title) <= ANNOTATION_TITLE_CHARACTERS
+
+
+class TestBesideADiff:
+    def of(self, title: str, line: int, level: Severity = "warning") -> Annotation:
+        return Annotation(level=level, title=title, message="m", place=Place(file=title, line=line))
+
+    def test_what_is_nearest_stands_first_within_its_level_and_else_in_its_order(self) -> None:
+        annotations = [
+            self.of("elsewhere", 1),
+            self.of("changed", 90),
+            _made(1, "warning"),
+            self.of("changed", 2),
+            self.of("also elsewhere", 1, "error"),
+            self.of("changed", 3),
+        ]
+        diff = {"changed": (range(1, 5),)}
+        shown = commands_in(annotate(annotations, diff))
+        assert [(each.properties["title"], each.properties.get("line")) for each in shown] == [
+            ("also elsewhere", "1"),
+            ("changed", "2"),
+            ("changed", "3"),
+            ("changed", "90"),
+            ("elsewhere", "1"),
+            ("title 1", None),
+        ]
+
+    def test_the_furthest_are_left_out(self) -> None:
+        annotations = [*(self.of(f"f{n}", 1) for n in range(ANNOTATIONS_PER_TYPE)), self.of("x", 7)]
+        shown = commands_in(annotate(annotations, {"x": (range(7, 8),)}))
+        assert [each.properties["title"] for each in shown] == ["x", *(f"f{n}" for n in range(9))]
+        assert shown[-1].data.endswith("(1 more not shown here)")
+
+    @pytest.mark.parametrize(
+        ("errors", "warnings", "expected"),
+        [(0, 0, False), (10, 10, False), (11, 0, True), (10, 11, True)],
+    )
+    def test_it_matters_where_one_level_has_too_many(
+        self, errors: int, warnings: int, *, expected: bool
+    ) -> None:
+        given = [
+            *(_made(n) for n in range(errors)),
+            *(_made(n, "warning") for n in range(warnings)),
+        ]
+        assert are_too_many(given) is expected

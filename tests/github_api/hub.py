@@ -46,6 +46,8 @@ class Hub:
         author: as whom it comments.
         comments: of issues and pull requests, by their number.
         checks: check runs as they are, with all annotations that they were given.
+        head_sha: the last commit of every pull request that is asked for by its number.
+        open_pulls: in the order in which they are listed.
         pulls: by commit.
         artifacts: as they are listed, with ``run`` and ``content``.
         asked: every question so far; wrong: what the description does not allow.
@@ -60,6 +62,8 @@ class Hub:
         self.author: dict[str, Any] = dict(BOT)
         self.comments: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
         self.checks: list[dict[str, Any]] = []
+        self.head_sha = ""
+        self.open_pulls: list[dict[str, Any]] = []
         self.pulls: dict[str, list[dict[str, Any]]] = {}
         self.artifacts: list[dict[str, Any]] = []
         self.asked: list[Question] = []
@@ -72,6 +76,8 @@ class Hub:
             "checks/create": self._create_check,
             "checks/update": self._update_check,
             "repos/list-pull-requests-associated-with-commit": self._pulls_of_commit,
+            "pulls/get": self._pull,
+            "pulls/list": self._list_pulls,
             "actions/list-workflow-run-artifacts": self._list_artifacts,
             "actions/download-artifact": self._download,
         }
@@ -215,6 +221,22 @@ class Hub:
     def _pulls_of_commit(self, question: Question) -> Reply:
         return self.paged(question, self.pulls.get(question.path["commit_sha"], []))
 
+    def _pull(self, question: Question) -> Reply:
+        number = question.path["pull_number"]
+        # Its own example has teams without what its schema requires of them.
+        pull = self.description.example("pull-request", number=number, requested_teams=[])
+        pull["head"] |= {"sha": self.head_sha}
+        return Reply(body=pull)
+
+    def _list_pulls(self, question: Question) -> Reply:
+        wanted = question.query.get("head")
+        found = [
+            pull
+            for pull in self.open_pulls
+            if wanted in (None, f"{_owner(pull)}:{pull['head']['ref']}")
+        ]
+        return self.paged(question, found)
+
     def _list_artifacts(self, question: Question) -> Reply:
         found = [
             each["shown"]
@@ -254,6 +276,11 @@ def limited(status: int = 403, **headers: str) -> Answer:
         body=json.dumps(body).encode(),
         headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
+
+
+def _owner(pull: Mapping[str, Any]) -> str:
+    name: str = pull["head"]["repo"]["full_name"]
+    return name.partition("/")[0]
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from agentci.judges.judge import Judge
 from agentci.judges.keys import Keys
 from agentci.model.judging import AskModel, Caps, ModelSettings, Panel
 from agentci.model.spending import Charge
+from agentci.model.values import replace
 from tests.judges.bench import KEY, QUESTION, Bench
 
 ECHO = "import sys; print(sys.stdin.read() + repr(sys.argv[1:]))"

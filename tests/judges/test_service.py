@@ -5,7 +5,6 @@ import logging
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from email.utils import formatdate
 from time import time
 from typing import Any
@@ -18,6 +17,7 @@ from agentci.judges.registry import PROVIDERS
 from agentci.judges.transport import LIMITS, MAX_ANSWER_BYTES, Letter
 from agentci.model.judging import Caps
 from agentci.model.spending import Charge
+from agentci.model.values import replace
 from agentci.version import __version__
 from tests.http.patience import after
 from tests.http.servers import Answer, Asked, Raw, Server, head, refused_port, script, serve

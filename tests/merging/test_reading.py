@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -12,13 +11,13 @@ from agentci.merging.reading import read_report
 from agentci.model.place import Place
 from agentci.model.result import Report, Result
 from agentci.model.trials import Trial, TrialRecord
-from agentci.reporters.annotations import render_annotations
+from agentci.model.values import replace
 from agentci.reporters.console import render_console
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.junit import JUnit
 from agentci.reporters.summary.page import Summary
 from tests.reporters.test_hostile_reports import REPORTS
-from tests.reports import make_report, make_result, mixed_report, text_of
+from tests.reports import annotated, make_report, make_result, mixed_report, text_of
 
 
 def _read(report: Report) -> Report:
@@ -44,7 +43,7 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
     read = _read(report)
     for reporter in (JUnit(), Summary()):
         assert text_of(reporter, read) == text_of(reporter, report)
-    assert render_annotations(read) == render_annotations(report)
+    assert annotated(read) == annotated(report)
     shown = [
         render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
     ]

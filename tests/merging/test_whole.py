@@ -1,7 +1,6 @@
 """The shards of any run, in any order, make that run again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given
@@ -14,10 +13,12 @@ from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion, Shard
+from agentci.model.values import replace
+from tests.building import values
 from tests.reports import make_report, make_result
 
 CONFIGS = ("a.yaml", "b.yaml")
-BARS = st.builds(
+BARS = values(
     Bar,
     min_pass_rate=st.floats(0, 1),
     min_score=st.none() | st.floats(0, 1),
@@ -26,10 +27,10 @@ BARS = st.builds(
 )
 GATES = st.tuples(
     *(
-        st.builds(
+        values(
             Gate,
             config=st.just(config),
-            policy=st.builds(
+            policy=values(
                 GatePolicy,
                 overall=BARS,
                 evaluators=st.dictionaries(st.sampled_from(["tone", "other"]), BARS),

@@ -7,9 +7,9 @@ from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
-from agentci.reporters.annotations import MAX_CASES, MAX_LINE, MAX_LINES, render_annotations
+from agentci.reporters.annotations import MAX_CASES, MAX_LINE, MAX_LINES
 from tests.conftest import Golden
-from tests.reports import CONFIG, make_report, make_result, mixed_report, shard_report
+from tests.reports import CONFIG, annotated, make_report, make_result, mixed_report, shard_report
 from tests.runner import Command, commands_in
 
 RECORDINGS = "evals/recordings"
@@ -23,7 +23,7 @@ TRACEBACK = "\n".join(
 
 
 def _read(report: Report) -> list[Command]:
-    return commands_in(render_annotations(report))
+    return commands_in(annotated(report))
 
 
 def _titles(report: Report) -> list[str]:
@@ -31,25 +31,25 @@ def _titles(report: Report) -> list[str]:
 
 
 def test_they_look_like_this(golden: Golden) -> None:
-    golden("annotations.txt", render_annotations(mixed_report()))
+    golden("annotations.txt", annotated(mixed_report()))
 
 
 def test_a_case_that_is_cached_is_marked() -> None:
-    text = render_annotations(make_report([make_result("failed", 0.25, cached=True)]))
+    text = annotated(make_report([make_result("failed", 0.25, cached=True)]))
     assert "score 0.25, wanted at least 0.7 (cached)" in text
 
 
 def test_an_open_gate_without_failures_has_none() -> None:
-    assert render_annotations(make_report([make_result("passed"), make_result("skipped")])) == ""
+    assert annotated(make_report([make_result("passed"), make_result("skipped")])) == ""
 
 
 def test_a_shard_without_failures_has_none() -> None:
-    assert render_annotations(shard_report([make_result("passed")])) == ""
-    assert render_annotations(shard_report([])) == ""
+    assert annotated(shard_report([make_result("passed")])) == ""
+    assert annotated(shard_report([])) == ""
 
 
 def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
-    [command] = commands_in(render_annotations(shard_report([], complete=False)))
+    [command] = commands_in(annotated(shard_report([], complete=False)))
     assert (command.name, command.properties["title"]) == ("error", "Gate shut in shard 2 of 3")
 
 

@@ -1,6 +1,7 @@
 """Any results, whatever their text, through every reporter."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from xml.parsers import expat
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from lxml import etree, html
 
-from agentci.github.limits import ANNOTATION_MESSAGE_UNITS, ANNOTATIONS_PER_TYPE, SUMMARY_BYTES
+from agentci.github.limits import (
+    ANNOTATION_MESSAGE_UNITS,
+    ANNOTATIONS_PER_TYPE,
+    COMMENT_CHARACTERS,
+    SUMMARY_BYTES,
+)
 from agentci.model.case import Case, Golden
 from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
 from agentci.model.identity import Identity
@@ -21,7 +27,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report, Result, Totals
 from agentci.model.shard import Portion, Shard
 from agentci.model.trace import Trace, Turn
-from agentci.reporters.annotations import render_annotations
+from agentci.reporters.comment import Comment
 from agentci.reporters.console import render_console
 from agentci.reporters.html.page import HtmlReport
 from agentci.reporters.json_report import JsonReport
@@ -32,7 +38,8 @@ from agentci.reporters.registry import REPORTERS
 from agentci.reporters.schema import results_schema
 from agentci.reporters.summary.page import Summary
 from agentci.reporters.synopsis import synopsis_of
-from tests.reports import text_of
+from tests.building import values
+from tests.reports import annotated, text_of
 from tests.runner import Command, commands_in, read_output_file
 
 VALIDATOR = Draft202012Validator(results_schema())
@@ -50,7 +57,7 @@ TEXT = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(
 LINES = st.lists(TEXT, max_size=3).map(tuple)
 SCORES = st.none() | st.floats(0, 1) | st.just(float("nan"))
 FILES = TEXT | st.just(COMMAND_LINE.file)
-PLACES = st.builds(Place, file=FILES, line=st.integers(1, 10**6), column=st.none() | st.integers(1))
+PLACES = values(Place, file=FILES, line=st.integers(1, 10**6), column=st.none() | st.integers(1))
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -61,56 +68,54 @@ COMPARISONS = st.fixed_dictionaries({"expected": CALLS, "actual": CALLS, "matche
 DETAILS = st.dictionaries(TEXT, JSON, max_size=2) | st.fixed_dictionaries(
     {"comparisons": st.lists(COMPARISONS, max_size=2)}
 )
-TURNS = st.builds(Turn, id=TEXT, user_text=TEXT, answer_parts=LINES)
-TRACES = st.builds(
+TURNS = values(Turn, id=TEXT, user_text=TEXT, answer_parts=LINES)
+TRACES = values(
     Trace, id=TEXT, key=TEXT, turns=st.lists(TURNS, max_size=2).map(tuple), place=PLACES,
     warnings=LINES,
     performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
 )  # fmt: skip
-GOLDEN = st.builds(Golden, id=TEXT, turns=st.just(()), place=PLACES)
-CASES = st.builds(
+GOLDEN = values(Golden, id=TEXT, turns=st.just(()), place=PLACES)
+CASES = values(
     Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
 ).map(synopsis_of)
-JUDGEMENTS = st.builds(
+JUDGEMENTS = values(
     Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
     details=DETAILS,
 )  # fmt: skip
-EVALUATORS = st.builds(
+EVALUATORS = values(
     Identity, name=TEXT, type=TEXT, bar=TEXT, threshold=st.none() | st.floats(0, 1),
     required=st.booleans(), place=PLACES,
 )  # fmt: skip
-RESULTS = st.builds(
+RESULTS = values(
     Result, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
     status=st.sampled_from(["passed", "failed", "errored", "skipped"]),
     judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
     cached=st.booleans(),
 )  # fmt: skip
-PROBLEMS = st.builds(
+PROBLEMS = values(
     Problem, message=TEXT, place=st.none() | PLACES, hint=st.none() | TEXT,
     severity=st.sampled_from(["error", "warning", "notice"]),
 )  # fmt: skip
 COUNTS = st.integers(0, 10**6)
-BARS = st.builds(
-    Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1)
-)
-GATES = st.builds(
+BARS = values(Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1))
+GATES = values(
     Gate, config=FILES, evaluators=LINES, uncovered=COUNTS,
-    policy=st.builds(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
+    policy=values(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
 )  # fmt: skip
-PORTIONS = st.builds(
+PORTIONS = values(
     Portion,
     shard=st.integers(1, 256).flatmap(
-        lambda total: st.builds(Shard, index=st.integers(1, total), total=st.just(total))
+        lambda total: values(Shard, index=st.integers(1, total), total=st.just(total))
     ),
     of=st.just("c0de" * 16),
     checks=st.just(("0123456789abcdef",)),
 )
-REPORTS = st.builds(
+REPORTS = values(
     Report,
     complete=st.booleans(),
-    decision=st.builds(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
-    totals=st.builds(
+    decision=values(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
+    totals=values(
         Totals, checks=COUNTS, passed=COUNTS, failed=COUNTS, errored=COUNTS, skipped=COUNTS,
         score=st.none() | st.floats(0, 1),
     ),
@@ -126,12 +131,14 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "junit.xml": partial(text_of, JUnit(dialect="common")),
     "junit.xml for Jenkins": partial(text_of, JUnit(dialect="jenkins")),
     "summary.md": partial(text_of, Summary()),
+    "comment.md": partial(text_of, Comment()),
     "report.html": partial(text_of, HtmlReport()),
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
-    "annotations": render_annotations,
+    "annotations": annotated,
     "problems as text": lambda report: render_problems(report.problems, "text"),
     "problems as JSON": lambda report: render_problems(report.problems, "json"),
     "problems on GitHub": lambda report: render_problems(report.problems, "github"),
+    "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
 }
 
 ELEMENTS = {
@@ -211,7 +218,7 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
     console = render_console(report, quiet=False, verbose=True, colour=True)
     problems = render_problems(report.problems, "text")
     assert commands_in(console + problems) == []
-    for text in (render_annotations(report), render_problems(report.problems, "github")):
+    for text in (annotated(report), render_problems(report.problems, "github")):
         commands = commands_in(text)
         assert len(commands) == len(text.splitlines())
         assert all(_of_ours(command) for command in commands)
@@ -219,18 +226,30 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
 
 @given(report=REPORTS)
 def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> None:
+    assert commands_in(render_problems(report.problems, "sarif")) == []
     for name, reporter in REPORTERS.items():
         assert commands_in(text_of(reporter, report)) == [], name
 
 
 @given(report=REPORTS)
 def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
-    commands = commands_in(render_annotations(report))
+    commands = commands_in(annotated(report))
     for level in ("error", "warning", "notice"):
         assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
     for command in commands:
         assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
     assert len(text_of(Summary(), report).encode()) <= SUMMARY_BYTES
+    assert len(text_of(Comment(), report)) <= COMMENT_CHARACTERS
+
+
+@given(report=REPORTS)
+def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
+    text = text_of(Comment(run_url="https://github.example/r"), report)
+    outside = re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", text)
+    assert not re.search(r"@\w|(#|GH-)\d", outside, re.IGNORECASE)
+    assert set(re.findall(r"<(/?\w*)", outside)) <= {"code", "/code"}
+    assert not any(line.startswith(("```", "~~~")) for line in text.splitlines())
+    assert len(re.findall(r"(?<!\\)\]\(", outside)) == 1
 
 
 @given(report=REPORTS)
@@ -245,7 +264,9 @@ def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
 
 @given(
     report=REPORTS,
-    paths=st.dictionaries(st.sampled_from(["results", "junit", "summary", "report"]), TEXT),
+    paths=st.dictionaries(
+        st.sampled_from(["results", "junit", "summary", "report", "comment"]), TEXT
+    ),
 )
 def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, str]) -> None:
     values = outputs(report, paths)

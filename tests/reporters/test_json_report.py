@@ -1,7 +1,6 @@
 """``results.json``: what scripts rely on."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from agentci.model.case import Case
@@ -9,6 +8,7 @@ from agentci.model.place import Place
 from agentci.model.policy import Bar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.trace import Turn
+from agentci.model.values import replace
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.synopsis import synopsis_of
 from tests.conftest import Golden
@@ -35,7 +35,16 @@ def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
         "id config case evaluator type status score bar threshold required turn_scores hits misses "
         "reasoning details reason seconds cached place"
     )
-    more = {"trace", "golden", "recording", "warnings", "weight", "trials", "fingerprint"}
+    more = {
+        "trace",
+        "golden",
+        "recording",
+        "warnings",
+        "weight",
+        "trials",
+        "repeats",
+        "fingerprint",
+    }
     assert [key for key in result if key not in more] == contract.split()
 
 
@@ -76,6 +85,7 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
     assert rendered["cases"][0] == {
         "id": "books_a_flight",
         "trace": "trace-of-books_a_flight",
+        "group": "books_a_flight",
         "golden": "books_a_flight",
         "no_golden_because": None,
         "recording": "evals/recordings/books_a_flight.json",
@@ -131,6 +141,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     bar = {
         "min_pass_rate": 1.0,
+        "pass_rate_confidence": None,
         "min_score": None,
         "on_error": "fail",
         "on_skip": "allow",

@@ -1,6 +1,5 @@
 """One check in words."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.model.trace import Turn
+from agentci.model.values import replace
 from agentci.reporters.one_check import MAX_TURNS, findings, headline, lines, outcome
 from agentci.reporters.synopsis import MAX_SAID, exchange
 from tests.reports import make_result

@@ -17,6 +17,7 @@ FILES = {
     "junit": "out/junit.xml",
     "summary": "out/summary.md",
     "report": "out/report.html",
+    "comment": "out/comment.md",
 }
 
 

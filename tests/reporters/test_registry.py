@@ -1,5 +1,7 @@
 """The table of reporters that are files."""
 
+from agentci.model.choices import JUNIT_DIALECTS
+from agentci.reporters.comment import Comment
 from agentci.reporters.junit import JUnit
 from agentci.reporters.outputs import PATHS
 from agentci.reporters.registry import REPORTERS, reporters
@@ -12,15 +14,21 @@ def test_every_reporter_is_known_by_its_name_and_has_an_output_for_its_path() ->
 
 
 def test_files_are_those_that_scripts_rely_on() -> None:
-    made = reporters(junit_dialect="common")
+    made = reporters(junit_dialect="common", comment=Comment())
     assert [reporter.file_name for reporter in made] == [
         "results.json",
         "junit.xml",
         "summary.md",
         "report.html",
+        "comment.md",
     ]
 
 
 def test_the_dialect_is_the_one_that_was_asked_for() -> None:
-    assert JUnit(dialect="jenkins") in reporters(junit_dialect="jenkins")
-    assert JUnit(dialect="common") in reporters(junit_dialect="common")
+    for dialect in JUNIT_DIALECTS:
+        assert JUnit(dialect=dialect) in reporters(junit_dialect=dialect, comment=Comment())
+
+
+def test_the_comment_leads_to_the_run_that_was_named() -> None:
+    comment = Comment(run_url="https://github.example/octo/agent/actions/runs/3")
+    assert comment in reporters(junit_dialect="common", comment=comment)

@@ -1,7 +1,5 @@
 """What models cost is told by every report that people read, and lost by no merging."""
 
-from dataclasses import replace
-
 import pytest
 
 from agentci.merging.part import Part
@@ -11,6 +9,7 @@ from agentci.model.policy import Gate, GatePolicy
 from agentci.model.result import Report
 from agentci.model.shard import Portion, Shard
 from agentci.model.spending import Charge, Spending
+from agentci.model.values import replace
 from agentci.reporters.console import render_console
 from agentci.reporters.json_report import JsonReport
 from agentci.reporters.summary.page import Summary

@@ -1,7 +1,6 @@
 """The summary on the page of a workflow run."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import Bar
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
+from agentci.model.values import replace
 from agentci.reporters.summary import failed_check
 from agentci.reporters.summary.page import MAX_BYTES, MAX_CASES, Summary
 from tests.conftest import Golden

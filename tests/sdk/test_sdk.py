@@ -4,7 +4,6 @@ import ast
 import io
 import json
 import sys
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import agentci.sdk
 from agentci.dialects.agentevals.result import eval_result
 from agentci.dialects.output import parse_output
+from agentci.model.values import replace
 from agentci.sdk import (
     EvalInput,
     EvalResult,

@@ -11,7 +11,7 @@ from agentci.sources.base import Source, Surroundings
 from agentci.sources.registry import SOURCES, all_sources, source_named
 
 PACKAGE = """\
-from dataclasses import replace
+from agentci.model.values import replace
 
 from agentci.model.program import Listing, ProgramFile, Snapshot
 

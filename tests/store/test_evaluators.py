@@ -15,6 +15,7 @@ from agentci.model.program import ProgramFile, Snapshot
 from agentci.store.base import Key
 from agentci.store.evaluators import EvaluatorStore
 from agentci.store.inventory import folders_of
+from tests.building import values
 from tests.store.samples import (
     FILES,
     KEY,
@@ -241,7 +242,7 @@ _PATHS = st.lists(
 ).map("/".join)
 _FILES = st.dictionaries(
     _PATHS,
-    st.builds(ProgramFile, content=st.binary(max_size=50), executable=st.booleans()),
+    values(ProgramFile, content=st.binary(max_size=50), executable=st.booleans()),
     min_size=1,
     max_size=6,
 ).filter(lambda files: not folders_of(files) & set(files))

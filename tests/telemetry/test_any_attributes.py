@@ -1,14 +1,15 @@
 """Whatever stands in attributes and events, turns come out that can be written as JSON."""
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from agentci.telemetry import semconv
 from agentci.telemetry.span import Event, LogRecord, Record, Span
+from tests.building import values
 from tests.telemetry.recorder import read, traces
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -67,14 +68,14 @@ ATTRIBUTES = st.builds(
     OPERATIONS | VALUES,
     st.dictionaries(NAMES, VALUES, max_size=6),
 )
-EVENTS = st.builds(
+EVENTS = values(
     Event,
     name=st.sampled_from(sorted(semconv.READ_EVENTS)),
     time=st.integers(0, 9),
     payload=st.dictionaries(WORDS, VALUES, max_size=4),
 )
 IDS = st.sampled_from("abcdef")
-SPANS = st.builds(
+SPANS = values(
     Span,
     trace_id=st.sampled_from(["t", "u"]),
     id=IDS,
@@ -87,7 +88,7 @@ SPANS = st.builds(
     adk=st.booleans(),
     events=st.lists(EVENTS, max_size=2).map(tuple),
 )
-LOGS = st.builds(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, event=EVENTS)
+LOGS = values(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, event=EVENTS)
 
 
 @given(st.lists(SPANS, min_size=1, max_size=7), st.lists(LOGS, max_size=3), st.booleans())
@@ -96,7 +97,7 @@ def test_turns_come_out(spans: list[Span], logs: list[LogRecord], together: bool
     recording = read(*records)
     found = traces(recording, recording[:1], multi_turn_goldens=together)
     assert found
-    json.dumps([asdict(trace) for trace in found], allow_nan=False)
+    json.dumps([to_builtins(trace) for trace in found], allow_nan=False)
     for turn in (turn for trace in found for turn in trace.turns):
         assert all(part for part in turn.answer_parts)
         assert all(response.call is not None for response in turn.tool_responses)

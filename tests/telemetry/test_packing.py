@@ -7,18 +7,19 @@ from agentci.model.place import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.telemetry.packing import pack, pack_trace, unpack, unpack_trace
 from agentci.telemetry.span import LogRecord, Span
+from tests.building import values
 from tests.telemetry.test_any_attributes import JSON, LOGS, SPANS
 
 TEXT = st.text(st.characters(codec=None), max_size=6)  # halves of surrogate pairs, too
 NAMES = st.none() | TEXT
-TURNS = st.builds(
+TURNS = values(
     Turn,
     id=TEXT,
     user_text=TEXT,
     answer_parts=st.lists(TEXT, max_size=2).map(tuple),
-    tool_calls=st.lists(st.builds(ToolCall, name=TEXT, args=JSON, id=NAMES), max_size=2).map(tuple),
+    tool_calls=st.lists(values(ToolCall, name=TEXT, args=JSON, id=NAMES), max_size=2).map(tuple),
     tool_responses=st.lists(
-        st.builds(
+        values(
             ToolResponse,
             name=TEXT,
             output=JSON,
@@ -32,7 +33,7 @@ TURNS = st.builds(
     trace_id=NAMES,
     span_id=NAMES,
 )
-TRACES = st.builds(
+TRACES = values(
     Trace,
     id=TEXT,
     key=TEXT,

@@ -142,6 +142,7 @@ class TestFunction:
             "junit.xml",
             "summary.md",
             "report.html",
+            "comment.md",
         }
 
     def test_is_under_the_same_gate(self, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from importlib.metadata import entry_points
 from typing import Final
+
+from msgspec import to_builtins
 
 from agentci.engines.world import World
 from agentci.errors import AgentciError, FetchError, InputError
 from agentci.metrics.registry import ASKING, HOSTED, METRICS, NOT_YET
 from agentci.model.program import Listing
+from agentci.model.values import replace
 from agentci.sinks import say
 from agentci.sources.crew import side_by_side
 from agentci.sources.registry import GROUP, SOURCES
@@ -26,7 +28,7 @@ GITHUB: Final = "github"
 NOT_RUN: Final = "not-run"
 # And those that need a `judge`.
 ASKS_A_MODEL: Final = "asks-a-model"
-# And those that need Vertex AI, and agentci[adk].
+# And those that need Vertex AI, and the extra adk.
 NEEDS_VERTEX: Final = "needs-vertex-ai"
 
 HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
@@ -109,7 +111,7 @@ def _metrics() -> Sequence[Listing]:
             for name, text in ASKING.items()
         ),
         *(
-            _metric(name, f"{metric.purpose} Needs Vertex AI and agentci[adk].", NEEDS_VERTEX)
+            _metric(name, f"{metric.purpose} Needs Vertex AI and the extra adk.", NEEDS_VERTEX)
             for name, metric in HOSTED.items()
         ),
         *(_metric(name, f"Not run: {why}.", NOT_RUN) for name, why in NOT_YET.items()),
@@ -122,7 +124,7 @@ def _metric(name: str, description: str, *tags: str) -> Listing:
 
 def _json(listings: Sequence[Listing]) -> str:
     """A list, one evaluator a line."""
-    lines = ",\n".join(f"  {dumps(asdict(each))}" for each in listings)
+    lines = ",\n".join(f"  {dumps(to_builtins(each))}" for each in listings)
     return f"[\n{lines}\n]\n" if listings else "[]\n"
 
 

@@ -8,9 +8,10 @@ import shlex
 import sys
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.commands.evaluator.templates import FUNCTION, JAVASCRIPT, PYTHON, TYPESCRIPT
 from agentci.engines.world import World
@@ -25,8 +26,7 @@ MANIFEST: Final = "evaluator.yaml"
 MAX_NAME: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
+class Language(Struct, frozen=True, kw_only=True):
     """One that evaluators can be started in."""
 
     name: str

@@ -3,10 +3,12 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
+from agentci.checks import judge
 from agentci.commands.evaluator.transcript import Transcript
 from agentci.config.suite import Suite
 from agentci.dialects.agentevals.code import CodeEvaluator
@@ -27,7 +29,6 @@ from agentci.model.place import COMMAND_LINE
 from agentci.model.policy import GatePolicy
 from agentci.model.program import Wanted
 from agentci.model.result import Result
-from agentci.pipeline import judge
 from agentci.preflight import Plan, plan_of
 from agentci.reporters.places import problem_line
 from agentci.settings import Settings, settings_of
@@ -40,8 +41,7 @@ from agentci.workspace import is_file, is_folder, real
 EXAMPLE: Final = '{"min_length": 5}'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """What is tried, and on what.
 
     Attributes:
@@ -108,8 +108,7 @@ def show_trial(trial: Trial, world: World) -> int:
     return decision.exit_code
 
 
-@dataclass(slots=True, kw_only=True)
-class Witness:
+class Witness(Struct, kw_only=True):
     """An evaluator that shows what it asks for, and remembers what came back."""
 
     evaluator: CodeEvaluator

@@ -1,16 +1,16 @@
 """The cases of an eval file, each with what judges it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.conversations import ConversationReader, vital_parts
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.judges import RUBRICS, JudgeReader
 from agentci.config.eval_file.keys import KeyReader
-from agentci.config.eval_file.messages import MessageReader, Path
+from agentci.config.eval_file.messages import MessageReader
 from agentci.config.eval_file.models import (
     OF_EXECUTION,
     SEED_LISTS,
@@ -18,6 +18,7 @@ from agentci.config.eval_file.models import (
     V4_LISTS,
     CaseSpec,
 )
+from agentci.config.nodes import KeyPath
 from agentci.config.suite import JudgedSample
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
@@ -33,8 +34,7 @@ from agentci.text.names import did_you_mean, quoted
 EXPECTED: Final = ("expected_messages", "expected_output")
 
 
-@dataclass(slots=True, kw_only=True)
-class CaseReader:
+class CaseReader(Struct, kw_only=True):
     """Reads the cases of one eval file.
 
     Attributes:
@@ -77,7 +77,7 @@ class CaseReader:
             read.setdefault(case.sample.id, case)
         return tuple(read.values())
 
-    def _case(self, at: Path, ids: Sequence[str]) -> JudgedSample | None:
+    def _case(self, at: KeyPath, ids: Sequence[str]) -> JudgedSample | None:
         value = self.document.value(at)
         if not isinstance(value, Mapping):
             self._complain("each case must be a mapping with `id` and `input`", at)
@@ -116,10 +116,10 @@ class CaseReader:
             )
         sample = self._sample(spec, at, asked, messages)
         self.problems += messages.problems
-        self._look_for_measures(sample, evaluators, at)
+        self._see_measures(sample, evaluators, at)
         return JudgedSample(sample=sample, evaluators=evaluators)
 
-    def _look_for_measures(self, sample: Sample, evaluators: tuple[Judge, ...], at: Path) -> None:
+    def _see_measures(self, sample: Sample, evaluators: tuple[Judge, ...], at: KeyPath) -> None:
         """A model that nobody tells what is good says whatever it likes."""
         if sample.criteria or sample.expected_messages or sample.judge_template:
             return
@@ -129,7 +129,7 @@ class CaseReader:
                 message = f"{name} has nothing to judge the case {quoted(sample.id)} by"
                 self._complain(message, at, hint=f"say what a good answer does, {hint}")
 
-    def _asked(self, spec: CaseSpec, at: Path, reader: MessageReader) -> tuple[JsonObject, ...]:
+    def _asked(self, spec: CaseSpec, at: KeyPath, reader: MessageReader) -> tuple[JsonObject, ...]:
         key = _first(spec, "input_messages", "input")
         asked = () if key is None else reader.asked((*at, key))
         if not asked and not reader.problems and spec.turns is None:
@@ -137,7 +137,7 @@ class CaseReader:
         return asked
 
     def _sample(
-        self, spec: CaseSpec, at: Path, asked: tuple[JsonObject, ...], reader: MessageReader
+        self, spec: CaseSpec, at: KeyPath, asked: tuple[JsonObject, ...], reader: MessageReader
     ) -> Sample:
         key = _first(spec, *EXPECTED)
         expected = () if key is None else reader.expected((*at, key))
@@ -154,7 +154,7 @@ class CaseReader:
             place=self.document.place_of(at),
         )
 
-    def _template(self, at: Path) -> str:
+    def _template(self, at: KeyPath) -> str:
         """How models are asked, as a case or the file says; empty where it does not."""
         places = ((TEMPLATE_KEY,), (OF_EXECUTION, TEMPLATE_KEY))
         found = [keys for keys in places if isinstance(self.document.value((*at, *keys)), str)]
@@ -170,7 +170,7 @@ class CaseReader:
             self.problems += error.problems
             return ""
 
-    def _line(self, spec: CaseSpec, at: Path) -> float:
+    def _line(self, spec: CaseSpec, at: KeyPath) -> float:
         """The score that passes in one case."""
         if spec.own_line is not None and self.looks_at_cases:
             inside = spec.execution is not None and spec.execution.threshold is not None
@@ -183,7 +183,7 @@ class CaseReader:
         given = spec.own_line if self.line is None else self.line
         return self.judges.line if given is None else given
 
-    def _evaluators(self, spec: CaseSpec, at: Path, *, line: float) -> tuple[Judge, ...]:
+    def _evaluators(self, spec: CaseSpec, at: KeyPath, *, line: float) -> tuple[Judge, ...]:
         """What judges a case: by its own criteria first, and a model where nothing else does."""
         own = self.judges.by_rubrics((*at, RUBRICS), line=line)
         listed = self._listed(spec, at, line=line)
@@ -196,7 +196,7 @@ class CaseReader:
             return (*own, *listed)
         return self.judges.by_default(line=line)
 
-    def _listed(self, spec: CaseSpec, at: Path, *, line: float) -> tuple[Judge, ...]:
+    def _listed(self, spec: CaseSpec, at: KeyPath, *, line: float) -> tuple[Judge, ...]:
         """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
 
         The first versions forgot the file's, too, where a case has an ``execution`` without any
@@ -215,14 +215,14 @@ class CaseReader:
                 self._complain(message, at, hint="give one of them another name")
         return (*own, *shared)
 
-    def _first_list(self, at: Path, line: float) -> tuple[Judge, ...]:
+    def _first_list(self, at: KeyPath, line: float) -> tuple[Judge, ...]:
         lists = SEED_LISTS if self.judges.era == "seed" else V4_LISTS
         given = [keys for keys in lists if self.document.value((*at, *keys)) is not None]
         for keys in given[1:]:
             self.keys.pass_over((*at, *keys), ".".join(keys), first=".".join(given[0]))
         return self.judges.listed((*at, *given[0]), line=line) if given else ()
 
-    def _look_at_dependencies(self, spec: CaseSpec, at: Path, ids: Sequence[str]) -> None:
+    def _look_at_dependencies(self, spec: CaseSpec, at: KeyPath, ids: Sequence[str]) -> None:
         """AgentV runs nothing where a case waits for one that is not there."""
         for index, named in enumerate(spec.depends_on):
             if named == spec.id or named not in ids:
@@ -234,7 +234,7 @@ class CaseReader:
                     hint=did_you_mean(named, others),
                 )
 
-    def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:
+    def _complain(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))
 

@@ -1,24 +1,25 @@
 """Cases of several turns: what is said in them, and what judges each turn and all of them."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
-from agentci.config.eval_file.keys import KeyReader, Path
+from agentci.config.eval_file.keys import KeyReader
 from agentci.config.eval_file.messages import MessageReader
 from agentci.config.eval_file.models import CaseSpec, TurnSpec
 from agentci.config.eval_file.schema import MEMBER_LISTS
+from agentci.config.nodes import KeyPath
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.conversation import Talk, TalkJudge, TurnOfTalk
 from agentci.dialects.agentv.judge import Judge
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem, Severity
+from agentci.model.values import replace
 
 
-@dataclass(slots=True, kw_only=True)
-class ConversationReader:
+class ConversationReader(Struct, kw_only=True):
     """Reads the turns of one case.
 
     Attributes:
@@ -31,12 +32,12 @@ class ConversationReader:
     document: YamlDocument
     keys: KeyReader
     messages: MessageReader
-    judges_of: Callable[[Path], tuple[Judge, ...]]
+    judges_of: Callable[[KeyPath], tuple[Judge, ...]]
     by_default: Callable[[], tuple[Judge, ...]]
     looks_at_cases: bool
     problems: list[Problem] = field(default_factory=list)
 
-    def talk(self, spec: CaseSpec, at: Path, opening: tuple[JsonObject, ...]) -> Talk:
+    def talk(self, spec: CaseSpec, at: KeyPath, opening: tuple[JsonObject, ...]) -> Talk:
         """The conversation of the case at ``at``, as far as its turns are as they should be."""
         if spec.mode is None:
             hint = "add `mode: conversation`; without it AgentV passes them over"
@@ -49,7 +50,7 @@ class ConversationReader:
             window=spec.window_size,
         )
 
-    def judges(self, talk: Talk, at: Path, of_all: Sequence[Judge]) -> tuple[Judge, ...]:
+    def judges(self, talk: Talk, at: KeyPath, of_all: Sequence[Judge]) -> tuple[Judge, ...]:
         """What judges the turns, then ``of_all`` that judge the conversation.
 
         Weights are such that each turn counts as much as another, and as all that was said: the
@@ -72,7 +73,7 @@ class ConversationReader:
             found += _part(judges, talk, turn)
         return (*found, *_part(of_all, talk, None))
 
-    def _turn(self, at: Path) -> TurnOfTalk | None:
+    def _turn(self, at: KeyPath) -> TurnOfTalk | None:
         value = self.document.value(at)
         try:
             spec = TurnSpec.model_validate(value)
@@ -86,7 +87,7 @@ class ConversationReader:
             expected=self.messages.expected((*at, "expected_output")),
         )
 
-    def _look_at_aggregation(self, spec: CaseSpec, at: Path) -> None:
+    def _look_at_aggregation(self, spec: CaseSpec, at: KeyPath) -> None:
         place = (*at, "aggregation")
         if spec.aggregation != "mean" and self.looks_at_cases:
             self._tell(
@@ -98,7 +99,7 @@ class ConversationReader:
             hint = "AgentV takes the best of them"
             self._tell("every turn has to pass", place, hint=hint, severity="warning")
 
-    def _tell(self, message: str, at: Path, *, hint: str, severity: Severity = "error") -> None:
+    def _tell(self, message: str, at: KeyPath, *, hint: str, severity: Severity = "error") -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint, severity=severity))
 

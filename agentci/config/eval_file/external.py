@@ -1,8 +1,9 @@
 """Cases that stand in other files: ``tests: PATH``, or items of the list that are paths."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.config.eval_file.files import Files, Source
 from agentci.config.eval_file.jsonl import lines_of
@@ -16,8 +17,7 @@ URL_PREFIX: Final = "file://"
 LINES: Final = ".jsonl"
 
 
-@dataclass(slots=True, kw_only=True)
-class ExternalCases:
+class ExternalCases(Struct, kw_only=True):
     """Reads the cases that an eval file keeps elsewhere.
 
     Attributes:

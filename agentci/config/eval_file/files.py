@@ -1,14 +1,14 @@
 """What an eval file refers to on disk."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from agentci.model.place import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class Attachment(Struct, frozen=True, kw_only=True):
     """A file that a message refers to.
 
     Attributes:
@@ -23,8 +23,7 @@ class Attachment:
     is_guideline: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """A file that says a part of what an eval file says.
 
     Attributes:

@@ -1,11 +1,11 @@
 """The gate of an eval file, which may look at whole cases."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from agentci.config.building import gate_policy
 from agentci.config.models import EvalFileGateSpec
 from agentci.model.policy import CaseBar, GatePolicy
+from agentci.model.values import replace
 
 
 def policy_of(
@@ -33,5 +33,9 @@ def policy_of(
     return GatePolicy(
         overall=overall,
         evaluators={**policy.evaluators, **strict},
-        cases=CaseBar(threshold=threshold, min_pass_rate=gate.cases.min_pass_rate),
+        cases=CaseBar(
+            threshold=threshold,
+            min_pass_rate=gate.cases.min_pass_rate,
+            pass_rate_confidence=gate.cases.pass_rate_confidence,
+        ),
     )

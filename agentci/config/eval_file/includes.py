@@ -1,8 +1,9 @@
 """Evaluators that several files share: ``{include: NAME}`` in a list stands for those of a file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.config.eval_file.files import Files, Source
 from agentci.config.eval_file.tree import listed, value_of
@@ -18,8 +19,7 @@ LIST: Final = "assertions"
 MAX_DEPTH: Final = 3
 
 
-@dataclass(slots=True, kw_only=True)
-class Includes:
+class Includes(Struct, kw_only=True):
     """Writes out the evaluators that a file includes.
 
     Attributes:

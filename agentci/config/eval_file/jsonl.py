@@ -1,7 +1,6 @@
 """Eval files with a case a line, and the YAML file beside them that speaks for all."""
 
 from codecs import BOM_UTF8
-from dataclasses import replace
 from typing import Final
 
 from agentci.config.eval_file.tree import document_of, listed, node_of, of_fields, value_of
@@ -11,6 +10,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
 from agentci.formats.documents import BROKEN_HINT, documents_of
 from agentci.model.place import Place
+from agentci.model.values import replace
 
 # What the cases of such a file are called in AgentV 2, and in AgentV 4, which has assertions.
 SEED_CASES: Final = "cases"

@@ -1,15 +1,16 @@
 """Evaluators out of the lists of an eval file; each is made once, whichever cases it judges."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import name_of
 from agentci.config.eval_file.schema import MEMBER_LISTS, entry_schema
 from agentci.config.eval_file.templates import FilesOfTemplates
+from agentci.config.nodes import KeyPath
 from agentci.config.schema_words import shown
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
@@ -18,13 +19,12 @@ from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.templates import TemplateReader
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
 from agentci.dialects.panels import Judges
+from agentci.dialects.repeating import NO_REPEAT, ONLY_BY_CHANCE
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, one_of, quoted
-
-Path = tuple[str | int, ...]
 
 # The type, and the name, of what judges where nothing else does.
 DEFAULT: Final = "llm_judge"
@@ -34,8 +34,7 @@ RUBRIC: Final = "rubric"
 EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
 
 
-@dataclass(slots=True, kw_only=True)
-class JudgeReader:
+class JudgeReader(Struct, kw_only=True):
     """Reads the evaluators of one eval file.
 
     Attributes:
@@ -52,7 +51,7 @@ class JudgeReader:
     judges: Judges
     problems: list[Problem] = field(default_factory=list)
     vital: set[str] = field(default_factory=set)
-    _made: dict[tuple[Path, float], tuple[Judge, ...]] = field(default_factory=dict)
+    _made: dict[tuple[KeyPath, float], tuple[Judge, ...]] = field(default_factory=dict)
 
     @property
     def templates(self) -> TemplateReader:
@@ -60,7 +59,7 @@ class JudgeReader:
         files = FilesOfTemplates(files=self.files, problems=self.problems)
         return TemplateReader(files=files, only_by_scheme=self.era == "v4")
 
-    def listed(self, at: Path, *, line: float) -> tuple[Judge, ...]:
+    def listed(self, at: KeyPath, *, line: float) -> tuple[Judge, ...]:
         """The evaluators of the list at ``at``, those that are as they should be.
 
         Args:
@@ -79,7 +78,7 @@ class JudgeReader:
             self._made[(), line] = () if judge is None else (judge,)
         return self._made[(), line]
 
-    def by_rubrics(self, at: Path, *, line: float) -> tuple[Judge, ...]:
+    def by_rubrics(self, at: KeyPath, *, line: float) -> tuple[Judge, ...]:
         """The model that judges a case by the criteria that it lists at ``at``."""
         listed = self.document.value(at)
         if listed is None:
@@ -87,7 +86,7 @@ class JudgeReader:
         judge = self._built({RUBRICS: listed}, RUBRIC, RUBRICS, at, line)
         return () if judge is None else (judge,)
 
-    def _judges(self, at: Path, line: float) -> list[Judge]:
+    def _judges(self, at: KeyPath, line: float) -> list[Judge]:
         entries = self.document.value(at)
         if not isinstance(entries, list):
             self._complain(f"{at[-1]} must be a list, not {self._shown(at)}", at)
@@ -114,7 +113,7 @@ class JudgeReader:
     def _is_criterion(self, entry: Json) -> bool:
         return self.era == "v4" and isinstance(entry, str) and bool(entry.strip())
 
-    def _judge(self, entry: Json, at: Path, names: set[str], line: float) -> Judge | None:
+    def _judge(self, entry: Json, at: KeyPath, names: set[str], line: float) -> Judge | None:
         if not isinstance(entry, Mapping):
             what = f"each evaluator must be a mapping with `name` and `type`, not {self._shown(at)}"
             self._complain(what, at, hint=f"like `{EXAMPLE}`")
@@ -134,7 +133,7 @@ class JudgeReader:
             self.vital.add(name)
         return self._built(entry, name, kind, at, line)
 
-    def _nameless(self, entry: JsonObject, kind: str, at: Path, line: float) -> Judge | None:
+    def _nameless(self, entry: JsonObject, kind: str, at: KeyPath, line: float) -> Judge | None:
         if entry.get("name") is not None:  # its model says what is wrong with it
             return self._built(entry, entry["name"], kind, at, line)
         message = f"an evaluator of type {kind} has no 'name'"
@@ -142,13 +141,16 @@ class JudgeReader:
         return None
 
     def _built(
-        self, entry: JsonObject, name: Json, kind: str, at: Path, line: float
+        self, entry: JsonObject, name: Json, kind: str, at: KeyPath, line: float
     ) -> Judge | None:
         members: tuple[Judge, ...] = ()
         if TYPES[kind].has_members:
             lists = [key for key in MEMBER_LISTS if key in entry]
             members = tuple(each for key in lists for each in self.listed((*at, key), line=line))
             entry = {key: value for key, value in entry.items() if key not in lists}
+        if entry.get("repeat") is not None and "repeat" not in TYPES[kind].entry.model_fields:
+            self._complain(NO_REPEAT, (*at, "repeat"), hint=ONLY_BY_CHANCE)
+            return None
         try:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
             return TYPES[kind].build(read, self._surroundings(at, members, line))
@@ -159,7 +161,7 @@ class JudgeReader:
             self.problems += error.problems
         return None
 
-    def _kind(self, entry: JsonObject, at: Path) -> str | None:
+    def _kind(self, entry: JsonObject, at: KeyPath) -> str | None:
         """The type of an entry in the table, None where it has none of these."""
         given = entry.get("type")
         name = canonical(given) if isinstance(given, str) else ""
@@ -180,7 +182,7 @@ class JudgeReader:
             self._complain(message, (*at, "type"), hint=hint)
         return None
 
-    def _surroundings(self, at: Path, members: tuple[Judge, ...], line: float) -> Surroundings:
+    def _surroundings(self, at: KeyPath, members: tuple[Judge, ...], line: float) -> Surroundings:
         place_of: Callable[[str], Place] = lambda key: self.document.place_of((*at, key))  # noqa: E731
         return Surroundings(
             place=self.document.place_of(at),
@@ -195,9 +197,9 @@ class JudgeReader:
             members=members,
         )
 
-    def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:
+    def _complain(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))
 
-    def _shown(self, at: Path) -> str:
+    def _shown(self, at: KeyPath) -> str:
         return shown(self.document.value(at), self.document.written(at))

@@ -1,8 +1,9 @@
 """Keys of an eval file that nobody reads, or not here."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.config.eval_file.models import (
     OF_EXECUTION,
@@ -13,12 +14,11 @@ from agentci.config.eval_file.models import (
     TurnSpec,
 )
 from agentci.config.eval_file.schema import MEMBER_LISTS
+from agentci.config.nodes import KeyPath
 from agentci.config.yaml_document import YamlDocument
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 from agentci.text.names import did_you_mean, quoted
-
-Path = tuple[str | int, ...]
 
 # Read by AgentV, and without any effect on how recorded runs are judged.
 WITHOUT_EFFECT: Final = frozenset(
@@ -58,8 +58,7 @@ SYNONYMS: Final = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class KeyReader:
+class KeyReader(Struct, kw_only=True):
     """Looks at the keys of the parts of one eval file.
 
     Attributes:
@@ -76,7 +75,7 @@ class KeyReader:
         self._look_at(self.document.data, (), known, unread=UNREAD_AT_THE_TOP)
         self._of_execution(self.document.data, ())
 
-    def of_case(self, case: JsonObject, at: Path) -> None:
+    def of_case(self, case: JsonObject, at: KeyPath) -> None:
         """Look at the keys of ``case``, which is at ``at``."""
         known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT)
         self._look_at(case, at, known, unread={})
@@ -86,23 +85,23 @@ class KeyReader:
             for other in given[1:]:
                 self.pass_over((*at, other), other, first=given[0])
 
-    def of_turn(self, turn: JsonObject, at: Path) -> None:
+    def of_turn(self, turn: JsonObject, at: KeyPath) -> None:
         """Look at the keys of ``turn``, which is at ``at``."""
         known = (*TurnSpec.model_fields, *MEMBER_LISTS)
         self._look_at(turn, at, known, unread={})
 
-    def pass_over(self, at: Path, name: str, *, first: str) -> None:
+    def pass_over(self, at: KeyPath, name: str, *, first: str) -> None:
         """Tell that what is at ``at`` has no effect, since ``first`` says the same."""
         self._warn(f"`{name}` is passed over: there is `{first}`", at, hint="make them one")
 
-    def _of_execution(self, owner: JsonObject, at: Path) -> None:
+    def _of_execution(self, owner: JsonObject, at: KeyPath) -> None:
         execution = owner.get(OF_EXECUTION)
         if isinstance(execution, Mapping):
             known = (*Execution.model_fields, TEMPLATE_KEY, *OF_RUNNING)
             self._look_at(execution, (*at, OF_EXECUTION), known, unread={})
 
     def _look_at(
-        self, keys: Iterable[str], at: Path, known: Collection[str], *, unread: Mapping[str, str]
+        self, keys: Iterable[str], at: KeyPath, known: Collection[str], *, unread: Mapping[str, str]
     ) -> None:
         """AgentV passes unknown keys over, so they are warned of; others change too much."""
         for key in keys:
@@ -120,7 +119,7 @@ class KeyReader:
                 message = f"unknown key {quoted(key)}, which has no effect"
                 self._warn(message, (*at, key), hint=did_you_mean(key, list(known)))
 
-    def _warn(self, message: str, at: Path, *, hint: str | None = None) -> None:
+    def _warn(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         if message not in self._told:
             self._told.add(message)
             place = self.document.place_of(at, key=True)

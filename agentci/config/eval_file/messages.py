@@ -1,25 +1,23 @@
 """Messages of cases: shorthands written out, files read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.models import MessageSpec
+from agentci.config.nodes import KeyPath
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 
-Path = tuple[str | int, ...]
-
 USER, ASSISTANT = "user", "assistant"
 
 
-@dataclass(slots=True, kw_only=True)
-class MessageReader:
+class MessageReader(Struct, kw_only=True):
     """Reads the messages of one case.
 
     Attributes:
@@ -35,7 +33,7 @@ class MessageReader:
     input_files: list[str] = field(default_factory=list)
     input_texts: dict[str, str] = field(default_factory=dict)
 
-    def asked(self, at: Path) -> tuple[JsonObject, ...]:
+    def asked(self, at: KeyPath) -> tuple[JsonObject, ...]:
         """The input messages at ``at``: parts that refer to files stay as they are."""
         messages = self._messages(at, USER)
         for message, path in messages:
@@ -43,11 +41,11 @@ class MessageReader:
                 self._attach(part, (*path, "content", index))
         return tuple(message for message, _ in messages)
 
-    def expected(self, at: Path) -> tuple[JsonObject, ...]:
+    def expected(self, at: KeyPath) -> tuple[JsonObject, ...]:
         """The expected messages at ``at``, with what the files say that they refer to."""
         return tuple(self._written_out(*each) for each in self._messages(at, ASSISTANT))
 
-    def _messages(self, at: Path, role: str) -> list[tuple[JsonObject, Path]]:
+    def _messages(self, at: KeyPath, role: str) -> list[tuple[JsonObject, KeyPath]]:
         """Messages with their paths; of a shorthand, the message that it stands for."""
         value = self.document.value(at)
         if isinstance(value, Mapping) and "role" in value:
@@ -59,7 +57,7 @@ class MessageReader:
             value = self._mappings(value, at)
         return [] if value is None else [({"role": role, "content": value}, at)]
 
-    def _mappings(self, items: Sequence[Json], at: Path) -> list[Json]:
+    def _mappings(self, items: Sequence[Json], at: KeyPath) -> list[Json]:
         """The items of a shorthand that AgentV keeps."""
         kept: list[Json] = [each for each in items if isinstance(each, Mapping)]
         if len(kept) < len(items):
@@ -73,7 +71,7 @@ class MessageReader:
             )
         return kept
 
-    def _is_message(self, value: Json, at: Path) -> bool:
+    def _is_message(self, value: Json, at: KeyPath) -> bool:
         try:
             message = MessageSpec.model_validate(value)
         except ValidationError as error:
@@ -90,7 +88,7 @@ class MessageReader:
             return False
         return True
 
-    def _file_in(self, part: JsonObject, at: Path) -> str | None:
+    def _file_in(self, part: JsonObject, at: KeyPath) -> str | None:
         """What a part of a message names, None where it is no reference to a file."""
         if part.get("type") != "file":
             return None
@@ -105,7 +103,7 @@ class MessageReader:
             return None
         return named
 
-    def _attach(self, part: JsonObject, at: Path) -> None:
+    def _attach(self, part: JsonObject, at: KeyPath) -> None:
         named = self._file_in(part, at)
         if named is None:
             return
@@ -120,13 +118,13 @@ class MessageReader:
         self.input_files.append(found.path)
         self.input_texts[named] = found.text
 
-    def _written_out(self, message: JsonObject, at: Path) -> JsonObject:
+    def _written_out(self, message: JsonObject, at: KeyPath) -> JsonObject:
         if not isinstance(message.get("content"), list):
             return message
         parts = enumerate(_parts(message))
         return {**message, "content": [self._part(p, (*at, "content", i)) for i, p in parts]}
 
-    def _part(self, part: JsonObject, at: Path) -> JsonObject:
+    def _part(self, part: JsonObject, at: KeyPath) -> JsonObject:
         named = self._file_in(part, at)
         if named is None:
             return part

@@ -1,7 +1,8 @@
 """Evaluators whose type is the name of a program in a folder that AgentV looks into by itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.naming import unused
@@ -10,8 +11,7 @@ from agentci.config.nodes import Fields, Items, Node, plain_data
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnTypes:
+class OwnTypes(Struct, frozen=True, kw_only=True):
     """Writes entries of such types out as what they are: code judges."""
 
     files: Files

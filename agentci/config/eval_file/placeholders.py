@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.config.eval_file.tree import node_of, with_texts
 from agentci.config.nodes import Node, Scalar
@@ -17,8 +18,7 @@ OF_ENVIRONMENT: Final = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 
-@dataclass(slots=True, kw_only=True)
-class CaseFiller:
+class CaseFiller(Struct, kw_only=True):
     """Puts the ``vars`` of one case into its texts.
 
     Attributes:
@@ -94,8 +94,7 @@ def value_at(values: JsonObject, name: str) -> Json:
     return value
 
 
-@dataclass(slots=True, kw_only=True)
-class EnvironmentFiller:
+class EnvironmentFiller(Struct, kw_only=True):
     """Puts variables of the environment into texts.
 
     Attributes:

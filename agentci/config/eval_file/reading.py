@@ -1,7 +1,6 @@
 """An eval file as cases, evaluators and a gate, ready to be run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -26,6 +25,7 @@ from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.model.policy import GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 

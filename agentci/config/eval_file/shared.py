@@ -1,8 +1,9 @@
 """What an eval file says once for all of its cases, and their ``vars``, put into each of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from agentci.config.eval_file.placeholders import CaseFiller
 from agentci.config.eval_file.tree import (
@@ -32,8 +33,7 @@ LISTS: Final = ("assertions", "assert", "evaluators", "execution")
 Fill: TypeAlias = Callable[[Node], Node]
 
 
-@dataclass(slots=True, kw_only=True)
-class Shared:
+class Shared(Struct, kw_only=True):
     """What stands at the top of an eval file.
 
     Attributes:

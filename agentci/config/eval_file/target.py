@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal
 
+from msgspec import Struct, field
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from agentci.config.eval_file.files import Files
 from agentci.config.eval_file.models import Lenient
+from agentci.config.nodes import KeyPath
 from agentci.config.violations import breaches
 from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, names_in
@@ -21,13 +22,11 @@ from agentci.model.problem import Problem
 from agentci.model.trials import Strategy, Trials
 from agentci.text.names import did_you_mean, one_of, quoted
 
-Path: TypeAlias = tuple[str | int, ...]
-
 DEFAULT_TIMEOUT_SECONDS: Final = 120
 MAX_TRIALS: Final = 1000
 # AgentV 4 knows one that counts first.
-TARGETS: Final[tuple[Path, ...]] = (("execution", "target"), ("target",))
-TRIALS: Final[Path] = ("execution", "trials")
+TARGETS: Final[tuple[KeyPath, ...]] = (("execution", "target"), ("target",))
+TRIALS: Final[KeyPath] = ("execution", "trials")
 
 # By AgentV's other words for them.
 ALIASES: Final = {"command_template": "command", "timeout": "timeout_seconds"}
@@ -110,8 +109,7 @@ def template_of(spec: TargetSpec) -> CommandTemplate:
     return spec.command if isinstance(spec.command, str) else tuple(spec.command)
 
 
-@dataclass(slots=True, kw_only=True)
-class TargetReader:
+class TargetReader(Struct, kw_only=True):
     """Reads the target and the trials of one eval file.
 
     Attributes:
@@ -191,7 +189,7 @@ class TargetReader:
             place=self.document.place_of(TRIALS, key=True),
         )
 
-    def _odd(self, value: JsonObject, spec: TargetSpec, at: Path) -> Iterator[Problem]:
+    def _odd(self, value: JsonObject, spec: TargetSpec, at: KeyPath) -> Iterator[Problem]:
         if spec.provider_batching:
             yield Problem(
                 message="`provider_batching` is not done by this version of agentci",
@@ -225,12 +223,12 @@ class TargetReader:
                 )
 
     def _rejected(
-        self, error: ValidationError, at: Path, model: type[TargetSpec] | type[TrialsSpec]
+        self, error: ValidationError, at: KeyPath, model: type[TargetSpec] | type[TrialsSpec]
     ) -> tuple[Problem, ...]:
         """In the words of the schema, which knows the keys of users as far as they are ours."""
         noun = "target" if model is TargetSpec else "mapping of trials"
         return breaches(self.document, model.model_json_schema(), error, at=at, noun=noun)
 
-    def _complain(self, message: str, at: Path, *, hint: str | None = None) -> None:
+    def _complain(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))

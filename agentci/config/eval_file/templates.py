@@ -1,14 +1,13 @@
 """The templates of an eval file on disk."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.config.eval_file.files import Files
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesOfTemplates:
+class FilesOfTemplates(Struct, frozen=True, kw_only=True):
     """See ``TemplateFiles``.
 
     Attributes:

@@ -1,6 +1,6 @@
 """``type: builtin``: a metric of ours against a threshold, as agentevals 0.11.0 judges by it."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from agentci.dialects.agentevals.measured import identity_of, judgement_of
 from agentci.metrics.registry import METRICS
@@ -13,8 +13,7 @@ from agentci.model.place import Place
 from agentci.model.program import Wanted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltinEvaluator:
+class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     """A metric that is computed here.
 
     Attributes:

@@ -1,8 +1,9 @@
 """``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult."""
 
 import codecs
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentevals.excess import without_excess
 from agentci.dialects.agentevals.protocol import eval_input
@@ -18,6 +19,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import Wanted
+from agentci.model.values import replace
 from agentci.text.strict_json import readable
 
 # Lists that evaluators, the community's among them, put their complaints in.
@@ -27,8 +29,7 @@ REASONS: Final = ("reasoning", "reason")
 PASSED: Final = {"PASSED": True, "FAILED": False, "NOT_EVALUATED": None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeEvaluator:
+class CodeEvaluator(Struct, frozen=True, kw_only=True):
     """A program that judges one case at a time.
 
     Attributes:

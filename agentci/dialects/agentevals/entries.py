@@ -17,6 +17,7 @@ from agentci.dialects.fields import (
     VariableName,
 )
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 from agentci.model.choices import Isolation, OnTurnMismatch, Requirements
 from agentci.model.exchange import MEMORY_MB, PROCESSES
 
@@ -32,7 +33,7 @@ CAMEL_CASE: Final = {
 
 
 # Built where they are used, as most configs have entries of one type.
-class ProcessEntry(Entry, defer_build=True):
+class ProcessEntry(Repeated, Entry, defer_build=True):
     """What the entries of all code share that runs in processes of its own."""
 
     threshold: Share = Field(
@@ -142,7 +143,7 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
     properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
 
 
-class BuiltinEntry(Entry, json_schema_extra=_with_camel_case, defer_build=True):
+class BuiltinEntry(Repeated, Entry, json_schema_extra=_with_camel_case, defer_build=True):
     """A built-in metric of the recorded run; some compare it with its golden case."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")

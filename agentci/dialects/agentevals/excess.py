@@ -1,11 +1,11 @@
 """Results too large to be kept: a run has thousands of them, in memory and in its reports."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.dialects.agentevals.result import EvalResult
 from agentci.model.json import Json
+from agentci.model.values import replace
 from agentci.text import clip
 from agentci.text.strict_json import readable
 from agentci.text.words import count

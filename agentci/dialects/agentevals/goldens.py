@@ -2,12 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agentci.model.case import Case, Golden, GoldenSet
 from agentci.model.dataset import Row
 from agentci.model.trace import Trace
+from agentci.model.values import replace
 from agentci.text.words import count
 
 NO_EVAL_SET: Final = "no eval set provided"

@@ -1,9 +1,10 @@
 """``type: builtin`` whose metric Google's ADK measures through Vertex AI, in its own process."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentevals.adk import Result, Scored, invocations, read_result
 from agentci.dialects.agentevals.measured import identity_of, judgement_of
@@ -54,8 +55,7 @@ ERROR: Final = "error"
 UNEXPLAINED: Final = "Google's ADK gives no reason"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostedEvaluator:
+class HostedEvaluator(Struct, frozen=True, kw_only=True):
     """A metric that a service measures.
 
     Attributes:

@@ -1,8 +1,9 @@
 """``type: builtin`` whose metric asks a model: a question a turn, one score of all answers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from agentci.dialects.agentevals.measured import judgement_of
 from agentci.dialects.settled import settled
@@ -23,8 +24,7 @@ NO_RUBRICS = "there are no rubrics to judge by: add `rubrics` to its entry, or t
 NO_ANSWER = "the agent gave no answer that could be judged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedEvaluator:
+class JudgedEvaluator(Struct, frozen=True, kw_only=True):
     """A metric that a model measures.
 
     Attributes:

@@ -48,6 +48,7 @@ def assemble_judged(
             required=entry.required,
             place=place,
             needs_golden=JUDGED_METRICS[entry.name].needs_golden,
+            repetition=entry.repetition,
         ),
         metric=entry.name,
         wanted=WantedPanel(

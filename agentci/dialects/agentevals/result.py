@@ -5,8 +5,9 @@ score, and another major version of the protocol is not ours to read.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 from agentci.dialects.agentevals.protocol import VERSION
 from agentci.errors import EvaluatorError
@@ -20,8 +21,7 @@ VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 MAX_SHOWN: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalResult:
+class EvalResult(Struct, frozen=True, kw_only=True):
     """The answer of one program.
 
     Attributes:

@@ -1,8 +1,9 @@
 """``code_judge`` (``code-grader`` in AgentV 4): a command that reads a run and prints a score."""
 
 import codecs
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.payload import Wire, payload
 from agentci.dialects.agentv.recorded import recorded
@@ -38,8 +39,7 @@ HINT_AT_UV: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeJudge:
+class CodeJudge(Struct, frozen=True, kw_only=True):
     """A command that judges one case at a time.
 
     Attributes:

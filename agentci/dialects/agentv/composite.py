@@ -1,8 +1,9 @@
 """``composite``: one score out of those of other evaluators."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.agentv.free_form import FreeForm
@@ -16,6 +17,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judging import AskModel, WantedPanel
 from agentci.model.ruling import Ruling
+from agentci.model.values import replace
 from agentci.questions.prompts import pose
 from agentci.text.javascript import number, stringify
 
@@ -33,29 +35,25 @@ TEMPLATE: Final = with_results(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedAverage:
+class WeightedAverage(Struct, frozen=True, kw_only=True):
     """The mean of the members' scores; a weight that is not given is 1."""
 
     weights: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassRate:
+class PassRate(Struct, frozen=True, kw_only=True):
     """The share of members that pass."""
 
     threshold: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Struct, frozen=True, kw_only=True):
     """A program that is given the members' results; ``judge`` says how it is run and read."""
 
     judge: CodeJudge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Struct, frozen=True, kw_only=True):
     """A language model that is given the members' results in the place of ``RESULTS``."""
 
     wanted: WantedPanel
@@ -65,8 +63,7 @@ class Model:
 Aggregator: TypeAlias = WeightedAverage | PassRate | Program | Model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composite:
+class Composite(Struct, frozen=True, kw_only=True):
     """The evaluator; a member that cannot judge leaves it without a judgement."""
 
     identity: Identity

@@ -1,8 +1,9 @@
 """Conversations: each turn is judged by itself, then all that was said, as AgentV 4 does it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.derived import ASSISTANT, candidate_answer_of
 from agentci.dialects.agentv.judge import Judge
@@ -14,6 +15,7 @@ from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.transcript import Message, Transcript
+from agentci.model.values import replace
 from agentci.text.javascript import stringify
 
 USER, SYSTEM = "user", "system"
@@ -21,16 +23,14 @@ USER, SYSTEM = "user", "system"
 Round: TypeAlias = tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnOfTalk:
+class TurnOfTalk(Struct, frozen=True, kw_only=True):
     """What the agent is asked in one turn, and what a good answer is; messages as written."""
 
     asked: tuple[JsonObject, ...]
     expected: tuple[JsonObject, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class Talk(Struct, frozen=True, kw_only=True):
     """A conversation as an eval file has it.
 
     Attributes:
@@ -49,8 +49,7 @@ class Talk:
         return (*self.opening, *first)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TalkJudge:
+class TalkJudge(Struct, frozen=True, kw_only=True):
     """An evaluator of one turn, or of the conversation.
 
     Attributes:

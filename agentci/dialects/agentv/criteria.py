@@ -1,7 +1,8 @@
 """The criteria of rubrics, and what a judge said of each."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.json import JsonObject
 from agentci.model.ruling import Value
@@ -12,8 +13,7 @@ MOST: Final = 10
 GOOD: Final = 0.7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class Range(Struct, frozen=True, kw_only=True):
     """What grades from ``low`` to ``high`` mean, both included."""
 
     low: int
@@ -21,8 +21,7 @@ class Range:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion:
+class Criterion(Struct, frozen=True, kw_only=True):
     """One item of rubrics.
 
     Attributes:
@@ -54,8 +53,7 @@ class Criterion:
         return next(found, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class Marked(Struct, frozen=True, kw_only=True):
     """A criterion with its mark.
 
     Attributes:

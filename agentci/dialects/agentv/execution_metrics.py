@@ -1,8 +1,9 @@
 """``execution_metrics``: what a run took, in several respects that count the same."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.derived import ASSISTANT
 from agentci.dialects.agentv.verdict import Finding
@@ -15,8 +16,7 @@ EXPLORING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionMetrics:
+class ExecutionMetrics(Struct, frozen=True, kw_only=True):
     """The rule; None stands for what is not limited."""
 
     max_tool_calls: float | None
@@ -76,8 +76,7 @@ class ExecutionMetrics:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Check:
+class _Check(Struct, frozen=True, kw_only=True):
     """One respect; ``measured`` is None where nothing was recorded."""
 
     fits: bool
@@ -85,8 +84,7 @@ class _Check:
     measured: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unit:
+class _Unit(Struct, frozen=True, kw_only=True):
     """How one respect is told: its name in lines, where it is missing, in the reasoning."""
 
     name: str

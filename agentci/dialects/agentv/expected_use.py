@@ -1,8 +1,9 @@
 """Uses of tools that are looked for, and how their arguments are compared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.equality import equal, leaf
 from agentci.model.json import Json, JsonObject
@@ -11,8 +12,7 @@ from agentci.model.transcript import ToolUse
 ArgsMatch: TypeAlias = Literal["exact", "superset", "subset", "ignore"] | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedUse:
+class ExpectedUse(Struct, frozen=True, kw_only=True):
     """A use of a tool that is looked for.
 
     Attributes:

@@ -3,8 +3,9 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.dates import day_of
 from agentci.dialects.agentv.derived import ASSISTANT, candidate_answer_of
@@ -25,8 +26,7 @@ _FENCE: Final = re.compile(r"```(?:json\n?)?")
 _LEADING_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRule:
+class FieldRule(Struct, frozen=True, kw_only=True):
     """How one field is compared; ``path`` such as ``items[0].price``."""
 
     path: str
@@ -38,8 +38,7 @@ class FieldRule:
     formats: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldAccuracy:
+class FieldAccuracy(Struct, frozen=True, kw_only=True):
     """The rule.
 
     Attributes:
@@ -86,8 +85,7 @@ class FieldAccuracy:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
+class _Field(Struct, frozen=True, kw_only=True):
     """What became of one field."""
 
     fits: bool

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import ConfigDict, Field
 
 from agentci.dialects.fields import Name, Share, Strict
+from agentci.model.identity import ONCE, Repetition
 
 NonNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -43,3 +44,8 @@ class JudgeEntry(Strict):
     negate: bool = Field(
         default=False, description="Whether what it looks for must not be: the score is turned."
     )
+
+    @property
+    def repetition(self) -> Repetition:
+        """Once, save in types that may say something else each time."""
+        return ONCE

@@ -1,7 +1,8 @@
 """One score for an answer, with what is right and what is wrong in it."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.verdict import Finding
 from agentci.dialects.votes import votes_on
@@ -15,8 +16,7 @@ FORM: Final = Form(notes=(HITS, MISSES))
 MAX_NOTES: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreeForm:
+class FreeForm(Struct, frozen=True, kw_only=True):
     """How a model says what it thinks of an answer as a whole."""
 
     @property

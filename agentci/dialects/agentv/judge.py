@@ -1,8 +1,9 @@
 """What every evaluator of an eval file is, and what its entry cannot say of itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.fields import JudgeEntry
 from agentci.dialects.agentv.payload import Wire
@@ -29,8 +30,7 @@ class Judge(Evaluator, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What an entry cannot say of itself.
 
     Attributes:
@@ -60,8 +60,7 @@ class Surroundings:
     members: tuple[Judge, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeType(Generic[E]):
+class JudgeType(Struct, Generic[E], frozen=True, kw_only=True):
     """How entries of one type are read, and what becomes of them.
 
     Attributes:
@@ -97,4 +96,5 @@ def identity_of(entry: JudgeEntry, surroundings: Surroundings) -> Identity:
         required=entry.required is not False,
         place=surroundings.place,
         weight=entry.weight,
+        repetition=entry.repetition,
     )

@@ -1,6 +1,6 @@
 """``latency``, ``cost`` and ``token_usage``: what a run may take."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.dialects.agentv.verdict import Finding
 from agentci.model.sample import Sample
@@ -8,8 +8,7 @@ from agentci.model.transcript import Transcript
 from agentci.text.javascript import fixed, number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
+class Latency(Struct, frozen=True, kw_only=True):
     """No more than ``threshold`` milliseconds."""
 
     threshold: float
@@ -31,8 +30,7 @@ class Latency:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """No more than ``budget`` US dollars."""
 
     budget: float
@@ -54,8 +52,7 @@ class Cost:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class Tokens(Struct, frozen=True, kw_only=True):
     """No more tokens than each limit that is given."""
 
     max_input: float | None

@@ -1,7 +1,8 @@
 """``llm_judge`` (``llm-grader`` in AgentV 4): a language model that judges an answer."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.free_form import FreeForm
 from agentci.dialects.agentv.prompt_program import PromptProgram
@@ -44,8 +45,7 @@ def with_criteria(words: str) -> str:
     return f"[[ ## criteria ## ]]\n{words}\n\n{rest}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmJudge:
+class LlmJudge(Struct, frozen=True, kw_only=True):
     """A model that judges one case at a time.
 
     Attributes:

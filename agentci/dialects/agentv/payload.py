@@ -5,8 +5,9 @@ themselves.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.derived import (
     ASSISTANT,
@@ -36,8 +37,7 @@ def payload(sample: Sample, transcript: Transcript, config: JsonObject | None, w
     return stringify(_SHAPES[wire](matter), indent=2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Matter:
+class _Matter(Struct, frozen=True, kw_only=True):
     sample: Sample
     transcript: Transcript
     config: JsonObject | None

@@ -1,6 +1,6 @@
 """A program that reads a case and prints the prompt for a judge."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.endings import ending
@@ -10,8 +10,7 @@ from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply, Reply, RunCommand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptProgram:
+class PromptProgram(Struct, frozen=True, kw_only=True):
     """The program; ``judge`` says how it is run, and what it is given."""
 
     judge: CodeJudge

@@ -1,7 +1,8 @@
 """Evaluators that judge what is recorded, without anything being run."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.verdict import Finding, Standard, judgement_of
 from agentci.dialects.settled import settled
@@ -22,8 +23,7 @@ class Rule(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleJudge:
+class RuleJudge(Struct, frozen=True, kw_only=True):
     """An evaluator that goes by a rule."""
 
     identity: Identity

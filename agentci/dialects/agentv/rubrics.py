@@ -1,8 +1,9 @@
 """Rubrics: criteria that are judged each by itself, as met or on a scale from 0 to 10."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.criteria import MOST, Criterion, Marked, Range
 from agentci.dialects.agentv.verdict import Finding
@@ -22,8 +23,7 @@ GRADED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rubrics:
+class Rubrics(Struct, frozen=True, kw_only=True):
     """Criteria, each with an id of its own; if one has ranges, all of them are graded."""
 
     criteria: tuple[Criterion, ...]

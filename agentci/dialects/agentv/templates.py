@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.place import Place
@@ -43,8 +44,7 @@ class TemplateFiles(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True, kw_only=True):
     """What templates of one kind may name.
 
     Attributes:
@@ -58,8 +58,7 @@ class Vocabulary:
     around: Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateReader:
+class TemplateReader(Struct, frozen=True, kw_only=True):
     """Reads templates.
 
     Attributes:

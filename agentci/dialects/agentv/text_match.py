@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.derived import candidate_answer_of
 from agentci.dialects.agentv.verdict import Finding
@@ -21,8 +22,7 @@ FLAGS: Final[Mapping[str, re.RegexFlag]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextMatch:
+class TextMatch(Struct, frozen=True, kw_only=True):
     """The rule.
 
     Attributes:
@@ -55,8 +55,7 @@ class TextMatch:
         return _finding(f"Output {verb} {_quoted(self.values)}{_NOTE[fold]}", holds=bool(seen))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegexMatch:
+class RegexMatch(Struct, frozen=True, kw_only=True):
     """The rule of ``regex``; ``shown`` and ``flags`` are as they were written."""
 
     pattern: re.Pattern[str]

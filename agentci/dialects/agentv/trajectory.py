@@ -1,8 +1,9 @@
 """``tool_trajectory``: which tools were used, in which order, with which arguments."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.expected_use import ExpectedUse
 from agentci.dialects.agentv.verdict import Finding
@@ -12,8 +13,7 @@ from agentci.model.transcript import ToolUse, Transcript
 Mode: TypeAlias = Literal["any_order", "in_order", "exact", "superset", "subset"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Struct, frozen=True, kw_only=True):
     """The rule.
 
     Attributes:

@@ -1,8 +1,9 @@
 """What the templates of judges may name: a case and its run, as texts."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentv.derived import candidate_answer_of, reference_answer_of
 from agentci.dialects.agentv.prompt import prompt_of, segments
@@ -20,8 +21,7 @@ CANDIDATE: Final = frozenset({"candidate_answer", "output", "output_messages", "
 TRUSTED: Final = frozenset({"criteria", "expected_outcome", "rubrics", "rubrics_json"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matter:
+class Matter(Struct, frozen=True, kw_only=True):
     """What is judged, and by which rubrics, where there are any."""
 
     sample: Sample

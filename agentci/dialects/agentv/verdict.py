@@ -1,18 +1,19 @@
 """What a score means in AgentV: it passes at 0.8, and is borderline from 0.6 on."""
 
 import math
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
 
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
+from agentci.model.values import replace
 
 PASS: Final = 0.8
 BORDERLINE: Final = 0.6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """What an evaluator found, before anybody says whether that is enough.
 
     Attributes:
@@ -32,8 +33,7 @@ class Finding:
     is_partial: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standard:
+class Standard(Struct, frozen=True, kw_only=True):
     """What a finding has to be.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Evaluators out of entries of ``type: openai_eval``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from agentci.dialects.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
@@ -27,9 +27,10 @@ from agentci.dialects.openai_eval.specs import (
     StringCheck,
     TextSimilarity,
 )
+from agentci.dialects.repeating import refuse_repeat
 from agentci.dialects.surroundings import Surroundings
 from agentci.model.grading import EvalsService, WantedService
-from agentci.model.identity import Identity
+from agentci.model.identity import ONCE, Identity, Repetition
 from agentci.model.program import Wanted
 
 COSINE: Final = "cosine"
@@ -55,6 +56,7 @@ def build_openai_eval(
         required=entry.required,
         place=surroundings.place,
         needs_golden=any(names(EXPECTED, text) for spec in specs for text in templates_of(spec)),
+        repetition=_repetition(entry, specs, surroundings),
     )
     place = surroundings.place_of("grader")
     if entry.base_url is not None:
@@ -82,6 +84,16 @@ def build_openai_eval(
         least=least,
         turn_mismatch_fails=surroundings.turn_mismatch_fails,
     )
+
+
+def _repetition(
+    entry: OpenAIEvalEntry, specs: Iterable[AnyGrader], surroundings: Surroundings
+) -> Repetition:
+    """How often it is asked; raises InputError where that is of no use."""
+    if any(isinstance(spec, ModelSpec | PythonFunction) for spec in specs):
+        return entry.repetition
+    refuse_repeat(entry, of=surroundings.place, at=surroundings.place_of("repeat"))
+    return ONCE
 
 
 def _is_cosine(spec: AnyGrader) -> bool:

@@ -16,6 +16,7 @@ from agentci.dialects.openai_eval.specs import (
     TextSimilarity,
 )
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 from agentci.text.names import did_you_mean, one_of, quoted
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
@@ -67,7 +68,7 @@ AnyGrader: TypeAlias = Annotated[
 ]
 
 
-class OpenAIEvalEntry(Entry, defer_build=True):
+class OpenAIEvalEntry(Repeated, Entry, defer_build=True):
     """A grader of OpenAI's Evals API, which grades every turn here."""
 
     type: Literal["openai_eval"] = Field(description="A grader of OpenAI's Evals API.")

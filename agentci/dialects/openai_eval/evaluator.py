@@ -1,9 +1,10 @@
 """``type: openai_eval``: a grader over every turn, all of which have to pass."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.openai_eval.graders import Grade, Grader
 from agentci.dialects.openai_eval.judging import judgement_of
@@ -20,8 +21,7 @@ from agentci.model.judgement import Judgement
 Asked: TypeAlias = tuple[JsonObject, tuple[Task, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIEvaluator:
+class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
     """The evaluator.
 
     Attributes:

@@ -4,8 +4,9 @@ import ast
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from agentci.text import clip
 
@@ -38,8 +39,7 @@ _OF_MANY: Final[Mapping[str, Callable[..., float]]] = {"min": min, "max": max}
 _Term: TypeAlias = "float | str | tuple[Callable[..., float], tuple[_Term, ...]]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Formula:
+class Formula(Struct, frozen=True, kw_only=True):
     """A formula that was understood.
 
     Attributes:

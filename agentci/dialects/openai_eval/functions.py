@@ -1,8 +1,9 @@
 """``python``: a function in the source text of a config, called in a process of its own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.grading import grade_in
 from agentci.dialects.openai_eval.graders import Grade
@@ -23,8 +24,7 @@ NETWORK: Final = False
 CALLER: Final = LocalProgram(path=GRADE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionGrader:
+class FunctionGrader(Struct, frozen=True, kw_only=True):
     """The grader; ``source`` defines the function."""
 
     source: str

@@ -1,8 +1,9 @@
 """What grades one turn: graders that compare two texts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from agentci.errors import EvaluatorError
 from agentci.model.embedding import CompareEmbeddings, Likeness
@@ -20,8 +21,7 @@ SHOWN_CHARACTERS: Final = 100
 METEOR: Final = "meteor"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class Grade(Struct, frozen=True, kw_only=True):
     """What a grader says of one turn.
 
     Attributes:
@@ -57,8 +57,7 @@ class Grader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparing:
+class Comparing(Struct, frozen=True, kw_only=True):
     """What graders share that compare two texts, each made by a template."""
 
     input: str
@@ -78,8 +77,7 @@ class Comparing:
         return filled(self.input, row), filled(self.reference, row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarityGrader(Comparing):
+class SimilarityGrader(Comparing, frozen=True, kw_only=True):
     """``text_similarity``; ``metric`` is a name in the table of similarities."""
 
     metric: str
@@ -99,8 +97,7 @@ class SimilarityGrader(Comparing):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StringGrader(Comparing):
+class StringGrader(Comparing, frozen=True, kw_only=True):
     """``string_check``; ``operation`` is one of ``OPERATIONS``."""
 
     operation: str
@@ -117,8 +114,7 @@ class StringGrader(Comparing):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CosineGrader(Comparing):
+class CosineGrader(Comparing, frozen=True, kw_only=True):
     """``text_similarity`` by embeddings: what points away counts as 0, and so does no text.
 
     Attributes:

@@ -1,8 +1,9 @@
 """``label_model`` and ``score_model``: a language model grades, as its messages say."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.openai_eval.graders import Grade
 from agentci.errors import EvaluatorError
@@ -21,8 +22,7 @@ INSTRUCTIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(Struct, frozen=True, kw_only=True):
     """What a model is told.
 
     Attributes:
@@ -51,8 +51,7 @@ class Prompt:
         return pose("\n\n".join((INSTRUCTIONS, *told)), template, row, form)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelGrader:
+class LabelGrader(Struct, frozen=True, kw_only=True):
     """``label_model``: 1 with one of the ``passing`` labels, else 0."""
 
     prompt: Prompt
@@ -78,8 +77,7 @@ class LabelGrader:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreGrader:
+class ScoreGrader(Struct, frozen=True, kw_only=True):
     """``score_model``: a number from ``low`` to ``high``, as a share of that."""
 
     prompt: Prompt

@@ -1,8 +1,9 @@
 """``multi``: a formula over the scores of other graders."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.openai_eval.formula import Formula
 from agentci.dialects.openai_eval.graders import Grade, Grader
@@ -15,8 +16,7 @@ from agentci.text.words import number
 TOLERANCE: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MultiGrader:
+class MultiGrader(Struct, frozen=True, kw_only=True):
     """The grader; ``members`` has all the names of its formula."""
 
     members: Mapping[str, Grader]

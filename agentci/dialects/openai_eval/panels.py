@@ -1,6 +1,5 @@
 """Which models the graders of an entry ask: those of its ``judge``, or of the config's."""
 
-from dataclasses import replace
 from typing import Final
 
 from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
@@ -9,6 +8,7 @@ from agentci.dialects.panels import JudgeSpec
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.judging import ModelSettings, Panel, WantedPanel
+from agentci.model.values import replace
 from agentci.text.names import one_of
 
 # Whose graders these are, and so whose models they name.

@@ -1,7 +1,8 @@
 """``backend: remote``: a service of the Evals API grades the turns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.dialects.openai_eval.graders import Grade
 from agentci.dialects.openai_eval.judging import judgement_of
@@ -18,8 +19,7 @@ from agentci.model.judgement import Judgement
 from agentci.text.words import number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteEvaluator:
+class RemoteEvaluator(Struct, frozen=True, kw_only=True):
     """The evaluator; what passes is the word of the service.
 
     Attributes:

@@ -1,9 +1,10 @@
 """What graders read: a recorded turn beside its golden one, under the names of the Evals API."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.samples import SAMPLE, item_of, sample_of
 from agentci.metrics.base import turn_counts
@@ -11,6 +12,7 @@ from agentci.model.case import Case
 from agentci.model.exchange import Skip
 from agentci.model.json import JsonObject
 from agentci.model.trace import Turn
+from agentci.model.values import replace
 
 ITEM: Final = "item"
 # What agentevals calls the two texts.
@@ -28,8 +30,7 @@ SAMPLE_NAMES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinedUp:
+class LinedUp(Struct, frozen=True, kw_only=True):
     """The turns of a case that are graded.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Makes evaluators of entries of ``type: prompt``."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jinja2 import Environment, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
@@ -13,6 +12,7 @@ from agentci.errors import InputError
 from agentci.model.identity import Identity
 from agentci.model.judging import WantedPanel
 from agentci.model.place import Place
+from agentci.model.values import replace
 
 
 def build_prompt(entry: PromptEntry, surroundings: Surroundings) -> PromptEvaluator:
@@ -41,7 +41,8 @@ def build_prompt(entry: PromptEntry, surroundings: Surroundings) -> PromptEvalua
             place=judge_place,
         ),
     )
-    return replace(evaluator, identity=replace(evaluator.identity, required=entry.required))
+    identity = replace(evaluator.identity, required=entry.required, repetition=entry.repetition)
+    return replace(evaluator, identity=identity)
 
 
 def assemble_prompt(

@@ -7,6 +7,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 from agentci.dialects.agentevals.entries import ProcessEntry
 from agentci.dialects.fields import Entry, Grader, Seconds, Text
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 
 # As OpenAI's graders and Foundry's evaluators are called.
 DEFAULT_FUNCTION: Final = "grade"
@@ -46,7 +47,7 @@ Threshold: TypeAlias = Annotated[
 ]
 
 
-class PromptEntry(Entry, defer_build=True):
+class PromptEntry(Repeated, Entry, defer_build=True):
     """A prompt of your own, by which a language model judges."""
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")

@@ -1,7 +1,8 @@
 """``type: grader``: a Python function, ``grade(sample, item)``, that returns a score."""
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from agentci.dialects.agentevals.excess import without_excess
 from agentci.dialects.agentevals.result import EvalResult
@@ -15,13 +16,13 @@ from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import Wanted
+from agentci.model.values import replace
 from agentci.text.words import number
 
 REASONS: Final = ("reason", "reasoning")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grader:
+class Grader(Struct, frozen=True, kw_only=True):
     """A function that grades one case at a time, in a process of its own.
 
     Attributes:

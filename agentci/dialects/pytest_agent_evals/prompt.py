@@ -1,8 +1,9 @@
 """``type: prompt``: a language model that judges by a template of the author's own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from agentci.dialects.endings import last_lines
 from agentci.dialects.output import parse_output
@@ -33,8 +34,7 @@ RESULT, REASON = "result", "reason"
 UNBOUNDED: Final = (float("-inf"), float("inf"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(Struct, frozen=True, kw_only=True):
     """What passes, and on which scale the judge answers.
 
     Attributes:
@@ -74,8 +74,7 @@ class Bar:
         return (value - low) / (high - low) if self.form.is_bounded else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptEvaluator:
+class PromptEvaluator(Struct, frozen=True, kw_only=True):
     """A prompt by which a model judges one case at a time."""
 
     identity: Identity

@@ -1,7 +1,6 @@
 """Which row of a dataset a recording is of, and what becomes of rows that no recording is of."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from agentci.dialects.agentevals.goldens import Index, Matching
@@ -9,6 +8,7 @@ from agentci.model.case import Case, Golden
 from agentci.model.dataset import Dataset, Row
 from agentci.model.problem import Problem
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
 from agentci.text.names import quoted
 
 NO_RECORDING: Final = "no recording is of this row"

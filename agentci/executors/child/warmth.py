@@ -1,11 +1,13 @@
 """A Python that has started already: which one a program can be a fork of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from agentci.executors.confinement import Confinement
+from agentci.model.values import replace
 
 PACKAGE: Final = str(Path(__file__).resolve().parents[2])
 # Ours is found where it is, and nothing beside us in place of the standard library.
@@ -33,8 +35,7 @@ NO_USER: Final = {"PYTHONUSERBASE": "/nonexistent"}
 PROGRAMS_AT_A_TIME: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Warmth:
+class Warmth(Struct, frozen=True):
     """A Python that has started already.
 
     Attributes:

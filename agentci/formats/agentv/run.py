@@ -1,7 +1,8 @@
 """One recorded run of an agent, and the case that it says it belongs to."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.formats.base import ShapeError
 from agentci.model.json import Json, JsonObject
@@ -11,8 +12,7 @@ from agentci.model.transcript import TokenUsage, Transcript
 ID_KEYS = ("id", "test_id", "eval_id", "case_id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True, kw_only=True):
     """One run.
 
     Attributes:
@@ -48,8 +48,7 @@ def attempt_of(row: JsonObject) -> int | None:
     raise ShapeError("has an attempt that is no number from 0 on")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metrics:
+class Metrics(Struct, frozen=True, kw_only=True):
     """What a run took, as far as it was recorded."""
 
     token_usage: TokenUsage | None

@@ -1,7 +1,8 @@
 """Writes runs in the form in which recorded outputs are read."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from agentci.model.json import Json, JsonObject
 from agentci.model.transcript import Message, ToolUse, Transcript
@@ -20,7 +21,7 @@ def row_of(case_id: str, attempt: int | None, transcript: Transcript) -> JsonObj
         "output_messages": [_message(each) for each in transcript.messages],
         **_present(
             {
-                "token_usage": None if usage is None else _present(asdict(usage)),
+                "token_usage": None if usage is None else _present(to_builtins(usage)),
                 "cost_usd": transcript.cost_usd,
                 "duration_ms": transcript.duration_ms,
                 "start_time": transcript.start_time,
@@ -32,12 +33,12 @@ def row_of(case_id: str, attempt: int | None, transcript: Transcript) -> JsonObj
 
 def _message(message: Message) -> JsonObject:
     calls = [_use(each) for each in message.tool_calls]
-    fields = {name: getattr(message, name) for name in Message.__slots__}
+    fields = {name: getattr(message, name) for name in Message.__struct_fields__}
     return _present({**fields, "tool_calls": calls or None})
 
 
 def _use(use: ToolUse) -> JsonObject:
-    return _present({name: getattr(use, name) for name in ToolUse.__slots__})
+    return _present({name: getattr(use, name) for name in ToolUse.__struct_fields__})
 
 
 def _present(fields: Mapping[str, Json]) -> JsonObject:

@@ -1,8 +1,9 @@
 """What every metric is that asks a model: a question a turn, and what its answer is worth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from agentci.errors import EvaluatorError
 from agentci.model.json import Json, JsonObject
@@ -15,8 +16,7 @@ from agentci.text.strict_json import readable
 NO_STEPS: Final = "No tools were used."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matter:
+class Matter(Struct, frozen=True, kw_only=True):
     """What is judged of a turn.
 
     Attributes:
@@ -29,8 +29,7 @@ class Matter:
     rubrics: tuple[Rubric, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class Grade(Struct, frozen=True, kw_only=True):
     """What a turn is worth.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
+
+from msgspec import Struct
 
 # In this order they are one module: what is pure, then what shows it.
 SCRIPTS: Final = (
@@ -15,8 +16,7 @@ SCRIPTS: Final = (
 STYLE: Final = "report.css"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asset:
+class Asset(Struct, frozen=True, kw_only=True):
     """Text of our own, and what a content security policy knows it by."""
 
     text: str

@@ -21,6 +21,7 @@ function checkView(check) {
       turnsOf(check).map((turn) => turnView(turn, check.evaluator.threshold)),
     ),
     part('Trials', check.trials ? trialsView(check.trials) : null),
+    part('Repeats', check.repeats ? repeatsView(check.repeats) : null),
     part('Warnings', list(check.case.warnings, 'warnings')),
     part('Where it is from', factsView(check)),
     check.details ? onDemand('Details as JSON', () => check.details) : null,
@@ -154,39 +155,59 @@ function argumentView(argument, which) {
 }
 
 function trialsView({ strategy, trials, cost_limited: limited }) {
+  const rows = trials.map((each) => [each.attempt + 1, scoreOf(each), each.reason ?? '']);
   return [
     make(
       'p',
       {},
       `By ${strategy.replaceAll('_', ' ')}${limited ? '; ended by the limit of costs' : ''}.`,
     ),
+    tableOf('trials', ['Trial', 'Score', 'Reason'], rows),
+  ];
+}
+
+function repeatsView({ by, repeats, flip_rate: rate }) {
+  const rows = repeats.map((each, index) => [
+    index + 1,
+    statusMark(each.status),
+    scoreOf(each),
+    each.reason ?? '',
+  ]);
+  return [
+    make('p', {}, `By ${by}${rate === null ? '' : `; flip rate ${number(rate)}`}.`),
+    tableOf('repeats', ['Repeat', 'Verdict', 'Score', 'Reason'], rows),
+  ];
+}
+
+function scoreOf({ score }) {
+  return score === null ? '-' : number(score);
+}
+
+function tableOf(kind, columns, rows) {
+  return make(
+    'table',
+    { class: kind },
     make(
-      'table',
-      { class: 'trials' },
+      'thead',
+      {},
       make(
-        'thead',
+        'tr',
         {},
+        columns.map((each) => make('th', { scope: 'col' }, each)),
+      ),
+    ),
+    make(
+      'tbody',
+      {},
+      rows.map((cells) =>
         make(
           'tr',
           {},
-          ['Trial', 'Score', 'Reason'].map((each) => make('th', { scope: 'col' }, each)),
-        ),
-      ),
-      make(
-        'tbody',
-        {},
-        trials.map((each) =>
-          make(
-            'tr',
-            {},
-            make('td', {}, each.attempt + 1),
-            make('td', {}, each.score === null ? '-' : number(each.score)),
-            make('td', {}, each.reason ?? ''),
-          ),
+          cells.map((cell) => make('td', {}, cell)),
         ),
       ),
     ),
-  ];
+  );
 }
 
 function factsView({ id, seconds, cached, evaluator, case: ofCase }) {

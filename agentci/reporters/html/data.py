@@ -5,7 +5,8 @@ what makes a page of 10,000 checks quick to write and to open. ``results.json`` 
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from agentci.model.case import Synopsis
 from agentci.model.identity import Identity
@@ -15,6 +16,7 @@ from agentci.model.result import Report, Result
 from agentci.reporters.base import case_key
 from agentci.reporters.one_check import headline
 from agentci.reporters.places import file_name
+from agentci.reporters.stability import record_fields
 from agentci.text import strict_json
 
 
@@ -69,7 +71,8 @@ def _findings(result: Result) -> JsonObject:
         "reasoning": judgement.reasoning,
         "details": judgement.details,
         "cached": result.cached,
-        "trials": None if trials is None else asdict(trials),
+        "trials": None if trials is None else to_builtins(trials),
+        "repeats": record_fields(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_filled(members)}

@@ -18,6 +18,7 @@ from agentci.reporters.html.markup import Markup, joined, tag
 from agentci.reporters.one_check import findings as lines_of
 from agentci.reporters.one_check import outcome
 from agentci.reporters.places import file_name
+from agentci.reporters.stability import stabilities
 from agentci.text import clip
 from agentci.text.words import count
 
@@ -29,6 +30,9 @@ MAX_TEXT = 4_000
 def findings(report: Report) -> Iterator[Markup]:
     """The sections under the tables; those that would be empty are left out."""
     yield _listed("Problems", [_problem(each) for each in report.problems], unfolded=True)
+    yield _listed(
+        "Repeats", [tag("li", each.line) for each in stabilities(report.results)], unfolded=True
+    )
     errored, skipped = of_status(report.results, "errored"), of_status(report.results, "skipped")
     yield _listed("Could not be judged", _reasons(errored), unfolded=True)
     yield _listed("Nothing to judge", _reasons(skipped))

@@ -1,7 +1,8 @@
 """The page: what everybody sees without a script, then the data and the script for the rest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agentci.model.result import Report
 from agentci.reporters.base import conclusion
@@ -14,8 +15,7 @@ from agentci.reporters.html.verdict import header
 from agentci.version import __version__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HtmlReport:
+class HtmlReport(Struct, frozen=True, kw_only=True):
     """Everything about each check, to look at, search and link to; it asks nothing of a network.
 
     Text of others is never HTML: here it is escaped, and the script makes nothing but text nodes

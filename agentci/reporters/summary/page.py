@@ -1,34 +1,33 @@
 """The page: verdict first, then evaluators, the worst cases, and what else is to be known."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+
+from msgspec import Struct
 
 from agentci.github import limits
-from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.reporters.base import (
     Tally,
-    Verdict,
     by_reason,
     case_names,
-    conclusion,
     counts,
     of_status,
     several_configs,
     tallies,
-    verdict,
     warnings,
     worst_first,
 )
 from agentci.reporters.places import file_name
 from agentci.reporters.spending import spending_line
+from agentci.reporters.stability import stabilities
+from agentci.reporters.standings import rate_in_words, score_in_words, standing_of
 from agentci.reporters.summary.against import against
+from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
-from agentci.reporters.summary.section import Section
+from agentci.reporters.summary.parts import evaluator_name, headline, icon, problems, reasons
+from agentci.reporters.summary.section import Section, sections_text
 from agentci.text import clip
 from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
-from agentci.text.words import count, number
 
 # Below GitHub's limit, with room for what else the step may write there.
 MAX_BYTES = limits.SUMMARY_BYTES - 124 * 1024
@@ -38,8 +37,7 @@ UNFOLDED_CASES = 3
 MAX_EVALUATORS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """Verdict, evaluators, worst cases, errors, skips, warnings, problems.
 
     Attributes:
@@ -53,65 +51,34 @@ class Summary:
 
     def render(self, report: Report) -> Iterator[str]:
         """Markdown; its last line says what was left out."""
-        text = _verdict(report)
-        left_out: list[str] = []
-        for section in _sections(report):
-            shown = islice(section.blocks, section.at_most)
-            kept = clip.whole(shown, int(self.max_bytes * section.share))
-            if kept.text:
-                text += f"{section.title}{kept.text.rstrip()}\n\n"
-            if kept.blocks < section.total:
-                left_out.append(count(section.total - kept.blocks, section.noun))
-        if left_out:
-            text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
+        lines = (counts(report), prose(spending_line(report.spending)))
+        head = headline(report) + "".join(f"{line}\n\n" for line in lines if line)
+        text = head + sections_text(_sections(report), self.max_bytes)
         yield f"{text.rstrip()}\n"
 
 
 def _sections(report: Report) -> Iterator[Section]:
     """All that stands under the verdict, in the order of the page."""
-    reasons = report.decision.why[1:]
-    yield Section(
-        title="",
-        noun="reason",
-        blocks=(f"- {prose(why)}\n" for why in reasons),
-        total=len(reasons),
-    )
+    yield reasons(report)
     yield _evaluators(report)
+    # No word where it is left out: the table says it all.
+    yield Section(title="", noun="chart", blocks=iter((chart(report),)), total=0, share=0.01)
     if report.comparison is not None:
         yield against(report.comparison)
+    yield _repeats(report.results)
     yield _worst(of_status(report.results, "failed"))
     several = several_configs(report.results)
     yield _errors(of_status(report.results, "errored"), several=several)
     yield _skips(of_status(report.results, "skipped"), several=several)
     yield _warnings(report.results)
-    yield Section(
-        title="### Problems\n\n",
-        noun="problem",
-        blocks=map(_problem, report.problems),
-        total=len(report.problems),
-    )
-
-
-_ICONS: dict[Verdict, str] = {
-    "open": "\N{WHITE HEAVY CHECK MARK}",
-    "partial": "\N{WHITE HEAVY CHECK MARK}",
-    "shut": "\N{CROSS MARK}",
-    "error": "\N{COLLISION SYMBOL}",
-    "invalid": "\N{NO ENTRY SIGN}",
-}
-
-
-def _verdict(report: Report) -> str:
-    why = f": {prose(report.decision.why[0])}" if report.decision.why else ""
-    head = f"{_ICONS[verdict(report.decision)]} {conclusion(report)}{why}"
-    lines = (f"## {head}", counts(report), prose(spending_line(report.spending)))
-    return "".join(f"{line}\n\n" for line in lines if line)
+    yield problems(report.problems)
 
 
 def _evaluators(report: Report) -> Section:
     found, several = tallies(report.results), several_configs(report.results)
-    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped", "Mean score", "Bar"]
-    ruler = ["---", *["--:"] * 6, "---"]
+    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
+    columns += ["Pass rate (95 %)", "Mean score (95 %)", "Bar"]
+    ruler = ["---", *["--:"] * 7, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
     return Section(
@@ -125,24 +92,27 @@ def _evaluators(report: Report) -> Section:
 
 
 def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
-    totals, result = tally.totals, tally.any
+    totals, result, standing = tally.totals, tally.any, standing_of(tally.results)
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = f"{code(result.evaluator.name)}{'' if result.evaluator.required else ' (advisory)'}"
     cells = [
-        f"{_icon(tally, shut=shut)} {name}",
+        f"{icon(tally, shut=shut)} {name}",
         *(f"{each:,}" for each in counts),
-        "" if totals.score is None else number(totals.score),
+        rate_in_words(standing),
+        score_in_words(totals.score, standing),
         prose(result.evaluator.bar),
     ]
     return row([code(file_name(result.config)), *cells] if several else cells)
 
 
-def _icon(tally: Tally, *, shut: bool) -> str:
-    """A cross is for what keeps the gate shut, not for what an open one bears with."""
-    if tally.totals.failed or tally.totals.errored:
-        minded = tally.any.evaluator.required and shut
-        return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
-    return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
+def _repeats(results: Sequence[Result]) -> Section:
+    found = tuple(stabilities(results))
+    return Section(
+        title="### Repeats\n\n",
+        noun="repeated evaluator",
+        blocks=(f"- {prose(each.line)}\n" for each in found),
+        total=len(found),
+    )
 
 
 def _worst(failed: Sequence[Result]) -> Section:
@@ -153,7 +123,7 @@ def _worst(failed: Sequence[Result]) -> Section:
         blocks=(block(result, unfolded=i < UNFOLDED_CASES) for i, result in enumerate(ordered)),
         total=len(failed),
         at_most=MAX_CASES,
-        share=0.5,
+        share=0.49,
     )
 
 
@@ -163,7 +133,7 @@ def _errors(errored: Sequence[Result], *, several: bool) -> Section:
         title="### Could not be judged\n\n",
         noun="error",
         blocks=(
-            f"{_evaluator_name(config, evaluator, several=several)}: {case_names(cases, code)}\n\n"
+            f"{evaluator_name(config, evaluator, several=several)}: {case_names(cases, code)}\n\n"
             f"{fence(clip.middle(reason, MAX_FENCE))}\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
@@ -177,17 +147,12 @@ def _skips(skipped: Sequence[Result], *, several: bool) -> Section:
         title="### Nothing to judge\n\n",
         noun="skip reason",
         blocks=(
-            f"- {_evaluator_name(config, evaluator, several=several)}: "
+            f"- {evaluator_name(config, evaluator, several=several)}: "
             f"{prose(reason)} ({case_names(cases, code)})\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
     )
-
-
-def _evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
-    where_from = f" of {code(file_name(config))}" if several else ""
-    return f"{code(evaluator)}{where_from}"
 
 
 def _warnings(results: Sequence[Result]) -> Section:
@@ -198,9 +163,3 @@ def _warnings(results: Sequence[Result]) -> Section:
         blocks=(f"- {prose(text)} ({case_names(cases, code)})\n" for text, cases in found.items()),
         total=len(found),
     )
-
-
-def _problem(problem: Problem) -> str:
-    place = "" if problem.place is None else f"{code(str(problem.place))} "
-    hint = "" if problem.hint is None else f" ({prose(problem.hint)})"
-    return f"- **{problem.severity}** {place}{prose(problem.message)}{hint}\n"

@@ -11,13 +11,13 @@ The version of the first is the newest one; the content of a file is in base64.
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
 
 from agentci.errors import RefusedError, UnreachableError
 from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from agentci.model.values import replace
 from agentci.sources.base import MAX_TOTAL_BYTES, Surroundings
 from pydantic import Base64Bytes, BaseModel, ValidationError
 

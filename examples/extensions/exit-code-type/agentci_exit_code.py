@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentci.dialects.fields import Entry, Seconds, Text
-from agentci.dialects.registry import EvaluatorType, Surroundings
+from agentci.dialects.evaluator_type import EvaluatorType
+from agentci.dialects.surroundings import Surroundings
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import ProgramReply, Reply, RunProgram

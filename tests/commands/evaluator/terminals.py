@@ -5,12 +5,12 @@ import struct
 import termios
 import tty
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fcntl import ioctl
 from pathlib import Path
 from threading import Thread
 
 from agentci.cli import carry_out
+from agentci.model.values import replace
 from tests.support import world_at
 
 

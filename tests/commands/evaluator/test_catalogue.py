@@ -108,7 +108,7 @@ class TestTheTable:
         for names, needs in (
             (METRICS, "Computed here."),
             (ASKING, "Asks a model (`judge`)."),
-            (HOSTED, "Needs Vertex AI and agentci[adk]."),
+            (HOSTED, "Needs Vertex AI and the extra adk."),
             (NOT_YET, "Not run: "),
         ):
             assert {row.split()[0] for row in rows if needs in row} == {*names}

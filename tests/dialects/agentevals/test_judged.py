@@ -1,7 +1,5 @@
 """A metric that asks a model: which turns it asks about, and what all answers come to."""
 
-from dataclasses import replace
-
 import pytest
 
 from agentci.dialects.agentevals.judged import JudgedEvaluator
@@ -15,6 +13,7 @@ from agentci.model.place import Place
 from agentci.model.rubric import Rubric
 from agentci.model.ruling import Mark, Ruling, Value, Verdict
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
 
 PLACE = Place(file="eval.yaml", line=3)
 PANEL = Panel(settings=ModelSettings(provider="openai", model="m"))

@@ -1,6 +1,5 @@
 """Graders grade every turn, as configs say it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from agentci.model.dataset import Row
 from agentci.model.exchange import Skip
 from agentci.model.judgement import Judgement
 from agentci.model.trace import ToolCall
+from agentci.model.values import replace
 from tests.dialects.openai_eval.configs import PLACE, a_case, evaluator, judged
 
 FUZZY = {"type": "text_similarity", "evaluation_metric": "fuzzy_match"}

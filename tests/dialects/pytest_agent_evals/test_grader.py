@@ -1,7 +1,6 @@
 """Graders: what they are asked, and what comes of what they return."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import LocalProgram, Wanted
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 PROGRAM = LocalProgram(path="/evals/graders.py")

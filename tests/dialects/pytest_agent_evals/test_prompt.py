@@ -1,7 +1,6 @@
 """Prompts: what is asked, what passes, and on which scale."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -21,6 +20,7 @@ from agentci.model.judging import AskModel, Form, ModelSettings, Panel, WantedPa
 from agentci.model.place import Place
 from agentci.model.ruling import Mark, Ruling, Verdict
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 WANTED = WantedPanel(

@@ -1,7 +1,6 @@
 """Recordings beside the rows of a dataset: each row is judged, whatever was recorded."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from agentci.model.case import Case, Golden, GoldenSet
 from agentci.model.dataset import Dataset, Row
 from agentci.model.place import Place
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
 
 PLACE = Place(file="data.jsonl", line=1)
 TURN = Turn(id="", user_text="Where?", answer_parts=("Here.",))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from agentci.formats.agentv.reading import read_rows
 from agentci.formats.agentv.writing import row_of
 from agentci.model.transcript import Message, TokenUsage, ToolUse, Transcript
+from tests.building import values
 
 NUMBERS = st.floats(0, 1e6) | st.integers(0, 10**6)
 TEXTS = st.text(max_size=9)
@@ -17,7 +18,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
     max_leaves=4,
 )
-USES = st.builds(
+USES = values(
     ToolUse,
     tool=TEXTS,
     input=JSON | st.none(),
@@ -25,7 +26,7 @@ USES = st.builds(
     id=TEXTS | st.none(),
     duration_ms=NUMBERS | st.none(),
 )
-MESSAGES = st.builds(
+MESSAGES = values(
     Message,
     role=TEXTS,
     content=JSON | st.none(),
@@ -34,11 +35,11 @@ MESSAGES = st.builds(
     start_time=TEXTS | st.none(),
     metadata=st.none() | st.dictionaries(TEXTS, JSON, min_size=1, max_size=2),
 )
-TRANSCRIPTS = st.builds(
+TRANSCRIPTS = values(
     Transcript,
     messages=st.lists(MESSAGES, max_size=3).map(tuple),
     token_usage=st.none()
-    | st.builds(TokenUsage, input=NUMBERS, output=NUMBERS, cached=NUMBERS | st.none()),
+    | values(TokenUsage, input=NUMBERS, output=NUMBERS, cached=NUMBERS | st.none()),
     cost_usd=NUMBERS | st.none(),
     duration_ms=NUMBERS | st.none(),
     end_time=TEXTS | st.none(),

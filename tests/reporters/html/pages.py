@@ -1,15 +1,15 @@
 """Reports as pages: what tests of their text and of a browser share."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from lxml import html
 
 from agentci.model.case import Exchange
 from agentci.model.comparison import Change, Comparison, Trend
-from agentci.model.result import Report
+from agentci.model.result import Repeat, RepeatRecord, Report
 from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
 from agentci.reporters.html.page import HtmlReport
 from tests.reports import CONFIG, make_report, make_result, mixed_report, text_of
 
@@ -68,8 +68,16 @@ def full_report() -> Report:
         strategy="mean",
         trials=(Trial(attempt=0, score=0.9), Trial(attempt=1, score=None, reason="it hung")),
     )
+    repeats = RepeatRecord(
+        by="majority",
+        flip_rate=0.5,
+        repeats=(
+            Repeat(status="passed", score=0.9),
+            Repeat(status="failed", score=None, reason="a turn is missing"),
+        ),
+    )
     first, *others = report.results
-    return replace(report, results=(replace(first, trials=trials), *others))
+    return replace(report, results=(replace(first, trials=trials, repeats=repeats), *others))
 
 
 def hostile_report() -> Report:

@@ -139,6 +139,15 @@ class TestACheck:
         )
         assert page.texts(".trials tbody tr") == ["1\t0.9\t", "2\t-\tit hung"]
 
+    def test_shows_what_it_was_told_each_time(self, show: Show) -> None:
+        page = show(
+            full_report(), "#check=id+of+evals/eval_config.yaml,+books_a_flight,+response_quality"
+        )
+        assert page.texts(".repeats tbody tr") == [
+            "1\t\u2713 passed\t0.9\t",
+            "2\t\u2715 failed\t-\ta turn is missing",
+        ]
+
     def test_shows_its_details_on_demand(self, show: Show) -> None:
         page = show(full_report(), FAILED_CALLS)
         assert page.run("document.querySelector('#check > details pre').textContent") == ""

@@ -4,12 +4,12 @@ import hashlib
 import re
 import time
 from base64 import b64encode
-from dataclasses import replace
 
 import pytest
 from lxml import etree
 
 from agentci.model.result import Report, Status
+from agentci.model.values import replace
 from agentci.reporters.html.markup import Markup, joined, tag, text
 from agentci.reporters.json_report import JsonReport
 from agentci.text import strict_json

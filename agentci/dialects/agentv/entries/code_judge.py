@@ -11,6 +11,7 @@ from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.fields import MAX_COUNT, Count, Image, Seconds, Strict, Text, VariableName
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 from agentci.errors import InputError
 from agentci.model.choices import Isolation
 from agentci.model.exchange import DOCKER, MEMORY_MB, PROCESSES
@@ -39,7 +40,7 @@ class AccessSpec(Strict, defer_build=True):
     )
 
 
-class CodeJudgeEntry(JudgeEntry):
+class CodeJudgeEntry(Repeated, JudgeEntry):
     """A command that reads a case with its run from stdin, and writes a score to stdout."""
 
     model_config = ConfigDict(

@@ -1,6 +1,5 @@
 """Entries of ``composite``."""
 
-from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
@@ -21,11 +20,14 @@ from agentci.dialects.agentv.entries.code_judge import DEFAULT_TIMEOUT_SECONDS, 
 from agentci.dialects.agentv.entries.panels import wanted_panel
 from agentci.dialects.agentv.fields import JudgeEntry, NonNegative
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
+from agentci.dialects.agentv.recorded import RuleJudge
 from agentci.dialects.agentv.templates import Vocabulary
 from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated, refuse_repeat
 from agentci.errors import InputError
+from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
 VOCABULARY: Final = Vocabulary(
@@ -77,7 +79,7 @@ Spec: TypeAlias = Annotated[
 ]
 
 
-class CompositeEntry(JudgeEntry):
+class CompositeEntry(Repeated, JudgeEntry):
     """One score out of those of other evaluators."""
 
     type: Literal["composite"] = Field(description="One score out of those of other evaluators.")
@@ -85,14 +87,23 @@ class CompositeEntry(JudgeEntry):
 
 
 def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Composite:
-    """Make the evaluator; raises InputError where it has no members."""
+    """Make the evaluator.
+
+    Raises:
+        InputError: it has no members, or such as go with no ``repeat``.
+    """
     if not surroundings.members:
         raise InputError.of(
             "a composite needs `evaluators`",
             place=surroundings.place,
             hint="list evaluators with `name` and `type` below it",
         )
+    _refuse_repeats(surroundings)
     aggregator = _aggregator(entry, surroundings)
+    if isinstance(aggregator, WeightedAverage | PassRate) and all(
+        isinstance(member, RuleJudge) for member in surroundings.members
+    ):
+        refuse_repeat(entry, of=surroundings.place, at=surroundings.place_of("repeat"))
     identity, standard = identity_of(entry, surroundings), standard_of(entry, surroundings)
     if isinstance(aggregator, PassRate):
         # The share that passes is the aggregator's own.
@@ -105,6 +116,16 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
         aggregator=aggregator,
         standard=standard,
     )
+
+
+def _refuse_repeats(surroundings: Surroundings) -> None:
+    for member in surroundings.members:
+        if member.identity.repetition.times > 1:
+            raise InputError.of(
+                f"the member {quoted(member.identity.name)} of a composite cannot have a `repeat`",
+                place=member.identity.place,
+                hint="give it to the composite, whose members are all asked as often then",
+            )
 
 
 def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator:

@@ -17,6 +17,7 @@ from agentci.dialects.agentv.templates import Vocabulary
 from agentci.dialects.agentv.variables import CANDIDATE, VARIABLES
 from agentci.dialects.fields import Strict, Text
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
@@ -48,7 +49,7 @@ class PromptProgramSpec(Strict, defer_build=True):
         return self
 
 
-class LlmJudgeEntry(JudgeEntry):
+class LlmJudgeEntry(Repeated, JudgeEntry):
     """A language model that judges how well an answer does what it should."""
 
     type: Literal["llm_judge"] = Field(description="A language model that judges.")

@@ -15,6 +15,7 @@ from agentci.dialects.agentv.llm_judge import LlmJudge
 from agentci.dialects.agentv.rubrics import Rubrics
 from agentci.dialects.fields import Name, Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.repeating import Repeated
 from agentci.errors import InputError
 from agentci.model.place import Place
 from agentci.text.names import quoted
@@ -91,7 +92,7 @@ class CriterionSpec(Strict, defer_build=True):
 Criteria: TypeAlias = Annotated[list[Text | CriterionSpec], Field(min_length=1)]
 
 
-class RubricsEntry(JudgeEntry):
+class RubricsEntry(Repeated, JudgeEntry):
     """A language model that judges each of several criteria."""
 
     type: Literal["rubrics"] = Field(

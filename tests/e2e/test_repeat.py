@@ -1,0 +1,373 @@
+"""Evaluators that do not say the same each time are asked several times."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from agentci.reporters.schema import results_schema
+from tests.e2e.dice import dice, entry, judge
+from tests.e2e.judged import JUDGE, at, scored, write
+from tests.e2e.judged import judge as judge_cases
+from tests.http.servers import script, serve
+from tests.support import ROOT, Ran, run_agentci
+
+FLIPS = (0.9, 0.1, 0.8)
+RANDOM = """\
+import json, random, sys
+json.load(sys.stdin)
+print(json.dumps({"score": random.random()}))
+"""
+SLOW = """\
+import pathlib, sys, time
+sys.stdin.read()
+time.sleep(0.3)
+print('{"score": 1}')
+"""
+
+
+def answered(said: str) -> dict[str, str]:
+    return {"role": "assistant", "content": said}
+
+
+class TestAProgram:
+    def test_is_asked_as_often_as_its_entry_says(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": FLIPS}) as thrown:
+            judged = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
+        result = judged.result
+        assert (judged.ran.code, thrown.thrown["a"]) == (0, 3)
+        assert (result["status"], result["score"]) == ("passed", pytest.approx(0.6))
+        assert result["reason"] == "2 of 3 repeats passed: 0.9, 0.1, 0.8"
+        assert result["repeats"] == {
+            "by": "majority",
+            "flip_rate": pytest.approx(1 / 3),
+            "repeats": [
+                {"status": "passed", "score": 0.9, "reason": None},
+                {"status": "failed", "score": 0.1, "reason": None},
+                {"status": "passed", "score": 0.8, "reason": None},
+            ],
+        }
+
+    def test_is_judged_by_the_mean_where_that_is_wanted(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": (0.6, 0.6, 0.1)}) as thrown:
+            fields = {"repeat": 3, "repeat_by": "mean"}
+            judged = judge(tmp_path, evaluators=[entry(thrown, **fields)])
+        assert judged.ran.code == 1
+        reason = "the mean of 3 repeats: 0.6, 0.6, 0.1"
+        assert (judged.result["status"], judged.result["reason"]) == ("failed", reason)
+
+    def test_that_crashes_once_could_not_be_judged_and_is_asked_no_more(
+        self, tmp_path: Path
+    ) -> None:
+        with dice(tmp_path, {"a": (0.9, None, 0.9)}) as thrown:
+            judged = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
+        assert (judged.ran.code, thrown.thrown["a"]) == (3, 2)
+        assert judged.result["reason"].startswith("repeat 2 of 3: Custom evaluator 'own' ")
+        assert judged.result["repeats"]["flip_rate"] is None
+
+    @pytest.mark.parametrize("isolation", ["fork", "spawn"])
+    def test_throws_its_own_dice_each_time(self, tmp_path: Path, isolation: str) -> None:
+        with dice(tmp_path, {"a": FLIPS}) as thrown:
+            (tmp_path / "own.py").write_text(RANDOM)
+            judged = judge(tmp_path, evaluators=[entry(thrown, repeat=5, isolation=isolation)])
+        repeats = judged.result["repeats"]["repeats"]
+        assert len({each["score"] for each in repeats}) == 5
+
+    def test_that_is_stopped_by_a_signal_is_not_judged_by_fewer(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": FLIPS}) as thrown:
+            (tmp_path / "own.py").write_text(SLOW)
+            config = {"traces": "a.json", "evaluators": [entry(thrown, repeat=99)]}
+        (tmp_path / "agentci.yaml").write_text(json.dumps(config))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentci", "run"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 130
+        report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+        assert (report["complete"], report["results"]) == (False, [])
+
+
+class TestItsReplies:
+    def test_are_kept_each_by_itself(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": FLIPS, "b": (0.1, 0.2, 0.9)}) as thrown:
+            first, second = (
+                judge(tmp_path, evaluators=[entry(thrown, repeat=3)]) for _ in range(2)
+            )
+        assert thrown.thrown == {"a": 3, "b": 3}
+        assert [each["cached"] for each in second.results] == [True, True]
+        assert [each["repeats"] for each in first.results] == [
+            each["repeats"] for each in second.results
+        ]
+
+    def test_begin_with_the_one_that_was_there_before_it_was_repeated(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": FLIPS}) as thrown:
+            judge(tmp_path, evaluators=[entry(thrown)])
+            again = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
+            once = judge(tmp_path, evaluators=[entry(thrown)])
+        assert thrown.thrown["a"] == 3
+        assert [each["score"] for each in again.result["repeats"]["repeats"]] == [*FLIPS]
+        assert (again.result["cached"], once.result["score"]) == (False, 0.9)
+
+    def test_that_were_given_before_a_crash_are_kept(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": (0.9, None, 0.8, 0.7)}) as thrown:
+            judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
+            again = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
+        assert thrown.thrown["a"] == 4
+        repeats = again.result["repeats"]["repeats"]
+        assert [each["score"] for each in repeats] == [0.9, 0.8, 0.7]
+
+    @pytest.mark.parametrize(("options", "fields"), [(("--no-cache",), {}), ((), {"cache": False})])
+    def test_are_made_anew_where_that_is_wanted(
+        self, tmp_path: Path, options: tuple[str, ...], fields: dict[str, bool]
+    ) -> None:
+        with dice(tmp_path, {"a": FLIPS}) as thrown:
+            for _ in range(2):
+                judge(tmp_path, *options, evaluators=[entry(thrown, repeat=3, **fields)])
+        assert thrown.thrown["a"] == 6
+
+
+class TestAModel:
+    def test_is_asked_each_time_and_its_replies_are_kept(self, tmp_path: Path) -> None:
+        answers = [scored(each) for each in (0.9, 0.1, 0.95)]
+        with serve(script(*answers)) as server:
+            runs = [
+                judge_cases(tmp_path, at(server.url), *options, evaluators=[{**JUDGE, "repeat": 3}])
+                for options in ((), ("--offline",))
+            ]
+        assert len(server.asked) == 3
+        assert [run.statuses for run in runs] == [["passed"], ["passed"]]
+        assert [run.cached for run in runs] == [[False], [True]]
+        assert runs[0].reasons == runs[1].reasons == ["2 of 3 repeats passed: 0.9, 0.1, 0.95"]
+
+    def test_that_cannot_be_asked_offline_leaves_the_check_without_a_judgement(
+        self, tmp_path: Path
+    ) -> None:
+        with serve(script(scored(0.9))) as server:
+            judge_cases(tmp_path, at(server.url))
+            run = judge_cases(
+                tmp_path, at(server.url), "--offline", evaluators=[{**JUDGE, "repeat": 2}]
+            )
+        assert (len(server.asked), run.statuses) == (1, ["errored"])
+        assert run.reasons[0].startswith("repeat 2 of 2: ")
+
+    def test_gives_several_samples_each_time(self, tmp_path: Path) -> None:
+        answers = [scored(each) for each in (0.9, 0.8, 1.0, 0.1, 0.2, 0.3)]
+        with serve(script(*answers)) as server:
+            judging = at(server.url, samples=3)
+            runs = [
+                judge_cases(tmp_path, judging, evaluators=[{**JUDGE, "repeat": 2}]) for _ in "12"
+            ]
+        assert len(server.asked) == 6
+        for run in runs:
+            repeats = run.report["results"][0]["repeats"]["repeats"]
+            assert [each["score"] for each in repeats] == [0.9, 0.2]
+
+    def test_of_a_composite_is_asked_whenever_the_composite_is(self, tmp_path: Path) -> None:
+        composite = {
+            "name": "both",
+            "type": "composite",
+            "repeat": 2,
+            "aggregator": {"type": "weighted_average"},
+            "evaluators": [JUDGE, {**JUDGE, "name": "k", "prompt": "{{candidate_answer}}?"}],
+        }
+        answers = [scored(each) for each in (0.8, 1.0, 0.1, 0.3)]
+        with serve(script(*answers)) as server:
+            run = judge_cases(tmp_path, at(server.url), evaluators=[composite])
+        repeats = run.report["results"][0]["repeats"]["repeats"]
+        assert [each["score"] for each in repeats] == [pytest.approx(0.9), pytest.approx(0.2)]
+        assert len(server.asked) == 4
+
+
+class TestReports:
+    @pytest.fixture
+    def ran(self, tmp_path: Path) -> Ran:
+        with dice(tmp_path, {"a": (0.9, 0.9, 0.1), "b": (0.9,)}) as thrown:
+            return judge(tmp_path, evaluators=[entry(thrown, repeat=3)]).ran
+
+    def test_say_which_checks_are_unstable(self, ran: Ran) -> None:
+        told = "own: flip rate 0.167, 1 of 2 checks unstable"
+        assert f"\nRepeats\n  {told}" in ran.out
+        folder = ran.folder / "agentci-results"
+        assert f"### Repeats\n\n- {told}" in (folder / "summary.md").read_text()
+        assert told in (folder / "report.html").read_text()
+
+    def test_are_as_the_schema_has_them(self, ran: Ran) -> None:
+        jsonschema.validate(ran.results, results_schema())
+        [told] = ran.results["evaluators"]
+        assert told["flip_rate"] == pytest.approx(1 / 6)
+
+    def test_have_properties_of_each_check(self, ran: Ran) -> None:
+        junit = (ran.folder / "agentci-results" / "junit.xml").read_text()
+        assert junit.count('<property name="repeats" value="3"') == 2
+        assert '<property name="flip_rate" value="0.333333"' in junit
+        assert '<property name="flip_rate" value="0"' in junit
+
+
+class TestAPlan:
+    def test_says_how_often(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": FLIPS}) as thrown:
+            judged = judge(tmp_path, "--plan", evaluators=[entry(thrown, repeat=3)])
+        assert judged.ran.out.splitlines()[0].endswith(" for at most 30 s; 3 repeats")
+        assert not thrown.thrown
+
+    def test_of_a_shard_is_another_where_that_is_another(self, tmp_path: Path) -> None:
+        with dice(tmp_path, {"a": FLIPS, "b": FLIPS}) as thrown:
+            for shard, repeat in ((1, 3), (2, 2)):
+                options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
+                judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
+        ran = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
+        assert ran.code == 2
+        assert "had other checks, gates or recordings" in ran.out
+
+
+def test_shards_come_to_what_one_run_comes_to(tmp_path: Path) -> None:
+    throws = dict.fromkeys("abcd", FLIPS)
+    with dice(tmp_path, throws) as thrown:
+        evaluators = [entry(thrown, repeat=3)]
+        whole = judge(tmp_path, evaluators=evaluators).report
+        for shard in (1, 2):
+            options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
+            judge(tmp_path, *options, evaluators=evaluators)
+    ran = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
+    assert ran.code == 0
+    assert [each["repeats"] for each in ran.results["results"]] == [
+        each["repeats"] for each in whole["results"]
+    ]
+    assert "own: flip rate 0.333, 4 of 4 checks unstable" in ran.out
+
+
+def test_a_baseline_that_was_asked_less_often_is_not_compared(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+    with dice(tmp_path, {"a": FLIPS}) as thrown:
+        for repeat in (3, 3, 4):
+            options = ("--baseline", "base") if outcomes else ("--output-dir", "base")
+            judged = judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
+            found = judged.report and judged.report["comparison"]["trends"][0]["outcome"]
+            outcomes.append(found or "none")
+    assert outcomes == ["none", "insufficient-data", "non-comparable"]
+
+
+def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
+    trials = {"count": 2, "strategy": "mean"}
+    evaluators = [{**JUDGE, "repeat": 3}]
+    answers = [scored(each) for each in (0.9, 0.1, 0.95, 0.2, 0.1, 0.3)]
+    with serve(script(*answers)) as server:
+        write(tmp_path, at(server.url), 1, evaluators, execution={"trials": trials})
+        lines = [
+            {"id": "c0", "attempt": attempt, "output_messages": [answered(said)]}
+            for attempt, said in enumerate(("Paris.", "London."))
+        ]
+        (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        ran = run_agentci(["run", "e.yaml"], cwd=tmp_path, environ={"KEY": "k"})
+    [result] = ran.results["results"]
+    assert len(server.asked) == 6
+    means = [pytest.approx(0.65), pytest.approx(0.2)]
+    assert [each["score"] for each in result["trials"]["trials"]] == means
+    assert [each["score"] for each in result["repeats"]["repeats"]] == [0.9, 0.1, 0.95]
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "message"),
+    [
+        (
+            {"name": "response_match_score", "type": "builtin", "repeat": 3},
+            "`repeat` is of no use here: over one recording it says the same every time",
+        ),
+        (
+            {
+                "name": "same",
+                "type": "openai_eval",
+                "repeat": 3,
+                "grader": {
+                    "type": "string_check",
+                    "input": "{{ item.actual_response }}",
+                    "operation": "eq",
+                    "reference": "x",
+                },
+            },
+            "`repeat` is of no use here: over one recording it says the same every time",
+        ),
+        (
+            {"name": "own", "type": "code", "path": "own.py", "repeat": 100},
+            "repeat must be a whole number from 1 to 99, not 100",
+        ),
+        (
+            {"name": "own", "type": "code", "path": "own.py", "repeat_by": "median"},
+            "repeat_by must be majority or mean, not the text 'median'",
+        ),
+        (
+            {
+                "name": "p",
+                "type": "prompt",
+                "prompt": "{{response}}?",
+                "threshold": True,
+                "judge": {"command": ["true"]},
+                "repeat": 3,
+                "repeat_by": "mean",
+            },
+            "`repeat_by: mean` needs a score and a threshold, and here is none",
+        ),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused(
+    tmp_path: Path, evaluator: dict[str, Any], message: str
+) -> None:
+    with dice(tmp_path, {"a": FLIPS}):
+        judged = judge(tmp_path, evaluators=[evaluator])
+    assert judged.ran.code == 2
+    assert message in judged.ran.out
+
+
+def test_defaults_are_for_those_that_may_say_something_else(tmp_path: Path) -> None:
+    builtin = {"name": "response_match_score", "type": "builtin"}
+    with dice(tmp_path, {"a": FLIPS}) as thrown:
+        evaluators = [builtin, entry(thrown)]
+        judged = judge(tmp_path, evaluators=evaluators, defaults={"repeat": 3})
+    assert judged.ran.code == 0
+    assert [bool(each["repeats"]) for each in judged.report["results"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "message"),
+    [
+        ({"name": "has", "type": "contains", "value": "x", "repeat": 3}, "`repeat` is of no use"),
+        (
+            {
+                "name": "both",
+                "type": "composite",
+                "aggregator": {"type": "weighted_average"},
+                "evaluators": [{**JUDGE, "repeat": 2}],
+            },
+            "the member 'j' of a composite cannot have a `repeat`",
+        ),
+        (
+            {
+                "name": "both",
+                "type": "composite",
+                "aggregator": {"type": "threshold", "threshold": 0.5},
+                "evaluators": [{"name": "has", "type": "contains", "value": "x"}],
+                "repeat": 3,
+            },
+            "`repeat` is of no use",
+        ),
+    ],
+)
+def test_an_eval_file_that_makes_no_sense_is_refused(
+    tmp_path: Path, evaluator: dict[str, Any], message: str
+) -> None:
+    run = judge_cases(tmp_path, at("http://127.0.0.1:9"), evaluators=[evaluator])
+    assert run.ran.code == 2
+    assert message in run.ran.out

@@ -1,0 +1,27 @@
+"""Frozen values of both kinds are treated alike."""
+
+import pytest
+
+from agentci.model.place import Place
+from agentci.model.program import ProgramFile, Snapshot
+from agentci.model.values import names_of, replace
+
+PLACE = Place(file="a.yaml", line=2)
+SNAPSHOT = Snapshot(entry="x.py", files={"x.py": ProgramFile(content=b"secret")})
+
+
+def test_a_value_with_another_field_is_a_new_one() -> None:
+    assert replace(PLACE, line=3) == Place(file="a.yaml", line=3)
+    assert replace(SNAPSHOT, entry="y.py").entry == "y.py"
+    assert (PLACE.line, SNAPSHOT.entry) == (2, "x.py")
+
+
+def test_a_field_that_it_does_not_have_is_refused() -> None:
+    with pytest.raises(TypeError):
+        replace(PLACE, lime=3)  # type: ignore[call-arg]
+
+
+def test_the_names_of_its_fields_are_in_order() -> None:
+    assert names_of(PLACE) == ("file", "line", "column")
+    assert names_of(SNAPSHOT)[-1] == "files"
+    assert names_of("a text") == ()
