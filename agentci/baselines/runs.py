@@ -16,6 +16,7 @@ from agentci.zips import read_member
 
 MAX_ARCHIVE_BYTES: Final = 256 * 1024**2
 
+OLD_RUNNER: Final = "runners set it; one of your own may be too old"
 MERGED: Final = {"event": "merge_group"}
 
 T = TypeVar("T")
@@ -95,6 +96,8 @@ class Runs:
         return read_member(content, file_name, limit_bytes=limit_bytes)
 
     def _listed(self, query: Mapping[str, str]) -> Iterator[Run]:
+        if not self._github.workflow_file:
+            raise GitHubError("GITHUB_WORKFLOW_REF names no workflow", hint=OLD_RUNNER)
         path = f"actions/workflows/{quote(self._github.workflow_file, safe='')}/runs"
         listed = self._ask(path, {**query, "per_page": PAGE_ITEMS})
         for each in _items(_at(listed, "workflow_runs")):

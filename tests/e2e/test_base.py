@@ -407,6 +407,11 @@ class TestAMissingBaseline:
         refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["refused"]
         assert f"GitHub does not say where {M2} left main" in refused
 
+    def test_says_that_the_workflow_is_not_known(self, workflow: Workflow) -> None:
+        workflow.judged_on_main(M1)
+        ran = workflow.step("push", M2, push(M1, M2), GITHUB_WORKFLOW_REF="")
+        assert "GITHUB_WORKFLOW_REF names no workflow" in compared(ran)["refused"]
+
     def test_is_what_no_commit_at_all_leads_to(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")
         assert "of which commit the results are" in compared(ran)["refused"]
