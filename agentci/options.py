@@ -4,7 +4,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.choices import FAIL_ON, GROUPINGS, JUNIT_DIALECTS, MATCH_TYPES, SHOWINGS
+from agentci.model.choices import (
+    EXCHANGES_OF,
+    FAIL_ON,
+    GROUPINGS,
+    JUNIT_DIALECTS,
+    MATCH_TYPES,
+    SHOWINGS,
+)
 
 
 class Option(Struct, frozen=True, kw_only=True):
@@ -157,6 +164,13 @@ OPTIONS: tuple[Option, ...] = (
         choices=SHOWINGS,
         default="auto",
         help="Whether the summary is shown on the page of the workflow run.",
+    ),
+    Option(
+        name="exchanges",
+        choices=EXCHANGES_OF,
+        default="failed",
+        help="Of which checks `report.html` has what their evaluators were sent and what came "
+        "back, to the byte: of those that did not pass, of all, or of none.",
     ),
     Option(
         name="junit-dialect",

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from agentci.dealings import Dealing, discreet, secrets_of
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError, SkippedError
 from agentci.model.case import Case, Synopsis
 from agentci.model.exchange import Skip
+from agentci.model.exchanged import Exchanges
 from agentci.model.judgement import Judgement
 from agentci.model.result import Result, Status
 from agentci.model.spending import Spending
@@ -70,12 +72,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
         complete: False where some were not.
         bug: an exception of ours that broke the run off, to be raised once all is written.
         spending: of the judges.
+        exchanges: what evaluators were sent and what came back.
     """
 
     results: tuple[Result, ...]
     complete: bool
     bug: Exception | None = None
     spending: tuple[Spending, ...] = ()
+    exchanges: Exchanges = Exchanges()
 
 
 def judge_all(
@@ -102,6 +106,16 @@ def judge_all(
 
 def judge(check: Check, world: World) -> Result:
     """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
+    dealings: list[Dealing] = []
+    result = _judged(check, world, dealings)
+    secrets = secrets_of(dealings, world.variables)
+    result = discreet(result, secrets)
+    if world.exchanges is not None and dealings:
+        world.exchanges.keep(result, dealings, secrets)
+    return result
+
+
+def _judged(check: Check, world: World, dealings: list[Dealing]) -> Result:
     started = world.clock()
     try:
         if not check.case.dialogue:
@@ -110,13 +124,13 @@ def judge(check: Check, world: World) -> Result:
         if isinstance(request, Skip):
             return _result(check, status="skipped", reason=request.reason)
         name, read = check.evaluator.identity.name, check.evaluator.read
-        judgement, cached = answer(request, name=name, read=read, world=world)
+        judgement, cached = answer(request, dealings, name=name, read=read, world=world)
     except SkippedError as error:
         return _result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
         seconds = world.clock() - started
         return _result(check, status="errored", reason=str(error), seconds=seconds)
-    return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
+    return _ruled(check, judgement, seconds=world.clock() - started, cached=cached)
 
 
 class _End(Struct, frozen=True, kw_only=True):
@@ -202,7 +216,7 @@ def _end(number: int, check: Check, world: World) -> _End:
     return _End(number=number, result=None if stopped else result)
 
 
-def _judged(check: Check, judgement: Judgement, *, seconds: float, cached: bool) -> Result:
+def _ruled(check: Check, judgement: Judgement, *, seconds: float, cached: bool) -> Result:
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:

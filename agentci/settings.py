@@ -7,11 +7,13 @@ from msgspec import Struct
 
 from agentci.errors import InputError
 from agentci.model.choices import (
+    EXCHANGES_OF,
     FAIL_ON,
     GROUPINGS,
     JUNIT_DIALECTS,
     MATCH_TYPES,
     SHOWINGS,
+    ExchangesOf,
     FailOn,
     GroupBy,
     JUnitDialect,
@@ -61,6 +63,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     fail_on: FailOn
     annotations: bool
     summary: bool
+    exchanges: ExchangesOf
     junit_dialect: JUnitDialect
     plan: bool
     quiet: bool
@@ -97,6 +100,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",
         summary=given.choice("summary", SHOWINGS) != "none",
+        exchanges=given.choice("exchanges", EXCHANGES_OF) or "failed",
         junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
         plan=given.switch("plan"),
         quiet=given.switch("quiet"),

@@ -19,13 +19,13 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"trial_scores"},
+    {"trial_scores", "dealings"},
     {"case_scores", "similarity", "questions", "agreement"},
     {"comparison", "github", "telemetry", "metrics", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
-    {"lockfile", "merging", "options", "spool", "workspace"},
+    {"exchanges", "lockfile", "merging", "options", "spool", "workspace"},
     {"settings"},
     {"http", "store", "extensions"},
     {"sources", "runtimes", "executors"},
@@ -48,7 +48,16 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
-    *("trial_scores", "case_scores", "gate", "questions", "comparison", "similarity", "agreement"),
+    *(
+        "trial_scores",
+        "dealings",
+        "case_scores",
+        "gate",
+        "questions",
+        "comparison",
+        "similarity",
+        "agreement",
+    ),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

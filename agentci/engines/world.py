@@ -14,6 +14,7 @@ from agentci.workspace import Workspace
 
 if TYPE_CHECKING:
     from agentci.evals_api.grading import NoGrading, RemoteGrading
+    from agentci.exchanges import ExchangeLog
     from agentci.judges.budget import Budget
     from agentci.judges.comparer import Comparer
     from agentci.judges.judge import Judge
@@ -70,6 +71,7 @@ class World:
         remote_grading: asks services to grade; None where nobody wants that.
         budgets: of the judges.
         replies: what they replied in earlier runs; None where that is of no interest.
+        exchanges: takes down what evaluators are sent and what comes back; None for nothing.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
@@ -94,4 +96,5 @@ class World:
     remote_grading: "RemoteGrading | NoGrading | None" = None
     budgets: "Mapping[str, Budget]" = field(default_factory=dict)
     replies: "ReplyCache | None" = None
+    exchanges: "ExchangeLog | None" = None
     interruption: Interruption = field(default_factory=Interruption)

@@ -29,6 +29,10 @@ FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)
 Showing: TypeAlias = Literal["auto", "none"]
 SHOWINGS: Final[tuple[Showing, ...]] = get_args(Showing)
 
+# Of which checks it is shown what their evaluators were sent and what came back.
+ExchangesOf: TypeAlias = Literal["failed", "all", "none"]
+EXCHANGES_OF: Final[tuple[ExchangesOf, ...]] = get_args(ExchangesOf)
+
 JUnitDialect: TypeAlias = Literal["common", "jenkins"]
 JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
 

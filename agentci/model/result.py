@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from agentci.model.case import Synopsis
 from agentci.model.comparison import Comparison
+from agentci.model.exchanged import Exchanges
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -105,6 +106,7 @@ class Report(Struct, frozen=True, kw_only=True):
         portion: what of a whole it is about; None for a whole run.
         spending: of the judges of all configs that have some, in their order.
         comparison: with a baseline, where one was named.
+        exchanges: what evaluators were sent and what came back, for ``report.html`` alone.
     """
 
     complete: bool
@@ -117,3 +119,4 @@ class Report(Struct, frozen=True, kw_only=True):
     portion: Portion | None = None
     spending: tuple[Spending, ...] = ()
     comparison: Comparison | None = None
+    exchanges: Exchanges = Exchanges()
