@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from agentci.dealings import Dealing, discreet, secrets_of
 from agentci.dialects.base import Evaluator
 from agentci.engines.answers import answer
 from agentci.engines.world import World
@@ -57,6 +58,16 @@ def _digest(*parts: str) -> str:
 
 def judge(check: Check, world: World) -> Result:
     """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
+    dealings: list[Dealing] = []
+    result = _outcome(check, world, dealings)
+    secrets = secrets_of(dealings, world.variables)
+    result = discreet(result, secrets)
+    if world.exchanges is not None and dealings:
+        world.exchanges.keep(result, dealings, secrets)
+    return result
+
+
+def _outcome(check: Check, world: World, dealings: list[Dealing]) -> Result:
     started = world.clock()
     repetition = check.evaluator.identity.repetition
     try:
@@ -66,8 +77,9 @@ def judge(check: Check, world: World) -> Result:
         if isinstance(request, Skip):
             return _result(check, status="skipped", reason=request.reason)
         if repetition.times == 1:
-            return _answered(check, request, world)
-        return repeated(list(_answers(check, request, repetition.times, world)), repetition)
+            return _answered(check, request, world, dealings)
+        answers = list(_answers(check, request, repetition.times, world, dealings))
+        return repeated(answers, repetition)
     except SkippedError as error:
         return _result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
@@ -75,14 +87,16 @@ def judge(check: Check, world: World) -> Result:
         return _result(check, status="errored", reason=str(error), seconds=seconds)
 
 
-def _answers(check: Check, request: Task, times: int, world: World) -> Iterator[Result]:
+def _answers(
+    check: Check, request: Task, times: int, world: World, dealings: list[Dealing]
+) -> Iterator[Result]:
     """What comes of each time that an evaluator is asked, up to the first that is no judgement."""
     for ordinal in range(times):
         if ordinal and world.interruption.asked():
             raise EvaluatorError(ENDED)
         started = world.clock()
         try:
-            result = _answered(check, request, world, ordinal=ordinal)
+            result = _answered(check, request, world, dealings, ordinal=ordinal)
         except EvaluatorError as error:
             seconds = world.clock() - started
             yield _result(check, status="errored", reason=str(error), seconds=seconds)
@@ -90,8 +104,10 @@ def _answers(check: Check, request: Task, times: int, world: World) -> Iterator[
         yield result
 
 
-def _answered(check: Check, request: Task, world: World, *, ordinal: int = 0) -> Result:
-    """One answer, judged.
+def _answered(
+    check: Check, request: Task, world: World, dealings: list[Dealing], *, ordinal: int = 0
+) -> Result:
+    """One answer, judged; what was asked and what came back is added to ``dealings``.
 
     Raises:
         EvaluatorError: there is none that could be.
@@ -99,7 +115,11 @@ def _answered(check: Check, request: Task, world: World, *, ordinal: int = 0) ->
     """
     started = world.clock()
     name, read = check.evaluator.identity.name, check.evaluator.read
-    judgement, cached = answer(request, name=name, read=read, world=world, ordinal=ordinal)
+    own: list[Dealing] = []
+    try:
+        judgement, cached = answer(request, own, name=name, read=read, world=world, ordinal=ordinal)
+    finally:
+        dealings += own
     return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
 
 

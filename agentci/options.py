@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from agentci.model.choices import (
     COMMENTINGS,
+    EXCHANGES_OF,
     FAIL_ON,
     GROUPINGS,
     JUNIT_DIALECTS,
@@ -180,6 +181,13 @@ OPTIONS: tuple[Option, ...] = (
         choices=SHOWINGS,
         default="auto",
         help="Whether the summary is shown on the page of the workflow run.",
+    ),
+    Option(
+        name="exchanges",
+        choices=EXCHANGES_OF,
+        default="failed",
+        help="Of which checks `report.html` has what their evaluators were sent and what came "
+        "back, to the byte: of those that did not pass, of all, or of none.",
     ),
     Option(
         name="junit-dialect",

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agentci.checks import Check, judge
 from agentci.engines.world import World
+from agentci.model.exchanged import Exchanges
 from agentci.model.result import Result
 from agentci.model.spending import Spending
 from agentci.scheduling import Schedule
@@ -28,12 +29,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
         complete: False where some were not.
         bug: an exception of ours that broke the run off, to be raised once all is written.
         spending: of the judges.
+        exchanges: what evaluators were sent and what came back.
     """
 
     results: tuple[Result, ...]
     complete: bool
     bug: Exception | None = None
     spending: tuple[Spending, ...] = ()
+    exchanges: Exchanges = Exchanges()
 
 
 def judge_all(

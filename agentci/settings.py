@@ -8,12 +8,14 @@ from msgspec import Struct
 from agentci.errors import InputError
 from agentci.model.choices import (
     COMMENTINGS,
+    EXCHANGES_OF,
     FAIL_ON,
     GROUPINGS,
     JUNIT_DIALECTS,
     MATCH_TYPES,
     SHOWINGS,
     Commenting,
+    ExchangesOf,
     FailOn,
     GroupBy,
     JUnitDialect,
@@ -66,6 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     fail_on: FailOn
     annotations: bool
     summary: bool
+    exchanges: ExchangesOf
     junit_dialect: JUnitDialect
     commenting: Commenting
     check_run: str
@@ -106,6 +109,7 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
         fail_on=given.choice("fail-on", FAIL_ON) or "failed",
         annotations=given.choice("annotations", SHOWINGS) != "none",
         summary=given.choice("summary", SHOWINGS) != "none",
+        exchanges=given.choice("exchanges", EXCHANGES_OF) or "failed",
         junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
         commenting=given.choice("comment", COMMENTINGS) or "never",
         check_run=given.text("check-run"),

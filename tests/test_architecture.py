@@ -19,13 +19,13 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"trial_scores", "repeats", "intervals"},
+    {"trial_scores", "repeats", "intervals", "dealings"},
     {"case_scores", "proofs", "similarity", "questions", "agreement"},
     {"comparison", "github", "telemetry", "metrics", "demands", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
-    {"lockfile", "merging", "options", "spool", "workspace"},
+    {"exchanges", "lockfile", "merging", "options", "spool", "workspace"},
     {"settings", "events"},
     {"zips"},
     {"http", "store", "checkout", "extensions"},
@@ -49,7 +49,16 @@ LAYERS = (
 )
 PURE = {
     *("model", "errors", "text", "github", "telemetry", "metrics", "demands", "reasons"),
-    *("trial_scores", "repeats", "intervals", "case_scores", "proofs", "gate", "questions"),
+    *(
+        "trial_scores",
+        "repeats",
+        "intervals",
+        "dealings",
+        "case_scores",
+        "proofs",
+        "gate",
+        "questions",
+    ),
     *("comparison", "similarity", "agreement"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }

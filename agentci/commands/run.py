@@ -10,6 +10,7 @@ from agentci.earlier_runs import close_replies, open_replies
 from agentci.engines.world import World
 from agentci.equipment import equip
 from agentci.errors import InputError, InterruptionError
+from agentci.exchanges import ExchangeLog
 from agentci.gate import decide, decide_shard, judged_by, totals
 from agentci.grading_services import engage
 from agentci.model.comparison import Comparison
@@ -59,13 +60,14 @@ def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
     jobs = settings.jobs or world.processors
     replies, problems = open_replies(plan, settings, world)
     try:
-        world = replace(world, replies=replies)
+        log = ExchangeLog(settings.exchanges)
+        world = replace(world, replies=replies, exchanges=log)
         outcome, found = _outcome(plan, jobs, progress, settings, world)
     finally:
         problems = (*problems, *close_replies(replies))
     progress.finish()
     told = replace(plan, problems=(*plan.problems, *found, *problems))
-    return told, replace(outcome, spending=spending_of(plan, world))
+    return told, replace(outcome, spending=spending_of(plan, world), exchanges=log.worst())
 
 
 def _outcome(
@@ -123,6 +125,7 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         spending=outcome.spending,
         comparison=comparison,
         commit=commit_at(world.workspace, world.github),
+        exchanges=outcome.exchanges,
     )
 
 

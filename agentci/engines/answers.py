@@ -1,9 +1,11 @@
 """Answers what evaluators ask: by replies of earlier runs, else by carrying it out."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agentci.dealings import Dealing, Dealt
 from agentci.engines.dispatch import carry_out, executor_of, job_of, ready_for, run
 from agentci.engines.rulings import RecordedReplies, Ruled, with_rulings
 from agentci.engines.world import World
@@ -11,20 +13,23 @@ from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
 from agentci.executors.base import Sealing
 from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
 from agentci.executors.job import Job
-from agentci.model.embedding import CompareEmbeddings
+from agentci.model.embedding import CompareEmbeddings, Likeness
 from agentci.model.exchange import (
     DOCKER,
     LOCAL,
     Compose,
+    Measure,
     ProgramReply,
     Reply,
     RunCommand,
     RunProgram,
+    Settled,
     Task,
 )
 from agentci.model.grading import GradeRemotely
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel
+from agentci.model.judging import AskModel, ModelReply
+from agentci.model.ruling import Ruling
 from agentci.replies.circumstances import Circumstances, nth_key, words_of
 from agentci.workspace import is_file, real
 
@@ -35,11 +40,18 @@ UNCONFINED: Final = "programs that are not confined can read what is not watched
 
 
 def answer(
-    request: Task, *, name: str, read: Callable[[Reply], Judgement], world: World, ordinal: int = 0
+    request: Task,
+    dealings: list[Dealing],
+    *,
+    name: str,
+    read: Callable[[Reply], Judgement],
+    world: World,
+    ordinal: int = 0,
 ) -> tuple[Judgement, bool]:
     """What ``read`` makes of the reply to ``request``, and whether nothing was run for it.
 
     Args:
+        dealings: is given what was asked and what came back, also where an error is raised.
         name: the evaluator's, for messages.
         ordinal: how often it was answered before, for who wants several replies: each has its own.
 
@@ -47,17 +59,20 @@ def answer(
         EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
         SkippedError: nobody is there who could.
     """
-    answering = _Answering(world, ordinal)
+    answering = _Answering(world, ordinal, dealings)
     try:
         judgement = read(answering.reply(request, name))
     except EvaluatorError as refusal:
         if world.replies is None or not (found := answering.found):
             raise
-        answering = _Answering(world, ordinal, anew=True)
+        refused = [*dealings]
+        dealings.clear()
+        answering = _Answering(world, ordinal, dealings, anew=True)
         try:
             judgement = read(answering.reply(request, name))
         except (UnrecordedError, SkippedError):
             found = []  # what nobody can replace stays
+            dealings[:] = refused
             raise refusal from None
         finally:
             for key in found:
@@ -80,16 +95,20 @@ class _Answering:
 
     Args:
         ordinal: as in ``answer``.
+        dealings: is given all that was asked, in that order.
         anew: nothing is looked for.
     """
 
-    def __init__(self, world: World, ordinal: int, *, anew: bool = False) -> None:
+    def __init__(
+        self, world: World, ordinal: int, dealings: list[Dealing], *, anew: bool = False
+    ) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
         self.has_run = False
         self.rulings: list[Ruled] = []
         self._world = world
         self._ordinal = ordinal
+        self._dealings = dealings
         self._anew = anew
 
     def reply(self, request: Task, name: str) -> Reply:
@@ -98,22 +117,42 @@ class _Answering:
             case Compose():
                 replies = tuple(self.reply(part, each) for each, part in request.parts)
                 return self.reply(request.then(replies), name)
-            case RunProgram() | RunCommand() | AskModel() | CompareEmbeddings():
-                try:
-                    if isinstance(request, AskModel):
-                        return self._of_model(request, name)
-                    if isinstance(request, CompareEmbeddings):
-                        return self._of_embeddings(request)
-                    return self._of_program(request, name)
-                except EvaluatorError:
-                    self.found.clear()  # it is not their fault
-                    raise
-            case _:
-                self.has_run |= isinstance(request, GradeRemotely)
+            case Measure() | Settled():
                 return carry_out(request, name=name, world=self._world)
+            case _:
+                return self._dealt(request, name)
 
-    def _of_model(self, request: AskModel, name: str) -> Reply:
-        records = RecordedReplies(request, self._world, self._ordinal, anew=self._anew)
+    def _dealt(self, request: Dealt, name: str) -> Reply:
+        """The reply of somebody else, taken down."""
+        started, before, said = self._world.clock(), len(self.found), list[ModelReply]()
+        note = partial(Dealing, name=name, request=request)
+        try:
+            match request:
+                case AskModel():
+                    reply = self._of_model(request, name, said)
+                case CompareEmbeddings():
+                    reply = self._of_embeddings(request)
+                case GradeRemotely():
+                    self.has_run = True
+                    reply = carry_out(request, name=name, world=self._world)
+                case _:
+                    reply = self._of_program(request, name)
+        except (EvaluatorError, SkippedError) as error:
+            self._dealings.append(note(failure=str(error), said=tuple(said)))
+            if isinstance(error, EvaluatorError):
+                self.found.clear()  # it is not their fault
+            raise
+        is_cached = len(self.found) > before
+        if isinstance(reply, Ruling | Likeness):
+            is_cached = reply.is_recorded
+        seconds = self._world.clock() - started
+        self._dealings.append(
+            note(reply=reply, said=tuple(said), seconds=seconds, cached=is_cached)
+        )
+        return reply
+
+    def _of_model(self, request: AskModel, name: str, said: list[ModelReply]) -> Reply:
+        records = RecordedReplies(request, self._world, self._ordinal, said, anew=self._anew)
         ruling = self._world.judges[request.panel.payer].rule(request, records)
         self.found += records.found
         self.kept += records.kept
@@ -124,7 +163,7 @@ class _Answering:
     def _of_embeddings(self, request: CompareEmbeddings) -> Reply:
         from agentci.judges.budget import charge_of  # noqa: PLC0415 (of no use to most runs)
 
-        records = RecordedReplies(request, self._world, self._ordinal, anew=self._anew)
+        records = RecordedReplies(request, self._world, self._ordinal, [], anew=self._anew)
         payer, settings = request.panel.payer, request.panel.settings
         likeness = self._world.comparers[payer].compare(request, records)
         self.found += records.found

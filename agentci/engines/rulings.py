@@ -39,15 +39,23 @@ class RecordedReplies:
 
     Args:
         ordinal: how often the question was answered before, where several answers are wanted.
+        said: is given all replies, also those that are of no use.
         anew: nothing is looked for.
     """
 
     def __init__(
-        self, request: AskModel | CompareEmbeddings, world: World, ordinal: int, *, anew: bool
+        self,
+        request: AskModel | CompareEmbeddings,
+        world: World,
+        ordinal: int,
+        said: list[ModelReply],
+        *,
+        anew: bool,
     ) -> None:
         self.found: list[bytes] = []
         self.kept: list[Callable[[], None]] = []
         self._ordinal = ordinal
+        self._said = said
         self._anew = anew
         self._replies = None if request.panel.replay == "never" else world.replies
         self._digest: bytes | None = None
@@ -77,6 +85,10 @@ class RecordedReplies:
             key = self._key(self._digest, number)
             replies.share(key, reply)
             self.kept.append(lambda: replies.keep_said(key, reply))
+
+    def hear(self, reply: ModelReply) -> None:
+        """Take note of any reply, whether it gives a verdict or not."""
+        self._said.append(reply)
 
     def _key(self, digest: bytes, number: int) -> bytes:
         from agentci.replies.models import sample_key  # noqa: PLC0415 (of no use to most runs)

@@ -15,6 +15,7 @@ from agentci.workspace import Workspace
 
 if TYPE_CHECKING:
     from agentci.evals_api.grading import NoGrading, RemoteGrading
+    from agentci.exchanges import ExchangeLog
     from agentci.judges.budget import Budget
     from agentci.judges.comparer import Comparer
     from agentci.judges.judge import Judge
@@ -72,6 +73,7 @@ class World:
         budgets: of the judges.
         replies: what they replied in earlier runs; None where that is of no interest.
         github_api: of the repository that the workflow belongs to.
+        exchanges: takes down what evaluators are sent and what comes back; None for nothing.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
@@ -97,4 +99,5 @@ class World:
     remote_grading: "RemoteGrading | NoGrading | None" = None
     budgets: "Mapping[str, Budget]" = field(default_factory=dict)
     replies: "ReplyCache | None" = None
+    exchanges: "ExchangeLog | None" = None
     interruption: Interruption = field(default_factory=Interruption)

@@ -16,12 +16,12 @@ from agentci.http.retries import PassingError
 from agentci.http.watch import pause
 from agentci.judges.account import Account
 from agentci.judges.complaints import complaint_of
-from agentci.judges.keys import HIDDEN
 from agentci.judges.transport import Letter, LimitedError, Transport
 from agentci.judges.waits import TOO_MANY_REQUESTS, asked_seconds, is_passing
 from agentci.judges.words import answer_words
 from agentci.model.grading import EvalsService, GradeRemotely, RemoteGrades
 from agentci.model.json import Json, JsonObject
+from agentci.text.secrets import HIDDEN
 from agentci.text.words import number
 
 POLL_SECONDS: Final = 2.0

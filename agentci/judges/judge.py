@@ -103,7 +103,7 @@ class Judge:
             EvaluatorError: there is no reply, or it was cut off or withheld.
         """
         until = self._clock() + min(seconds, self._verdict_seconds)
-        reply = self._reply(question, settings, until)
+        reply = self._reply(question, settings, until, NO_RECORDS)
         if reply.ending != "complete":
             raise NoVerdictError(unfinished(reply))
         return reply
@@ -111,37 +111,44 @@ class Judge:
     def _told(self, request: AskModel, form: AnyForm, records: Records, number: int) -> Told:
         with records.alone(number):
             if (known := records.find(number)) is not None:
+                records.hear(known)
                 with suppress(NoVerdictError):
                     return Told(verdict=read_verdict(known, form), reply=known, is_recorded=True)
             if request.panel.replay == "only":
                 raise unrecorded(REPLAY_ONLY)
-            told = self._verdict(request.question, form, request.panel.settings)
+            told = self._verdict(request.question, form, request.panel.settings, records)
             records.keep(number, told.reply)
             return told
 
-    def _verdict(self, question: Question, form: AnyForm, settings: ModelSettings) -> Told:
+    def _verdict(
+        self, question: Question, form: AnyForm, settings: ModelSettings, records: Records
+    ) -> Told:
         until = self._clock() + self._verdict_seconds
-        reply = self._reply(question, settings, until)
+        reply = self._reply(question, settings, until, records)
         try:
             return Told(verdict=read_verdict(reply, form), reply=reply)
         except UnreadableError as error:
             if not reply.text.strip():
                 raise
-            mended = self._reply(repair(form, reply.text), settings, until)
+            mended = self._reply(repair(form, reply.text), settings, until, records)
             try:
                 return Told(verdict=read_verdict(mended, form), reply=mended)
             except NoVerdictError:
                 retold = "and what it wrote instead gives none either"
                 raise NoVerdictError(f"{error}, {retold}") from None
 
-    def _reply(self, question: Question, settings: ModelSettings, until: float) -> ModelReply:
+    def _reply(
+        self, question: Question, settings: ModelSettings, until: float, records: Records
+    ) -> ModelReply:
         """A reply; where it was cut off, another one with twice the room."""
         asker = self._askers[settings.provider]
         reply = asker.ask(question, settings, until=until)
-        if reply.ending != "truncated":
-            return reply
-        roomy = replace(settings, output_tokens=2 * settings.output_tokens)
-        return asker.ask(question, roomy, until=until)
+        records.hear(reply)
+        if reply.ending == "truncated":
+            roomy = replace(settings, output_tokens=2 * settings.output_tokens)
+            reply = asker.ask(question, roomy, until=until)
+            records.hear(reply)
+        return reply
 
 
 def enough(samples: int) -> int:

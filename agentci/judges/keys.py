@@ -11,11 +11,11 @@ from agentci.judges.tokens import IDENTITY_VARIABLES, Tokens
 from agentci.judges.transport import Transport
 from agentci.model.judging import ModelReply, ModelSettings
 from agentci.model.values import replace
+from agentci.text.secrets import without
 
 NO_IDENTITY: Final = (
     "this job can get no id token of GitHub: give it `permissions: {id-token: write}`"
 )
-HIDDEN: Final = "***"
 NOT_IN_ACTIONS: Final = "`auth: {type: github-oidc}` works in GitHub Actions alone"
 
 
@@ -28,7 +28,7 @@ class Key:
 
     def hidden_in(self, text: str) -> str:
         """A text without the key."""
-        return text.replace(self.secret, HIDDEN) if self.secret else text
+        return without(text, (self.secret,)) if self.secret else text
 
     def left_out(self, reply: ModelReply) -> ModelReply:
         """A reply without the key: what models say is kept, and shown in reports."""

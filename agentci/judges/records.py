@@ -37,6 +37,10 @@ class Records(Protocol):
         """Take one for later runs."""
         ...
 
+    def hear(self, reply: ModelReply) -> None:
+        """Take note of any reply, whether it gives a verdict or not."""
+        ...
+
 
 class NoRecords:
     """Nothing is known, and nothing is kept."""
@@ -50,6 +54,9 @@ class NoRecords:
         """Nothing."""
 
     def keep(self, number: int, reply: ModelReply) -> None:
+        """Do nothing."""
+
+    def hear(self, reply: ModelReply) -> None:
         """Do nothing."""
 
 

@@ -21,6 +21,7 @@ from agentci.judges.waits import asked_seconds, is_passing
 from agentci.judges.wire import GarbledError, W, Wire, parse
 from agentci.model.judging import Federation, ModelSettings
 from agentci.text import clip, escape
+from agentci.text.secrets import HIDDEN
 
 IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 # Before its end; as long as a verdict may take, so that no question is under way with one at it.
@@ -161,5 +162,5 @@ def _said(response: Response) -> str:
         said = parse(_Oauth, response.content).error_description or complaint.message
     except (GarbledError, EvaluatorError):
         said = complaint.message
-    said = clip.short(escape.one_line(_SECRET.sub("***", said)), MAX_SAID)
+    said = clip.short(escape.one_line(_SECRET.sub(HIDDEN, said)), MAX_SAID)
     return f" ({said})" if said else ""

@@ -6,6 +6,7 @@ from agentci.http.base import Response
 from agentci.judges.complaints import Complaint
 from agentci.model.judging import ModelSettings
 from agentci.text import clip, escape
+from agentci.text.secrets import without
 
 MAX_SAID: Final = 300
 MAX_ID: Final = 80
@@ -65,4 +66,4 @@ def _request_id(response: Response, key: str) -> str:
 
 def _without(text: str, key: str) -> str:
     line = escape.one_line(text)
-    return line.replace(key, "***") if key else line
+    return without(line, (key,)) if key else line

@@ -10,6 +10,7 @@ from agentci.merging.part import Part, pieces_of
 from agentci.merging.wholeness import disunity, flaws
 from agentci.model.choices import FailOn
 from agentci.model.comparison import Comparison
+from agentci.model.exchanged import Exchanges
 from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.spending import by_config
@@ -67,6 +68,7 @@ def merged(
         spending=by_config(each for report in reports for each in report.spending),
         comparison=comparison,
         commit=commit,
+        exchanges=Exchanges(elsewhere=True),
     )
 
 

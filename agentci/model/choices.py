@@ -36,6 +36,10 @@ SHOWINGS: Final[tuple[Showing, ...]] = get_args(Showing)
 Commenting: TypeAlias = Literal["never", "always", "changed", "failed"]
 COMMENTINGS: Final[tuple[Commenting, ...]] = get_args(Commenting)
 
+# Of which checks it is shown what their evaluators were sent and what came back.
+ExchangesOf: TypeAlias = Literal["failed", "all", "none"]
+EXCHANGES_OF: Final[tuple[ExchangesOf, ...]] = get_args(ExchangesOf)
+
 JUnitDialect: TypeAlias = Literal["common", "jenkins"]
 JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from agentci.model.case import Synopsis
 from agentci.model.choices import RepeatBy
 from agentci.model.comparison import Comparison
+from agentci.model.exchanged import Exchanges
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate
@@ -137,6 +138,7 @@ class Report(Struct, frozen=True, kw_only=True):
         spending: of the judges of all configs that have some, in their order.
         comparison: with a baseline, where one was named.
         commit: that was checked out while it was judged; empty where nobody knows one.
+        exchanges: what evaluators were sent and what came back, for ``report.html`` alone.
     """
 
     complete: bool
@@ -150,3 +152,4 @@ class Report(Struct, frozen=True, kw_only=True):
     spending: tuple[Spending, ...] = ()
     comparison: Comparison | None = None
     commit: str = ""
+    exchanges: Exchanges = Exchanges()

@@ -20,6 +20,11 @@ def dumps(value: Json) -> str:
     return _written(value, _ASCII).replace("##[", r"##\u005b")
 
 
+def in_a_page(value: Json) -> str:
+    """As ``dumps``; of an element ``script`` it stands in, nothing of it is the end."""
+    return dumps(value).replace("<", r"\u003c")
+
+
 def readable(value: Json) -> str:
     """One line for people: as ``dumps``, with all letters as they are, and not escaped for logs."""
     return _written(value, _LETTERS)

@@ -253,7 +253,7 @@ def test_a_baseline_that_was_asked_less_often_is_not_compared(tmp_path: Path) ->
     outcomes: list[str] = []
     with dice(tmp_path, {"a": FLIPS}) as thrown:
         for repeat in (3, 3, 4):
-            options = ("--baseline", "base") if outcomes else ("--output-dir", "base")
+            options = ("--baseline", "earlier") if outcomes else ("--output-dir", "earlier")
             judged = judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
             found = judged.report and judged.report["comparison"]["trends"][0]["outcome"]
             outcomes.append(found or "none")

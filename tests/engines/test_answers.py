@@ -57,7 +57,7 @@ def reading(*, refuses: float = -1) -> Callable[[Reply], Judgement]:
 
 def judged(folder: Path, request: AskModel, **others: float) -> tuple[float | None, bool]:
     with world_with(folder) as world:
-        judgement, cached = answer(request, name="j", read=reading(**others), world=world)
+        judgement, cached = answer(request, [], name="j", read=reading(**others), world=world)
         return judgement.score, cached
 
 
@@ -88,7 +88,7 @@ def test_what_an_evaluator_tells_of_its_judge_goes_before_ours(tmp_path: Path) -
         return Judgement(score=1, passed=True, details={"judge": "mine"})
 
     with serve(script(scored(1))) as server, world_with(tmp_path) as world:
-        judgement, _ = answer(asking(server), name="j", read=read, world=world)
+        judgement, _ = answer(asking(server), [], name="j", read=read, world=world)
     assert judgement.details == {"judge": "mine"}
 
 
@@ -97,7 +97,7 @@ def test_a_reply_counts_as_saved_once_it_was_of_use(tmp_path: Path) -> None:
         judged(tmp_path, asking(server))
         with world_with(tmp_path) as world:
             for refused in (-1, 0.1):
-                answer(asking(server), name="j", read=reading(refuses=refused), world=world)
+                answer(asking(server), [], name="j", read=reading(refuses=refused), world=world)
             saved = world.budgets[""].saved
     assert (saved.calls, saved.tokens) == (1, 10)
 
@@ -109,5 +109,5 @@ def test_a_part_that_fails_keeps_none_of_a_composition(tmp_path: Path) -> None:
     with serve(script(scored(0.1), scored(0.9))) as server:
         request = Compose(parts=(("a", asking(server)),), then=fail)
         with world_with(tmp_path) as world, pytest.raises(EvaluatorError, match="off protocol"):
-            answer(request, name="j", read=reading(), world=world)
+            answer(request, [], name="j", read=reading(), world=world)
         assert judged(tmp_path, asking(server)) == (0.9, False)

@@ -236,7 +236,8 @@ class TestComposition:
 
         parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
         request = Compose(parts=parts, then=settle)
-        judgement, _ = answer(request, name="both", read=read, world=world_at(tmp_path, {}))
+        world = world_at(tmp_path, {})
+        judgement, _ = answer(request, [], name="both", read=read, world=world)
         assert judgement.hits == ("a\n", "b\n")
 
     def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
@@ -245,8 +246,9 @@ class TestComposition:
 
         parts = (("part", _command(tmp_path, "no-such-program")),)
         request = Compose(parts=parts, then=lambda _: parts[0][1])
+        world = world_at(tmp_path, {})
         with pytest.raises(EvaluatorError, match="'part'"):
-            answer(request, name="whole", read=read, world=world_at(tmp_path, {}))
+            answer(request, [], name="whole", read=read, world=world)
 
 
 class TestAForkOfAWarmPython:

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 # In this order they are one module: what is pure, then what shows it.
 SCRIPTS: Final = (
-    *("checks.js", "tool_calls.js", "elements.js", "check_view.js"),
+    *("checks.js", "tool_calls.js", "exchanges.js"),
+    *("elements.js", "exchange_view.js", "check_view.js"),
     *("state.js", "table.js", "report.js"),
 )
 STYLE: Final = "report.css"

@@ -1,6 +1,6 @@
 // One check in all its parts.
 
-function checkView(check) {
+function checkView(check, isMerged) {
   return [
     make(
       'p',
@@ -24,6 +24,7 @@ function checkView(check) {
     part('Repeats', check.repeats ? repeatsView(check.repeats) : null),
     part('Warnings', list(check.case.warnings, 'warnings')),
     part('Where it is from', factsView(check)),
+    exchangesView(check, isMerged),
     check.details ? onDemand('Details as JSON', () => check.details) : null,
     check.case.performance
       ? onDemand('Latency and tokens as JSON', () => JSON.parse(check.case.performance))

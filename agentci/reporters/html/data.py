@@ -14,6 +14,7 @@ from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.result import Report, Result
 from agentci.reporters.base import case_key
+from agentci.reporters.html.markup import Markup, tag
 from agentci.reporters.one_check import headline
 from agentci.reporters.places import file_name
 from agentci.reporters.stability import record_fields
@@ -29,7 +30,16 @@ def page_data(report: Report) -> Iterator[str]:
     yield from _lines(_evaluator(each.config, each.evaluator) for each in evaluators.firsts)
     yield ',\n"cases": '
     yield from _lines(_case(each.case) for each in cases.firsts)
+    if report.exchanges.elsewhere:
+        yield ',\n"elsewhere": true'
     yield "}"
+
+
+def exchanges(report: Report) -> Iterator[Markup]:
+    """An element for each check of which there are some, so that only those shown are read."""
+    for id_, number in _exchange_numbers(report).items():
+        packed = Markup(report.exchanges.packed[id_])
+        yield tag("script", packed, type="application/json", id=f"exchanges-{number}")
 
 
 class _Numbered:
@@ -47,7 +57,7 @@ class _Numbered:
 
 
 def _checks(report: Report, evaluators: _Numbered, cases: _Numbered) -> Iterator[JsonObject]:
-    before = _changed(report)
+    before, told = _changed(report), _exchange_numbers(report)
     for result in report.results:
         yield {
             "evaluator": evaluators.number((result.config, result.evaluator), result),
@@ -57,6 +67,8 @@ def _checks(report: Report, evaluators: _Numbered, cases: _Numbered) -> Iterator
             "headline": headline(result),
             "seconds": round(result.seconds, 3),
             **_findings(result),
+            **({"exchanges": told[result.id]} if result.id in told else {}),
+            **({"left_out": True} if result.id in report.exchanges.left_out else {}),
             **before.get((result.config, result.evaluator.name, result.case.id), {}),
         }
 
@@ -108,6 +120,11 @@ def _case(case: Synopsis) -> JsonObject:
     }
 
 
+def _exchange_numbers(report: Report) -> Mapping[str, int]:
+    """Of the elements with the exchanges of checks, by the ids of these."""
+    return {id_: number for number, id_ in enumerate(report.exchanges.packed)}
+
+
 def _changed(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     """Scores in the baseline of the checks that passed in one run and failed in the other."""
     trends = () if report.comparison is None else report.comparison.trends
@@ -125,7 +142,7 @@ def _filled(members: JsonObject) -> JsonObject:
 def _lines(items: Iterable[JsonObject]) -> Iterator[str]:
     before = "["
     for item in items:
-        yield f"{before}\n{strict_json.dumps(item)}".replace("<", r"\u003c")
+        yield f"{before}\n{strict_json.in_a_page(item)}"
         before = ","
     yield "[]" if before == "[" else "\n]"
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from agentci.model.result import Report
 from agentci.reporters.base import conclusion
 from agentci.reporters.html import assets
-from agentci.reporters.html.data import page_data
+from agentci.reporters.html.data import exchanges, page_data
 from agentci.reporters.html.evaluators import against, evaluators
 from agentci.reporters.html.findings import findings
 from agentci.reporters.html.markup import Markup, joined, tag, text
@@ -47,7 +47,10 @@ class HtmlReport(Struct, frozen=True, kw_only=True):
         yield f"{self._body(report)}\n"
         yield '<script type="application/json" id="data">'
         yield from page_data(report)
-        yield f'</script>\n<script type="module">{script.text}</script>\n</html>\n'
+        yield "</script>\n"
+        for each in exchanges(report):
+            yield f"{each}\n"
+        yield f'<script type="module">{script.text}</script>\n</html>\n'
 
     def _body(self, report: Report) -> Markup:
         return joined(

@@ -39,7 +39,7 @@ function showCheck(check, found) {
           ],
     ),
     make('h1', { tabindex: -1 }, heading),
-    ...(check ? checkView(check).flat().filter(Boolean) : []),
+    ...(check ? checkView(check, elsewhere).flat().filter(Boolean) : []),
   );
 }
 

@@ -1,6 +1,8 @@
 // What the page is about, and what of it is shown.
 
-const checks = joinChecks(JSON.parse(document.getElementById('data').textContent));
+const [checks, elsewhere] = (({ elsewhere, ...data }) => [joinChecks(data), elsewhere])(
+  JSON.parse(document.getElementById('data').textContent),
+);
 const byId = new Map(checks.map((check) => [check.id, check]));
 const configs = [...new Set(checks.map((check) => check.evaluator.config))];
 const evaluators = [...new Set(checks.map((check) => check.evaluator.name))];

@@ -4,13 +4,16 @@ import json
 from typing import Any
 
 from lxml import html
+from msgspec import to_builtins
 
 from agentci.model.case import Exchange
 from agentci.model.comparison import Change, Comparison, Trend
-from agentci.model.result import Repeat, RepeatRecord, Report
+from agentci.model.exchanged import Exchanged, Exchanges, Text
+from agentci.model.result import Repeat, RepeatRecord, Report, Result
 from agentci.model.trials import Trial, TrialRecord
 from agentci.model.values import replace
 from agentci.reporters.html.page import HtmlReport
+from agentci.text.strict_json import in_a_page
 from tests.reports import CONFIG, make_report, make_result, mixed_report, text_of
 
 HOSTILE = (
@@ -105,9 +108,24 @@ def hostile_report() -> Report:
             ],
         },
     )
-    said = Exchange(asked=HOSTILE, answered=HOSTILE)
-    case = replace(result.case, trace=HOSTILE, dialogue=(said,), performance=json.dumps(HOSTILE))
-    return make_report([replace(result, case=case), make_result("errored", reason=HOSTILE)])
+    turn = Exchange(asked=HOSTILE, answered=HOSTILE)
+    case = replace(result.case, trace=HOSTILE, dialogue=(turn,), performance=json.dumps(HOSTILE))
+    report = make_report([replace(result, case=case), make_result("errored", reason=HOSTILE)])
+    said = Text(name=HOSTILE, content=HOSTILE, size=1, notes=(HOSTILE,))
+    quoted = Text(name="stdout", content=json.dumps({HOSTILE: HOSTILE}), size=1)
+    return replace(report, exchanges=exchanged(result, said, quoted, outcome=HOSTILE))
+
+
+def exchanged(result: Result, *texts: Text, outcome: str = "program: exit code 0") -> Exchanges:
+    """What one evaluator was sent and what came back."""
+    found = Exchanged(name=result.evaluator.name, outcome=outcome, texts=texts)
+    return Exchanges(packed={result.id: in_a_page([to_builtins(found)])})
+
+
+def exchange_report(*texts: Text) -> Report:
+    """A check that failed, with what its evaluator was sent and what came back."""
+    result = replace(make_result("failed", 0.1), id="0" * 16)
+    return replace(make_report([result]), exchanges=exchanged(result, *texts))
 
 
 def long_report(checks: int) -> Report:

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
+from agentci.model.exchanged import Exchanges, Text
 from agentci.model.result import Report
+from agentci.model.values import replace
 from tests.browser import PROGRAM, Browser, browser
-from tests.reporters.html.pages import full_report, hostile_report, long_report, page_of
+from tests.reporters.html.pages import (
+    HOSTILE,
+    exchange_report,
+    full_report,
+    hostile_report,
+    long_report,
+    page_of,
+)
 from tests.reports import make_report, make_result
 from tests.support import ROOT
 
@@ -49,6 +58,14 @@ def _rows(page: Browser) -> list[str]:
 def _focus(page: Browser) -> str:
     text: str = page.run("document.activeElement.innerText")
     return text
+
+
+def _violations(page: Browser) -> Any:
+    page.run(AXE.read_text())
+    return page.run(
+        "axe.run().then((told) => told.violations.map((each) =>"
+        " `${each.id}: ${each.nodes.map((node) => node.target).join(' ')}`))"
+    )
 
 
 class TestTheTable:
@@ -177,6 +194,84 @@ class TestACheck:
         assert page.texts("#check h1") == ["This report has no check 0000"]
 
 
+STDIN = Text(
+    name="stdin", content='{"threshold": 0.5, "invocations": [{"id": "\\u00e9"}]}', size=54
+)
+STDOUT = Text(name="stdout", content="caf\\xe9\x1b", size=6, notes=("not UTF-8",))
+EXCHANGES = f"#check={16 * '0'}"
+
+
+@pytest.fixture
+def opened(show: Show) -> Browser:
+    """A check whose exchanges are shown."""
+    page = show(exchange_report(STDIN, STDOUT, Text(name="stderr", content="", size=0)), EXCHANGES)
+    page.run("document.querySelector('#exchanges summary').click()")
+    page.wait("document.querySelector('#exchanges pre') !== null")
+    return page
+
+
+class TestExchanges:
+    def test_are_read_and_shown_when_somebody_asks_for_them(self, show: Show) -> None:
+        page = show(exchange_report(STDIN), EXCHANGES)
+        assert page.texts("#exchanges pre") == []
+        page.run("document.querySelector('#exchanges summary').focus()")
+        page.press("Enter")
+        page.wait("document.querySelector('#exchanges pre') !== null")
+        page.press("Enter")
+        page.press("Enter")
+        assert len(page.texts("#exchanges pre")) == 1
+
+    def test_say_what_went_which_way(self, opened: Browser) -> None:
+        assert opened.texts("#exchanges h3") == ["response_quality"]
+        assert opened.texts("#exchanges .said") == ["program: exit code 0"]
+        assert opened.texts("#exchanges h4") == ["stdin", "stdout", "stderr"]
+        assert opened.texts("#exchanges .remarks") == ["54 bytes", "6 bytes; not UTF-8", "0 bytes"]
+
+    def test_are_indented_until_somebody_wants_them_exact(self, opened: Browser) -> None:
+        pretty, stdout = opened.texts("#exchanges pre")
+        assert pretty.split("\n")[:2] == ["{", '  "threshold": 0.5,']
+        assert stdout == "caf\\xe9\\u001b"
+        opened.run("document.querySelector('#exchanges [aria-pressed]').focus()")
+        opened.press(" ")
+        assert opened.texts("#exchanges pre")[0] == STDIN.content
+        assert opened.run("document.activeElement.ariaPressed") == "true"
+        opened.press(" ")
+        assert opened.texts("#exchanges pre")[0] == pretty
+
+    def test_are_copied_as_they_came_or_selected(self, opened: Browser) -> None:
+        copy = "[...document.querySelectorAll('#exchanges button')].at(-1).click()"
+        opened.run(
+            "navigator.clipboard.writeText = async (text) => { window.copied = text; };" + copy
+        )
+        opened.wait("document.querySelector('#exchanges [role=status]:not(:empty)') !== null")
+        assert opened.run("window.copied") == STDOUT.content
+        opened.run("navigator.clipboard.writeText = async () => { throw new Error(); };" + copy)
+        opened.wait("String(getSelection()).startsWith('caf')")
+        assert opened.texts("#exchanges [role=status]")[-1] == "Selected, to be copied"
+
+    def test_that_had_no_room_are_told_with_a_way_to_have_them(self, show: Show) -> None:
+        result = replace(make_result("failed", 0.1), id="0" * 16)
+        left_out = Exchanges(left_out=frozenset([result.id]))
+        page = show(replace(make_report([result]), exchanges=left_out), EXCHANGES)
+        assert page.texts(".untold code") == [
+            "agentci run evals/eval_config.yaml --only response_quality",
+            "agentci evaluator run PROGRAM --trace evals/recordings/books_a_flight.json",
+        ]
+
+    def test_of_other_runs_are_elsewhere(self, show: Show) -> None:
+        result = replace(make_result("failed", 0.1), id="0" * 16)
+        elsewhere = replace(make_report([result]), exchanges=Exchanges(elsewhere=True))
+        page = show(elsewhere, EXCHANGES)
+        assert page.texts(".untold")[0].endswith("is in the report.html of the run that judged it.")
+
+    @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
+    @pytest.mark.parametrize("looks", [{}, {"dark": True}, {"width": 360, "height": 700}])
+    def test_are_accessible_and_fit(self, opened: Browser, looks: dict[str, Any]) -> None:
+        opened.look(**looks)
+        assert _violations(opened) == []
+        assert opened.run("document.documentElement.scrollWidth") <= looks.get("width", 1280)
+
+
 class TestWhateverTheTextIs:
     @pytest.mark.parametrize("fragment", ["", "#query=script"])
     def test_it_is_nothing_but_text_in_the_table(self, show: Show, fragment: str) -> None:
@@ -190,7 +285,9 @@ class TestWhateverTheTextIs:
         page.run("document.querySelector('.checks tbody a').click()")
         page.wait("!document.getElementById('check').hidden")
         page.run("document.querySelectorAll('#check summary').forEach((each) => each.click())")
-        page.wait("document.querySelector('#check > details pre').textContent.includes('stolen')")
+        page.wait("document.querySelector('#exchanges pre') !== null")
+        page.wait("document.querySelector('#check > details:last-of-type pre').textContent !== ''")
+        assert HOSTILE.split("<!")[0] in page.texts("#exchanges pre")[0]
         assert page.run("window.stolen") is None
         assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
 
@@ -222,12 +319,7 @@ class TestEveryView:
     )
     def test_is_accessible(self, show: Show, fragment: str, looks: dict[str, Any]) -> None:
         page = show(full_report(), fragment, **looks)
-        page.run(AXE.read_text())
-        violations = page.run(
-            "axe.run().then((told) => told.violations.map((each) =>"
-            " `${each.id}: ${each.nodes.map((node) => node.target).join(' ')}`))"
-        )
-        assert violations == []
+        assert _violations(page) == []
 
 
 def test_a_long_word_does_not_widen_the_page(show: Show) -> None:

@@ -1,6 +1,7 @@
 """``report.html`` as text: what it holds, and what it can never do."""
 
 import hashlib
+import json
 import re
 import time
 from base64 import b64encode
@@ -8,6 +9,7 @@ from base64 import b64encode
 import pytest
 from lxml import etree
 
+from agentci.model.exchanged import Exchanges, Text
 from agentci.model.result import Report, Status
 from agentci.model.values import replace
 from agentci.reporters.html.markup import Markup, joined, tag, text
@@ -18,6 +20,7 @@ from tests.reporters.html.pages import (
     HOSTILE,
     compared,
     data_of,
+    exchange_report,
     full_report,
     hostile_report,
     long_report,
@@ -185,6 +188,26 @@ class TestTheDataOfTheScript:
         assert data_of(make_report([])) == {"checks": [], "evaluators": [], "cases": []}
 
 
+class TestExchanges:
+    def test_are_elements_of_their_own(self) -> None:
+        report = exchange_report(Text(name="stdin", content="{}", size=2))
+        [check] = data_of(report)["checks"]
+        element = tree_of(report).get_element_by_id(f"exchanges-{check['exchanges']}")
+        assert element.get("type") == "application/json"
+        assert json.loads(element.text)[0]["texts"][0]["content"] == "{}"
+
+    def test_that_had_no_room_are_said_to_be_left_out(self) -> None:
+        result = make_result("failed", 0.1)
+        left_out = Exchanges(left_out=frozenset([result.id]))
+        [check] = data_of(replace(make_report([result]), exchanges=left_out))["checks"]
+        assert (check["left_out"], "exchanges" in check) == (True, False)
+
+    def test_of_other_runs_are_elsewhere(self) -> None:
+        data = data_of(replace(mixed_report(), exchanges=Exchanges(elsewhere=True)))
+        assert data["elsewhere"] is True
+        assert "elsewhere" not in data_of(mixed_report())
+
+
 class TestTheContentSecurityPolicy:
     def test_knows_our_style_and_our_script_by_their_digests(self) -> None:
         tree = tree_of(mixed_report())
@@ -207,7 +230,7 @@ class TestTheContentSecurityPolicy:
         assert [
             name for name in attributes if name.startswith("on") or name in {"style", "src"}
         ] == []
-        assert len(list(tree.iter("script"))) == 2
+        assert len(list(tree.iter("script"))) == 2 + len(report.exchanges.packed)
         links = [element.get("href") for element in tree.iter() if "href" in element.attrib]
         assert [link for link in links if not link.startswith("#")] == []
 

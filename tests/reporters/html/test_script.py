@@ -31,7 +31,9 @@ def _evaluate(expression: str, given: Any = None) -> Any:
 
 @cache
 def _source() -> str:
-    return "".join((FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js"))
+    return "".join(
+        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "exchanges.js")
+    )
 
 
 def _check(status: str, score: float | None, name: str, **others: Any) -> dict[str, Any]:
@@ -213,6 +215,57 @@ class TestToolCalls:
         many = [{"name": "f", "args": {}}] * 203
         details = {"comparisons": [{"expected": many, "actual": [], "matched": False}]}
         assert _evaluate("comparedTurns(given)[0].hidden", details) == 3
+
+
+class TestExchanges:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            pytest.param(
+                '{"a":[1.0,{"b":[]}]}',
+                '{\n  "a": [\n    1.0,\n    {\n      "b": []\n    }\n  ]\n}',
+                id="line by line",
+            ),
+            pytest.param(' {"a" : "\\u00e9\\n[{" }\n', '{\n  "a": "\u00e9\\n[{"\n}', id="strings"),
+            pytest.param(
+                "[12345678901234567890, 1e400, -0.0]",
+                "[\n  12345678901234567890,\n  1e400,\n  -0.0\n]",
+                id="numbers as they were written",
+            ),
+            pytest.param('{"a":1,"a":2}', '{\n  "a": 1,\n  "a": 2\n}', id="names twice"),
+            pytest.param("{}", "{}", id="nothing"),
+            pytest.param("3", None, id="no object"),
+            pytest.param('{"a": 1', None, id="cut"),
+            pytest.param("{} {}", None, id="two"),
+            pytest.param("", None, id="empty"),
+        ],
+    )  # fmt: skip
+    def test_in_json_are_indented(self, text: str, shown: str | None) -> None:
+        assert _evaluate("indented(given)", text) == shown
+
+    def test_nested_beyond_measure_stay_small(self) -> None:
+        assert _evaluate("indented(given).length", "[" * 30_000 + "]" * 30_000) < 3_000_000
+
+    def test_hide_nothing(self) -> None:
+        found = _evaluate("spelt(given)", "a\x1b[31m\t\r\n\u202eb\u00e9")
+        assert found == "a\\u001b[31m\t\\u000d\n\\u202eb\u00e9"
+
+    def test_are_had_by_commands_that_a_shell_reads(self) -> None:
+        words = ["run", "evals/a b's.yaml", "--only", "tone"]
+        assert _evaluate("command(...given)", words) == (
+            "agentci run 'evals/a b'\\''s.yaml' --only tone"
+        )
+        assert _evaluate("given.map(fileOf)", ["a:b.json:3:4", "c.jsonl:1"]) == [
+            "a:b.json",
+            "c.jsonl",
+        ]
+
+    @pytest.mark.parametrize(
+        ("size", "notes", "words"),
+        [(1, [], "1 byte"), (2000, ["cut", "spelt"], "2,000 bytes; cut; spelt")],
+    )
+    def test_say_what_is_not_as_it_was(self, size: int, notes: list[str], words: str) -> None:
+        assert _evaluate("remarks(given)", {"size": size, "notes": notes}) == words
 
 
 def _calls(chance: random.Random) -> list[dict[str, Any]]:

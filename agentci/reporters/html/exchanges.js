@@ -1,0 +1,59 @@
+// What an evaluator was sent and what came back: text of strangers, read as JSON to be indented.
+
+const MAX_INDENT = 20;
+
+/**
+ * JSON with a line for every member, each token as it was written, escaped letters aside;
+ * null for what is no object or list.
+ */
+function indented(text) {
+  try {
+    const value = JSON.parse(text);
+    if (!isObject(value) && !Array.isArray(value)) return null;
+  } catch {
+    return null;
+  }
+  let depth = 0;
+  let before = '';
+  const written = [];
+  const line = () => `\n${'  '.repeat(Math.min(depth, MAX_INDENT))}`;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g)) {
+    const opens = before === '{' || before === '[';
+    if (token === '}' || token === ']') {
+      depth -= 1;
+      written.push(opens ? '' : line());
+    } else if (opens || before === ',') {
+      written.push(line());
+    }
+    if (token === '{' || token === '[') depth += 1;
+    written.push(token[0] === '"' ? JSON.stringify(JSON.parse(token)) : token);
+    if (token === ':') written.push(' ');
+    before = token;
+  }
+  return written.join('');
+}
+
+/** Text in which nothing hides and nothing changes the order of what is read. */
+function spelt(text) {
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** A command of agentci, for a shell. */
+function command(...words) {
+  const quoted = (word) =>
+    /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  return ['agentci', ...words.map(quoted)].join(' ');
+}
+
+/** The file of a place in it. */
+function fileOf(place) {
+  return place.replace(/(:\d+)+$/, '');
+}
+
+/** What is said of a text beside its name: "12 bytes; the middle is left out". */
+function remarks({ size, notes }) {
+  return [`${count(size)} ${size === 1 ? 'byte' : 'bytes'}`, ...notes].join('; ');
+}

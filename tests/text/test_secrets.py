@@ -1,0 +1,47 @@
+import pytest
+
+from agentci.model.json import JsonObject
+from agentci.text.secrets import without, without_in
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("the key is s3cr/t!", "the key is ***", id="as it is"),
+        pytest.param("s3cr/t!s3cr/t!", "******", id="as often as it is there"),
+        pytest.param("?key=s3cr%2Ft%21&q=1", "?key=***&q=1", id="in an address"),
+        pytest.param("s3cr", "s3cr", id="no part of it"),
+    ],
+)
+def test_a_secret_is_hidden(text: str, shown: str) -> None:
+    assert without(text, ("s3cr/t!",)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"key": "***"}', "key: ***"],
+)
+def test_of_many_lines_it_is_hidden_in_json_and_line_by_line(text: str) -> None:
+    secret = '-- "BEGIN" --\n\u00e91234567\n--'
+    written = text.replace("***", r"-- \"BEGIN\" --\n\u00e91234567\n--")
+    assert without(written, (secret,)) == text
+    assert without("  \u00e91234567\n  --", (secret,)) == "  ***\n  --"
+
+
+def test_one_within_another_leaves_nothing_of_it() -> None:
+    assert without("abcdef abc", ("abc", "abcdef")) == "*** ***"
+
+
+def test_bytes_that_are_no_text_are_found_where_they_are_spelt_out() -> None:
+    value = b"caf\xe9 1234".decode("utf-8", "surrogateescape")
+    assert without(b"caf\xe9 1234".decode("utf-8", "backslashreplace"), (value,)) == "***"
+
+
+def test_without_secrets_nothing_is_hidden() -> None:
+    assert without("***", ()) == "***"
+
+
+def test_values_have_it_nowhere() -> None:
+    value: JsonObject = {"a key": ["the key", 1, None, {"b": ("a key", "c")}]}
+    shown = {"a ***": ["the ***", 1, None, {"b": ["a ***", "c"]}]}
+    assert without_in(value, ("key",)) == shown
