@@ -1,14 +1,11 @@
 """How far a judge agrees with people, and with itself: counts, and what they come to."""
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Final
 
 from msgspec import Struct
 
-# Of the normal distribution: 95 % lie within as many standard deviations.
-DEVIATIONS: Final = 1.959963984540054
+from agentci.intervals import wilson
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -28,13 +25,7 @@ class Rate(Struct, frozen=True, kw_only=True):
 
         E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
         """
-        if not self.whole:
-            return None
-        share, of_whole = self.part / self.whole, DEVIATIONS**2 / self.whole
-        middle = share + of_whole / 2
-        reach = math.sqrt(of_whole * (share * (1 - share) + of_whole / 4))
-        low, high = ((middle + each) / (1 + of_whole) for each in (-reach, reach))
-        return max(0.0, low), min(1.0, high)
+        return wilson(self.part / self.whole, self.whole) if self.whole else None
 
 
 class Confusion(Struct, frozen=True, kw_only=True):

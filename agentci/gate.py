@@ -1,9 +1,11 @@
 """Decides whether the gate opens, and says why."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
+from agentci.demands import JUDGED, Judged
 from agentci.model.choices import FailOn
-from agentci.model.policy import Gate
+from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.result import (
     EXIT_INVALID,
@@ -15,7 +17,9 @@ from agentci.model.result import (
 )
 from agentci.model.shard import Shard
 from agentci.model.values import replace
-from agentci.reasons import JUDGED, Judged, Kind, Reason, mean_score, praise, reasons
+from agentci.reasons import Kind, Reason, mean_score, praise, reasons
+
+B = TypeVar("B", Bar, CaseBar)
 
 
 def totals(results: Sequence[Result]) -> Totals:
@@ -79,11 +83,26 @@ def decide_shard(
     It shuts the gate by what was judged in it; what was not may have been judged in another. It
     never opens the gate.
     """
+    judged = [(_without_proofs(policy), results) for policy, results in judged]
     told = reasons(judged, problems=problems, uncovered=0, complete=complete)
     own = [reason for reason in told if reason.kind != "nothing"]
     decision = _decision(own, _praise_of_part(judged), fail_on)
     over_all = f"this is {shard}: `agentci merge` decides over all of them"
     return replace(decision, open=False, why=(*decision.why, over_all))
+
+
+def _without_proofs(policy: GatePolicy) -> GatePolicy:
+    """What can be asked of a part: it has too few cases to prove what all of them may."""
+
+    def loose(bar: B) -> B:
+        return replace(bar, pass_rate_confidence=None)
+
+    return replace(
+        policy,
+        overall=loose(policy.overall),
+        evaluators={name: loose(bar) for name, bar in policy.evaluators.items()},
+        cases=None if policy.cases is None else loose(policy.cases),
+    )
 
 
 def _praise_of_part(judged: Judged) -> str:

@@ -1,19 +1,19 @@
 """What speaks for and against opening the gate, each as a sentence."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from agentci.case_scores import case_scores
-from agentci.model.policy import Bar, CaseBar, GatePolicy
+from agentci.demands import JUDGED, Demands, Group, Judged, demands_of
 from agentci.model.problem import Problem
-from agentci.model.result import Result, Status
+from agentci.model.result import Result
+from agentci.proofs import Proof, by_group, proof_of
 from agentci.text import clip, escape
 from agentci.text.words import apart, count, percents_apart
 
-Judged: TypeAlias = Sequence[tuple[GatePolicy, Sequence[Result]]]
 Kind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored", "remark"]
 
 # Sums of floats are off by less than this; people's bars are never this fine.
@@ -21,8 +21,6 @@ TOLERANCE = 1e-9
 
 MAX_NAMES = 5
 MAX_REASON = 200
-
-JUDGED: tuple[Status, ...] = ("passed", "failed")
 
 
 class Reason(Struct, frozen=True):
@@ -36,10 +34,11 @@ def reasons(
     judged: Judged, *, problems: Sequence[Problem], uncovered: int, complete: bool
 ) -> list[Reason]:
     """Everything that the gate has to know of a run, in the order of the configs."""
-    gates = _gates(judged)
+    gates = demands_of(judged)
     told = [*_input(problems), *_interruption(complete=complete), *_nothing(gates)]
     for gate in gates:
         told += [reason for group in gate.rates for reason in _pass_rate(group)]
+        told += [reason for group in gate.rates for reason in _proof(group)]
         told += [reason for group in gate.scores for reason in _score(group)]
         told += _whole_cases(gate)
         told += [reason for group in gate.minds for reason in _minded(group)]
@@ -70,63 +69,6 @@ def mean_score(results: Sequence[Result]) -> float | None:
     return math.fsum(finite) / len(finite) if finite else None
 
 
-class _Group(Struct, frozen=True):
-    """Required checks that are held against one bar; ``where`` tells them from others."""
-
-    where: str
-    bar: Bar
-    results: tuple[Result, ...]
-
-    def of(self, *statuses: Status) -> tuple[Result, ...]:
-        return tuple(result for result in self.results if result.status in statuses)
-
-
-class _Gate(Struct, frozen=True):
-    """The gate of one config: what its demands are held against, each with its own groups."""
-
-    where: str
-    cases: CaseBar | None
-    results: Sequence[Result]
-    required: tuple[Result, ...]
-    rates: tuple[_Group, ...]
-    scores: tuple[_Group, ...]
-    minds: tuple[_Group, ...]
-
-    def of(self, *statuses: Status) -> tuple[Result, ...]:
-        return tuple(result for result in self.required if result.status in statuses)
-
-
-def _gates(judged: Judged) -> list[_Gate]:
-    return [_gate(policy, results, alone=len(judged) == 1) for policy, results in judged]
-
-
-def _gate(policy: GatePolicy, results: Sequence[Result], *, alone: bool) -> _Gate:
-    where = f"{results[0].config}: " if results and not alone else ""
-    required = tuple(result for result in results if result.evaluator.required)
-
-    def groups(own: Mapping[str, Bar]) -> tuple[_Group, ...]:
-        """The checks of each evaluator in ``own``, and before them all others together."""
-        others = tuple(result for result in required if _by(result) not in own)
-        return (
-            _Group(where, policy.overall, others),
-            *(
-                _Group(f"{where}{name}: ", bar, tuple(r for r in required if _by(r) == name))
-                for name, bar in own.items()
-            ),
-        )
-
-    bars = policy.evaluators
-    return _Gate(
-        where=where,
-        cases=policy.cases,
-        results=results,
-        required=required,
-        rates=groups({name: bar for name, bar in bars.items() if bar.min_pass_rate is not None}),
-        scores=groups({name: bar for name, bar in bars.items() if bar.min_score is not None}),
-        minds=groups(bars),
-    )
-
-
 def _input(problems: Sequence[Problem]) -> Iterator[Reason]:
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
@@ -139,7 +81,7 @@ def _interruption(*, complete: bool) -> Iterator[Reason]:
         yield Reason("interrupted", "the run was cut short before everything was judged")
 
 
-def _nothing(gates: Sequence[_Gate]) -> Iterator[Reason]:
+def _nothing(gates: Sequence[Demands]) -> Iterator[Reason]:
     """Gates that judged nothing; errors that are minded say enough, advice needs no gate."""
     if not gates:
         yield Reason("nothing", "nothing was judged")
@@ -156,7 +98,7 @@ def _nothing(gates: Sequence[_Gate]) -> Iterator[Reason]:
                     yield Reason("nothing", f"{group.where}nothing was judged")
 
 
-def _pass_rate(group: _Group) -> Iterator[Reason]:
+def _pass_rate(group: Group) -> Iterator[Reason]:
     failed, judged = len(group.of("failed")), len(group.of(*JUDGED))
     if not failed:
         return
@@ -169,7 +111,17 @@ def _pass_rate(group: _Group) -> Iterator[Reason]:
         yield Reason("remark", f"{text} at least {bar}")
 
 
-def _score(group: _Group) -> Iterator[Reason]:
+def _proof(group: Group) -> Iterator[Reason]:
+    bar, passes = group.bar, by_group(group.of(*JUDGED))
+    if proof := proof_of(passes, bar.min_pass_rate, bar.pass_rate_confidence):
+        yield _proven(group.where, proof)
+
+
+def _proven(where: str, proof: Proof) -> Reason:
+    return Reason("remark" if proof.holds else "failed", f"{where}{proof.words}")
+
+
+def _score(group: Group) -> Iterator[Reason]:
     least = group.bar.min_score
     if least is None or not group.of(*JUDGED):
         return
@@ -181,11 +133,14 @@ def _score(group: _Group) -> Iterator[Reason]:
         yield Reason("failed", f"{group.where}mean score {written} is below {bar}")
 
 
-def _whole_cases(gate: _Gate) -> Iterator[Reason]:
+def _whole_cases(gate: Demands) -> Iterator[Reason]:
     """Cases that fell short as a whole; those that were not judged are minded elsewhere."""
     if gate.cases is None:
         return
-    scores = case_scores(gate.results)
+    scores, cases = case_scores(gate.results), gate.cases
+    passes = (score >= cases.threshold - TOLERANCE for score in scores.values())
+    if proof := proof_of(passes, cases.min_pass_rate, cases.pass_rate_confidence):
+        yield _proven(gate.where, proof)
     fallen = {k: v for k, v in scores.items() if v < gate.cases.threshold - TOLERANCE}
     if not fallen:
         return
@@ -201,7 +156,7 @@ def _whole_cases(gate: _Gate) -> Iterator[Reason]:
         yield Reason("remark", f"{text} at least {bar}")
 
 
-def _minded(group: _Group) -> Iterator[Reason]:
+def _minded(group: Group) -> Iterator[Reason]:
     if skipped := group.of("skipped"):
         text = f"{group.where}{count(len(skipped), 'check')} had nothing to judge{_names(skipped)}"
         text += _shared_reason(skipped)
@@ -212,14 +167,14 @@ def _minded(group: _Group) -> Iterator[Reason]:
         yield Reason("errored", text) if minded else Reason("remark", f"{text}: a warning only")
 
 
-def _coverage(gates: Sequence[_Gate], uncovered: int) -> Iterator[Reason]:
+def _coverage(gates: Sequence[Demands], uncovered: int) -> Iterator[Reason]:
     if uncovered:
         minded = any(gate.minds[0].bar.on_skip == "fail" for gate in gates)
         text = f"{count(uncovered, 'golden case')} matched by no recording"
         yield Reason("failed" if minded else "remark", text)
 
 
-def _advice(gates: Sequence[_Gate]) -> Iterator[Reason]:
+def _advice(gates: Sequence[Demands]) -> Iterator[Reason]:
     fallen = [
         result
         for gate in gates

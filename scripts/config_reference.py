@@ -70,8 +70,12 @@ def _kind(part: Schema) -> str:
     if "enum" in part or "const" in part:
         return " · ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if "maximum" in part:
-        return f"{KINDS[part['type']]}, {part['minimum']} to {part['maximum']:,.0f}"
+        return f"{KINDS[part['type']]}, {part['minimum']} to {_shown(part['maximum'])}"
     return KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
+
+
+def _shown(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
 
 def _is_shown(kind: Schema) -> bool:

@@ -19,9 +19,9 @@ LAYERS = (
     {"model", "sdk", "shims", "version"},
     {"errors"},
     {"text"},
-    {"trial_scores", "repeats"},
-    {"case_scores", "similarity", "questions", "agreement"},
-    {"comparison", "github", "telemetry", "metrics", "reasons"},
+    {"trial_scores", "repeats", "intervals"},
+    {"case_scores", "proofs", "similarity", "questions", "agreement"},
+    {"comparison", "github", "telemetry", "metrics", "demands", "reasons"},
     {"gate"},
     {"formats", "dialects", "reporters"},
     {"config"},
@@ -48,17 +48,9 @@ LAYERS = (
     {"__main__"},
 )
 PURE = {
-    *("model", "errors", "text", "github", "telemetry", "metrics", "reasons"),
-    *(
-        "trial_scores",
-        "repeats",
-        "case_scores",
-        "gate",
-        "questions",
-        "comparison",
-        "similarity",
-        "agreement",
-    ),
+    *("model", "errors", "text", "github", "telemetry", "metrics", "demands", "reasons"),
+    *("trial_scores", "repeats", "intervals", "case_scores", "proofs", "gate", "questions"),
+    *("comparison", "similarity", "agreement"),
     *("formats", "dialects", "reporters", "config", "merging"),
 }
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}

@@ -29,6 +29,14 @@ def _results(
     return [make_result(status, **others) for status, count in counts for _ in range(count)]
 
 
+def _cases(*, passed: int = 0, failed: int = 0, score: float | None = None, **others: Any) -> Any:
+    """As many cases, each judged once."""
+    return [
+        make_result("passed" if number < passed else "failed", score, case=f"c{number}", **others)
+        for number in range(passed + failed)
+    ]
+
+
 def _decide(results: Sequence[Result], bar: Bar | None = None, **others: Any) -> Decision:
     policy = GatePolicy(overall=bar or Bar(), evaluators=others.pop("evaluators", {}))
     return _decide_all([(policy, results)], **others)
@@ -177,6 +185,86 @@ class TestThePassRate:
     def test_leaves_out_what_was_not_judged(self) -> None:
         results = _results(passed=1, errored=5, skipped=5)
         assert _decide(results, Bar(on_error="warn")).open
+
+
+class TestAPassRateThatIsToBeProven:
+    BAR = Bar(min_pass_rate=0.9, pass_rate_confidence=0.95)
+
+    def test_takes_more_cases_than_ten_however_many_pass(self) -> None:
+        decision = _decide(_cases(passed=10), self.BAR)
+        assert (decision.open, decision.exit_code) == (False, 1)
+        assert decision.why[0] == (
+            "10 of 10 cases passed, which proves a pass rate of at least 74% with 95% confidence; "
+            "90% is asked: it takes 19 more cases, all passing"
+        )
+
+    def test_is_proven_by_as_many_as_it_takes(self) -> None:
+        assert not _decide(_cases(passed=28), self.BAR).open
+        decision = _decide(_cases(passed=29), self.BAR)
+        assert decision.open
+        proven = "a pass rate of at least 90.2% with 95% confidence; 90% is asked"
+        assert decision.why == (
+            "all 29 checks passed",
+            f"29 of 29 cases passed, which proves {proven}",
+        )
+
+    def test_takes_more_where_some_failed(self) -> None:
+        decision = _decide(_cases(passed=29, failed=1), self.BAR)
+        assert "it takes 16 more cases, all passing" in decision.why[0]
+        assert _decide(_cases(passed=45, failed=1), self.BAR).open
+
+    def test_is_asked_beside_the_rate_itself(self) -> None:
+        decision = _decide(_cases(passed=1, failed=1), self.BAR)
+        assert decision.why[0].startswith("1 of 2 checks failed: pass rate 50% is below 90%")
+        assert decision.why[1].startswith("1 of 2 cases passed, ")
+
+    def test_counts_cases_and_not_what_several_evaluators_say_of_one(self) -> None:
+        twice = [*_cases(passed=20), *_cases(passed=20, evaluator="tone")]
+        assert "20 of 20 cases passed" in _decide(twice, self.BAR).why[0]
+
+    def test_counts_recordings_that_belong_together_once_and_all_have_to_pass(self) -> None:
+        results = [
+            replace(each, case=replace(each.case, group=str(number % 20)))
+            for number, each in enumerate(_cases(passed=59, failed=1))
+        ]
+        assert "19 of 20 cases passed" in _decide(results, self.BAR).why[0]
+
+    def test_is_one_more_case_where_one_is_lacking(self) -> None:
+        assert _decide(_cases(passed=28), self.BAR).why[0].endswith("1 more case, all passing")
+
+    def test_may_be_asked_of_one_evaluator(self) -> None:
+        results = [*_cases(passed=10), *_cases(passed=10, evaluator="tone")]
+        decision = _decide(results, evaluators={"tone": self.BAR})
+        assert decision.why[0].startswith("tone: 10 of 10 cases passed, ")
+
+    def test_leaves_a_bar_of_all_as_it_is(self) -> None:
+        bar = Bar(min_pass_rate=1.0, pass_rate_confidence=0.95)
+        assert _decide(_cases(passed=3), bar).open
+        assert not _decide(_cases(passed=99, failed=1), bar).open
+
+    def test_is_not_asked_where_nothing_was_judged(self) -> None:
+        assert _decide(_results(skipped=1), self.BAR).why[0] == "nothing was judged"
+
+    def test_is_not_asked_of_a_shard(self) -> None:
+        cases = CaseBar(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
+        policy = GatePolicy(overall=self.BAR, evaluators={"tone": self.BAR}, cases=cases)
+        results = _cases(passed=3, score=0.9)
+        shard, plain = Shard(index=1, total=2), GatePolicy(overall=self.BAR)
+        for each in (policy, plain):
+            decision = decide_shard(
+                [(each, results)], shard=shard, problems=(), complete=True, fail_on="failed"
+            )
+            assert not decision.shuts
+
+    def test_may_be_asked_of_whole_cases(self) -> None:
+        cases = CaseBar(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
+        policy = GatePolicy(overall=Bar(min_pass_rate=0.0), cases=cases)
+        results = [
+            make_result("failed", 0.6 if number else 0.2, case=f"c{number}") for number in range(30)
+        ]
+        why = _decide_all([(policy, results)]).why
+        assert why[0].startswith("29 of 30 cases passed, which proves a pass rate of at least 85%")
+        assert _decide_all([(policy, results[1:])]).open
 
 
 class TestTheScore:

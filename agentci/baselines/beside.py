@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from agentci.baselines.base import NoBaselineError, find_base
 from agentci.baselines.reading import read_earlier
 from agentci.comparison.trends import compare
 from agentci.comparison.verdict import bars_of
@@ -36,6 +35,9 @@ def beside(
         return None
     if settings.baseline != BASE:
         return _with_file(settings.baseline, results, gates, world.workspace)
+    # It asks GitHub, and looks into archives.
+    from agentci.baselines.base import NoBaselineError, find_base  # noqa: PLC0415 (see above)
+
     try:
         earlier = find_base(commit, settings, world)
     except NoBaselineError as error:

@@ -1,7 +1,7 @@
 """Earlier runs of a workflow, and what they kept: asked of GitHub's API."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -15,6 +15,11 @@ from agentci.model.json import Json
 from agentci.zips import read_member
 
 MAX_ARCHIVE_BYTES: Final = 256 * 1024**2
+
+OLD_RUNNER: Final = "runners set it; one of your own may be too old"
+MERGED: Final = {"event": "merge_group"}
+
+T = TypeVar("T")
 
 
 class GoneError(Exception):
@@ -38,7 +43,7 @@ class Runs:
     """
 
     def __init__(self, api: GitHubApi, github: GitHub, artifact: str, *, unasked: str = "") -> None:
-        self._unasked = unasked
+        self._silence = GitHubError(unasked) if unasked else None
         self._api = api
         self._github = github
         self._artifact = artifact
@@ -79,22 +84,20 @@ class Runs:
             ArchiveError: what it has kept is of no use.
         """
         path, query = f"actions/runs/{run.number}/artifacts", {"name": self._artifact}
-        listed = [
-            each
-            for each in self._api.pages(path, query, items="artifacts")
-            if each.get("name") == self._artifact
-        ]
+        pages = self._asked(lambda api: [*api.pages(path, query, items="artifacts")])
+        listed = [each for each in pages if each.get("name") == self._artifact]
         if not listed:
             raise GoneError(f"has no artifact {self._artifact}")
         newest = max(listed, key=lambda each: str(each.get("created_at")))
         if newest.get("expired"):
             raise GoneError(f"has an artifact {self._artifact} that has expired")
-        content = self._api.download(
-            f"actions/artifacts/{newest.get('id')}/zip", limit_bytes=MAX_ARCHIVE_BYTES
-        )
+        path = f"actions/artifacts/{newest.get('id')}/zip"
+        content = self._asked(lambda api: api.download(path, limit_bytes=MAX_ARCHIVE_BYTES))
         return read_member(content, file_name, limit_bytes=limit_bytes)
 
     def _listed(self, query: Mapping[str, str]) -> Iterator[Run]:
+        if not self._github.workflow_file:
+            raise GitHubError("GITHUB_WORKFLOW_REF names no workflow", hint=OLD_RUNNER)
         path = f"actions/workflows/{quote(self._github.workflow_file, safe='')}/runs"
         listed = self._ask(path, {**query, "per_page": PAGE_ITEMS})
         for each in _items(_at(listed, "workflow_runs")):
@@ -103,9 +106,18 @@ class Runs:
                 yield Run(number=number, commit=commit)
 
     def _ask(self, path: str, query: Mapping[str, str | int]) -> Json:
-        if self._unasked:
-            raise GitHubError(self._unasked)
-        return self._api.get(path, query)
+        return self._asked(lambda api: api.get(path, query))
+
+    def _asked(self, ask: Callable[[GitHubApi], T]) -> T:
+        """What GitHub answers; where it gave no answer once, however often asked, that is all."""
+        if self._silence is not None:
+            raise self._silence
+        try:
+            return ask(self._api)
+        except GitHubError as error:
+            if error.status is None:
+                self._silence = error
+            raise
 
     def _is_ours(self, run: Json) -> bool:
         """Whether a run is another one, and judged what is in this repository."""
@@ -116,9 +128,6 @@ class Runs:
             and isinstance(home, str)
             and home == _at(run, "head_repository", "full_name")
         )
-
-
-MERGED: Final = {"event": "merge_group"}
 
 
 def _at(value: Json, *steps: str | int) -> Json:

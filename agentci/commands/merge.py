@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from agentci.baselines.beside import beside
-from agentci.baselines.keeping import keep
 from agentci.discovery import matches
 from agentci.engines.world import World
 from agentci.errors import InputError
@@ -42,6 +41,8 @@ def merge(given: Sequence[str], settings: Settings, world: World) -> int:
         report = _merged(given, settings, world)
         world.interruption.at_once = False
         if settings.baseline == BASE:
+            from agentci.baselines.keeping import keep  # noqa: PLC0415 (of no use to most)
+
             report = keep(report, settings, world)
         report = publish(report, settings, world)
     except Exception:

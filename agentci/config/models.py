@@ -1,10 +1,10 @@
 """What a config may say, apart from the entries of its evaluators."""
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
 
-from agentci.dialects.fields import MatchType, Share, Strict, Text, Version
+from agentci.dialects.fields import Confidence, MatchType, Share, Strict, Text, Version
 from agentci.dialects.panels import SharedJudgeSpec
 from agentci.formats.registry import AUTO, FORMATS
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
@@ -26,17 +26,36 @@ TraceFormat: TypeAlias = Annotated[
 ]
 
 
-# Built where it is used: most configs say little of gates.
-class BarSpec(Strict, defer_build=True):
+# Built where they are used: most configs say little of gates.
+class RateSpec(Strict, defer_build=True):
+    """How much has to pass, and how sure that has to be."""
+
+    min_pass_rate: Share = Field(
+        default=1.0, description="Share of checks that have to pass, from 0 to 1."
+    )
+    pass_rate_confidence: Confidence | None = Field(
+        default=None,
+        description="How sure it has to be that of all cases like these at least `min_pass_rate` "
+        "would pass, such as 0.95; by default the share in this run is enough.",
+    )
+
+    @model_validator(mode="after")
+    def _of_a_rate_that_can_be_proven(self) -> Self:
+        if self.pass_rate_confidence is not None and not 0 < self.min_pass_rate < 1:
+            raise ValueError(
+                "pass_rate_confidence needs a min_pass_rate above 0 and below 1 beside it: no "
+                "number of cases proves that all pass"
+            )
+        return self
+
+
+class BarSpec(RateSpec, defer_build=True):
     """Demands on the checks of one evaluator alone.
 
     With `min_pass_rate` or `min_score` its checks leave that of the whole gate; what is left out
     holds as for all others.
     """
 
-    min_pass_rate: Share = Field(
-        default=1.0, description="Share of checks that have to pass, from 0 to 1."
-    )
     min_score: Share | None = Field(
         default=None, description="Mean score that has to be reached, from 0 to 1."
     )
@@ -73,7 +92,7 @@ class GateSpec(BarSpec):
     )
 
 
-class CaseBarSpec(Strict):
+class CaseBarSpec(RateSpec):
     """What whole cases have to reach, by the weighted means of their checks' scores.
 
     Single checks then need not pass, unless `min_pass_rate` of the gate or of their evaluator asks

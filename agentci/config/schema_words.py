@@ -73,7 +73,7 @@ def way_out(schema: Schema, value: Json, written: str | None) -> str | None:
         case bool() | int() | float() if "string" in types and not _choices_of(schema):
             return f'put it in quotes: "{_short(value, written)}"'
         case int() | float() if not isinstance(value, bool) and _LEAST_PERCENT <= value <= _PERCENT:
-            is_share = any(each.get("maximum") == 1 for each in _leaves(schema))
+            is_share = any(0 < each.get("maximum", 0) <= 1 for each in _leaves(schema))
             return f"write {value / _PERCENT:g} for {value:g} percent" if is_share else None
         case _ if "array" in types:
             return "begin every item of a list with `- `"

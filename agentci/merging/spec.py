@@ -72,6 +72,7 @@ class CaseSpec(Strict):
 
     id: str
     trace: str
+    group: str
     golden: str | None
     no_golden_because: str | None
     recording: str
@@ -113,6 +114,7 @@ class BarSpec(Strict):
     """Demands on some checks."""
 
     min_pass_rate: Share | None
+    pass_rate_confidence: Share | None
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
@@ -124,6 +126,7 @@ class CaseBarSpec(Strict):
 
     threshold: Share
     min_pass_rate: Share
+    pass_rate_confidence: Share | None
 
 
 class RegressionBarSpec(Strict):
@@ -220,6 +223,7 @@ class ReportSpec(Strict):
     decision: DecisionSpec
     totals: TotalsSpec
     results: list[ResultSpec]
+    evaluators: list[AnyObject]
     cases: list[CaseSpec]
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]

@@ -66,6 +66,8 @@ class Synopsis(Struct, frozen=True, kw_only=True):
 
     Attributes:
         id, trace, golden: the ids of the case, of its trace and of its golden case.
+        group: what it shares with cases that are no others: a golden case, the row of a dataset, a
+            conversation; else its own id.
         no_golden_because, no_run_because: as in ``Case``.
         recording: where it was recorded.
         dialogue: one a turn.
@@ -75,6 +77,7 @@ class Synopsis(Struct, frozen=True, kw_only=True):
 
     id: str
     trace: str
+    group: str
     golden: str | None = None
     no_golden_because: str | None = None
     no_run_because: str | None = None

@@ -14,6 +14,8 @@ class Bar(Struct, frozen=True, kw_only=True):
     Attributes:
         min_pass_rate: passed over passed and failed, 0 to 1; None for an evaluator whose checks
             count among those of all others.
+        pass_rate_confidence: how sure it has to be that the pass rate of all cases like these is as
+            high, 0 to 1; None asks it of this run alone. Of no effect on a rate of 0 or 1.
         min_score: mean over the checks that have a score, 0 to 1; None asks for nothing, or for
             an evaluator, counts it among the others.
         on_error: whether a check that could not be judged shuts the gate or only warns.
@@ -23,6 +25,7 @@ class Bar(Struct, frozen=True, kw_only=True):
     """
 
     min_pass_rate: float | None = 1.0
+    pass_rate_confidence: float | None = None
     min_score: float | None = None
     on_error: OnError = "fail"
     on_skip: OnSkip = "allow"
@@ -35,10 +38,12 @@ class CaseBar(Struct, frozen=True, kw_only=True):
     Attributes:
         threshold: score that a case has to reach to pass, 0 to 1.
         min_pass_rate: share of cases that have to pass.
+        pass_rate_confidence: as in ``Bar``.
     """
 
     threshold: float
     min_pass_rate: float = 1.0
+    pass_rate_confidence: float | None = None
 
 
 class GatePolicy(Struct, frozen=True, kw_only=True):

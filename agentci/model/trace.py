@@ -75,6 +75,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     Attributes:
         id: trace id; of the earliest member where several traces make one conversation.
         key: what the traces of one conversation share (a session id, say), else the trace id.
+        conversation: the same, also where every trace is judged by itself; None where they share
+            nothing.
         golden_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
         performance: latency, tokens and counts as agentevals reports them; None without spans.
         warnings: what had to be guessed or dropped while reading, sorted and unique.
@@ -85,6 +87,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     key: str
     turns: tuple[Turn, ...]
     place: Place
+    conversation: str | None = None
     golden_id: str | None = None
     performance: JsonObject | None = None
     warnings: tuple[str, ...] = ()

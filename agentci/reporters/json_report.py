@@ -12,7 +12,9 @@ from agentci.model.policy import Gate
 from agentci.model.result import Report, Result
 from agentci.model.shard import Portion
 from agentci.model.spending import Charge, Spending
-from agentci.reporters.base import cases, place_fields, problem_fields
+from agentci.reporters.base import Tally, cases, place_fields, problem_fields, tallies
+from agentci.reporters.stability import flip_rate, record_fields
+from agentci.reporters.standings import standing_of
 from agentci.text import strict_json
 from agentci.version import __version__
 
@@ -40,6 +42,9 @@ class JsonReport(Struct, frozen=True, kw_only=True):
             "decision": [strict_json.dumps(to_builtins(report.decision))],
             "totals": [strict_json.dumps(to_builtins(report.totals))],
             "results": _lines(strict_json.dumps(_result(result)) for result in report.results),
+            "evaluators": _lines(
+                strict_json.dumps(_evaluator(tally)) for tally in tallies(report.results)
+            ),
             "cases": _lines(_case(case) for case in cases(report.results)),
             "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
             "provenance": _lines(
@@ -97,9 +102,24 @@ def _result(result: Result) -> JsonObject:
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
         "trials": None if result.trials is None else to_builtins(result.trials),
-        "repeats": None if result.repeats is None else to_builtins(result.repeats),
+        "repeats": record_fields(result.repeats),
         "fingerprint": result.fingerprint,
         "place": place_fields(result.evaluator.place),
+    }
+
+
+def _evaluator(tally: Tally) -> JsonObject:
+    standing = standing_of(tally.results)
+    rate, score = standing.pass_rate_interval, standing.score_interval
+    return {
+        "config": tally.any.config,
+        "evaluator": tally.any.evaluator.name,
+        **to_builtins(tally.totals),
+        "score_interval": None if score is None else to_builtins(score),
+        "pass_rate": standing.pass_rate,
+        "pass_rate_interval": None if rate is None else to_builtins(rate),
+        "groups": standing.groups,
+        "flip_rate": flip_rate(tally.results),
     }
 
 
@@ -108,6 +128,7 @@ def _case(case: Synopsis) -> str:
         {
             "id": case.id,
             "trace": case.trace,
+            "group": case.group,
             "golden": case.golden,
             "no_golden_because": case.no_golden_because,
             "recording": case.recording.file,

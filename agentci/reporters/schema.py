@@ -5,7 +5,7 @@ from typing import get_args
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 from agentci.model.json import JsonObject
 from agentci.reporters.schema_of_comparison import comparison_schema, regression_bar
-from agentci.reporters.schema_of_records import STATUS, repeats, trials
+from agentci.reporters.schema_of_records import STATUS, evaluator, repeats, totals, trials
 from agentci.reporters.schema_words import (
     BOOLEAN,
     COUNT,
@@ -36,15 +36,12 @@ def results_schema() -> JsonObject:
                 exit_code=COUNT,
                 why=said(TEXTS, "The weightiest reason first."),
             ),
-            totals=members(
-                checks=COUNT,
-                passed=COUNT,
-                failed=COUNT,
-                errored=COUNT,
-                skipped=COUNT,
-                score=said(NUMBER_OR_NULL, "The mean of the scores that were given."),
-            ),
+            totals=members(**totals()),
             results={"type": "array", "items": {"$ref": "#/$defs/result"}},
+            evaluators=said(
+                {"type": "array", "items": {"$ref": "#/$defs/evaluator"}},
+                "What the checks of each evaluator of each config come to.",
+            ),
             cases={"type": "array", "items": {"$ref": "#/$defs/case"}},
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
@@ -60,6 +57,7 @@ def results_schema() -> JsonObject:
         ),
         "$defs": {
             "result": _result(),
+            "evaluator": evaluator(),
             "case": _case(),
             "problem": _problem(),
             "provenance": _provenance(),
@@ -115,6 +113,7 @@ def _case() -> JsonObject:
     return members(
         id=TEXT,
         trace=TEXT,
+        group=said(TEXT, "What it shares with cases that tell much the same; else its own id."),
         golden=said(TEXT_OR_NULL, "The golden case's id."),
         no_golden_because=TEXT_OR_NULL,
         recording=said(TEXT, "The recorded file."),
@@ -175,6 +174,7 @@ def _gate() -> JsonObject:
 def _bar() -> JsonObject:
     return members(
         min_pass_rate=said(NUMBER_OR_NULL, "Null counts the checks among all others."),
+        pass_rate_confidence=said(NUMBER_OR_NULL, "Null where the rate of the run is enough."),
         min_score=NUMBER_OR_NULL,
         on_error={"enum": list(get_args(OnError))},
         on_skip={"enum": list(get_args(OnSkip))},
@@ -183,7 +183,11 @@ def _bar() -> JsonObject:
 
 
 def _case_bar() -> JsonObject:
-    bar = members(threshold={"type": "number"}, min_pass_rate={"type": "number"})
+    bar = members(
+        threshold={"type": "number"},
+        min_pass_rate={"type": "number"},
+        pass_rate_confidence=NUMBER_OR_NULL,
+    )
     return said(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
     )

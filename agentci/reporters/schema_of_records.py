@@ -1,7 +1,8 @@
-"""The schema of what ``results.json`` says of runs and answers that make one result."""
+"""The schema of what results are made of in ``results.json``, and of what they come to."""
 
 from typing import get_args
 
+from agentci.intervals import Method
 from agentci.model.choices import RepeatBy
 from agentci.model.json import JsonObject
 from agentci.model.result import Status
@@ -10,6 +11,7 @@ from agentci.reporters.schema_words import (
     BOOLEAN,
     COUNT,
     NUMBER_OR_NULL,
+    TEXT,
     TEXT_OR_NULL,
     members,
     said,
@@ -48,3 +50,42 @@ def repeats() -> JsonObject:
         ),
         repeats={"type": "array", "items": repeat},
     )
+
+
+def totals() -> dict[str, JsonObject]:
+    """What checks come to."""
+    return {
+        "checks": COUNT,
+        "passed": COUNT,
+        "failed": COUNT,
+        "errored": COUNT,
+        "skipped": COUNT,
+        "score": said(NUMBER_OR_NULL, "The mean of the scores that were given."),
+    }
+
+
+def evaluator() -> JsonObject:
+    """One of the ``evaluators``."""
+    return members(
+        config=TEXT,
+        evaluator=TEXT,
+        **totals(),
+        score_interval=said(
+            _interval(), "Of the mean score, at 95 %; null where too few scores differ."
+        ),
+        pass_rate=said(NUMBER_OR_NULL, "Passed over passed and failed; null without any."),
+        pass_rate_interval=said(
+            _interval(), "Of the pass rate, at 95 %; null for fewer than two groups."
+        ),
+        groups=said(COUNT, "How many cases were judged that do not belong together."),
+        flip_rate=said(
+            NUMBER_OR_NULL, "The mean of its checks'; null where it was not asked several times."
+        ),
+    )
+
+
+def _interval() -> JsonObject:
+    bounds = members(
+        low={"type": "number"}, high={"type": "number"}, method={"enum": list(get_args(Method))}
+    )
+    return {"anyOf": [bounds, {"type": "null"}]}

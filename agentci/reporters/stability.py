@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci.model.json import JsonObject
 from agentci.model.result import RepeatRecord, Result
 from agentci.reporters.base import several_configs, tallies
 from agentci.reporters.places import file_name
@@ -46,7 +47,7 @@ def stabilities(results: Sequence[Result]) -> Iterator[Stability]:
         if not records:
             continue
         flipped = sorted((each for each in records if each[2]), key=lambda each: -each[2])
-        rate = number(fsum(rate for *_, rate in records) / len(records))
+        rate = number(flip_rate(tally.results) or 0.0)
         of = f" of {file_name(tally.any.config)}" if several else ""
         cases = [f"{case} ({_votes(record)})" for case, record, _ in flipped]
         yield Stability(
@@ -54,6 +55,27 @@ def stabilities(results: Sequence[Result]) -> Iterator[Stability]:
             told=f"flip rate {rate}, {len(flipped):,} of {count(len(records), 'check')} unstable",
             unstable=tuple(clip.listed(cases, MAX_CASES)),
         )
+
+
+def flip_rate(results: Sequence[Result]) -> float | None:
+    """The mean of the checks that were asked several times and judged; None without any."""
+    records = (result.repeats for result in results)
+    rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
+    return fsum(rates) / len(rates) if rates else None
+
+
+def record_fields(record: RepeatRecord | None) -> JsonObject | None:
+    """A record as JSON."""
+    if record is None:
+        return None
+    return {
+        "by": record.by,
+        "flip_rate": record.flip_rate,
+        "repeats": [
+            {"status": each.status, "score": each.score, "reason": each.reason}
+            for each in record.repeats
+        ],
+    }
 
 
 def properties_of(record: RepeatRecord | None) -> dict[str, str]:

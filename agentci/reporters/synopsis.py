@@ -12,6 +12,7 @@ def synopsis_of(case: Case) -> Synopsis:
     return Synopsis(
         id=case.id,
         trace=trace.id,
+        group=_group(case),
         golden=None if golden is None else golden.id,
         no_golden_because=case.no_golden_because,
         no_run_because=case.no_run_because,
@@ -20,6 +21,12 @@ def synopsis_of(case: Case) -> Synopsis:
         warnings=trace.warnings,
         performance=None if trace.performance is None else strict_json.dumps(trace.performance),
     )
+
+
+def _group(case: Case) -> str:
+    if case.golden is not None:
+        return case.golden.id
+    return case.row.id if case.row is not None else case.trace.conversation or case.id
 
 
 def exchange(asked: str, answered: str | None) -> Exchange:

@@ -7,7 +7,7 @@ from agentci.model.place import Place
 from agentci.model.trace import Trace, Turn
 from agentci.telemetry.anchors import Family, families, roots
 from agentci.telemetry.drafts import Draft, draft
-from agentci.telemetry.groups import Group, golden_id, trees_of
+from agentci.telemetry.groups import Group, conversation_of, golden_id, trees_of
 from agentci.telemetry.joining import joined
 from agentci.telemetry.performance import performance
 from agentci.telemetry.recorded import Spool
@@ -33,6 +33,7 @@ def trace_of(group: Group, spool: Spool) -> Trace:
     return Trace(
         id=first.id,
         key=group.key,
+        conversation=conversation_of(trees),
         turns=tuple(map(_turn, drafts, uses)),
         place=Place(file=first.file),
         golden_id=golden_id(trees),

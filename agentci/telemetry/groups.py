@@ -60,6 +60,12 @@ def golden_id(trees: Iterable[SpanTree]) -> str | None:
     return next((tree.golden_id for tree in trees if tree.golden_id), None)
 
 
+def conversation_of(trees: Sequence[SpanTree]) -> str | None:
+    """What a recording shares with others of its conversation; None where it says nothing."""
+    key = _key(_spans(trees))
+    return None if key is None else key.text
+
+
 class _Key(Struct, frozen=True, kw_only=True):
     text: str
     is_session: bool

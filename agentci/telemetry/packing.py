@@ -30,15 +30,18 @@ def pack_trace(trace: Trace) -> bytes:
     """What ``unpack_trace`` takes: all but ``place`` and ``warnings``."""
     turns = [_turn(turn) for turn in trace.turns]
     performance = None if trace.performance is None else _plain(trace.performance)
-    return marshal.dumps((trace.id, trace.key, trace.golden_id, performance, turns))
+    shared = (trace.key, trace.conversation, trace.golden_id)
+    return marshal.dumps((trace.id, shared, performance, turns))
 
 
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
     """The trace that was packed."""
-    trace_id, key, golden_id, performance, turns = marshal.loads(packed)  # noqa: S302 (our own)
+    trace_id, shared, performance, turns = marshal.loads(packed)  # noqa: S302 (our own)
+    key, conversation, golden_id = shared
     return Trace(
         id=trace_id,
         key=key,
+        conversation=conversation,
         turns=tuple(map(_as_turn, turns)),
         place=place,
         golden_id=golden_id,

@@ -31,7 +31,7 @@ def result(
     return Result(
         id=f"{evaluator} {number}",
         config=CONFIG,
-        case=Synopsis(id=f"c{number}", trace="t", recording=PLACE),
+        case=Synopsis(id=f"c{number}", group=f"c{number}", trace="t", recording=PLACE),
         evaluator=Identity(
             name=evaluator, type="code", bar="", threshold=0.5, required=required, place=PLACE
         ),

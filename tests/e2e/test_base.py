@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agentci.baselines.search import MAX_TRIED
 from tests.e2e.based import ARTIFACT, Workflow, packed, pull_request, push, record
 from tests.github_api.description import NEEDS_DESCRIPTION
 from tests.github_api.hub import TOKEN, running_hub
@@ -244,6 +245,7 @@ class TestRuns:
 
     def test_that_were_broken_off_are_passed_over(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1, sunny=3)
+        workflow.step("push", M1, push(M1, M1), sunny=6)
         report = workflow.folder / "agentci-results" / "results.json"
         whole = report.read_text()
         for broken in (
@@ -268,6 +270,22 @@ class TestRuns:
             f"the baseline is stale: it is of {M2[:12]}, 1 commit before the base {M3[:12]}, which"
             " has no results"
         )
+
+    def test_of_older_commits_are_found_in_the_merge_queue(self, workflow: Workflow) -> None:
+        queued = "gh-readonly-queue/main/pr-6"
+        workflow.judged_on_main(M1, event="merge_group", head_branch=queued)
+        workflow.past.commit(M2)
+        assert compared(workflow.step("push", M3, push(M2, M3)))["commit"] == M1
+
+    def test_are_not_asked_without_end(self, workflow: Workflow) -> None:
+        workflow.judged_on_main(M1)
+        for _ in range(MAX_TRIED):
+            workflow.past.run(M1)
+        workflow.hub.asked.clear()
+        refused = compared(workflow.step("push", M2, push(M1, M2)))["refused"]
+        assert "nothing to compare with" in refused
+        assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_TRIED
+        assert f"{MAX_TRIED - 4} more" in refused
 
     def test_that_the_base_does_not_hold_are_no_older_ones(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)
@@ -365,7 +383,9 @@ class TestAMissingBaseline:
     def test_says_that_github_is_down(self, workflow: Workflow, operation: str) -> None:
         workflow.judged_on_main(M1)
         workflow.hub.faults[f"actions/{operation}"] = [Answer(status=502)] * 99
+        workflow.hub.asked.clear()
         assert "answered 502" in self.refused(workflow)
+        assert workflow.hub.asked[-1].operation == f"actions/{operation}"  # it is left alone then
 
     def test_is_none_where_github_was_down_for_a_moment(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
@@ -386,6 +406,11 @@ class TestAMissingBaseline:
         workflow.hub.faults["repos/compare-commits-with-basehead"] = [Answer(body=body)]
         refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["refused"]
         assert f"GitHub does not say where {M2} left main" in refused
+
+    def test_says_that_the_workflow_is_not_known(self, workflow: Workflow) -> None:
+        workflow.judged_on_main(M1)
+        ran = workflow.step("push", M2, push(M1, M2), GITHUB_WORKFLOW_REF="")
+        assert "GITHUB_WORKFLOW_REF names no workflow" in compared(ran)["refused"]
 
     def test_is_what_no_commit_at_all_leads_to(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from agentci.reporters.schema import results_schema
 from tests.e2e.dice import dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
 from tests.e2e.judged import judge as judge_cases
@@ -202,6 +204,11 @@ class TestReports:
         assert f"### Repeats\n\n- {told}" in (folder / "summary.md").read_text()
         assert told in (folder / "report.html").read_text()
 
+    def test_are_as_the_schema_has_them(self, ran: Ran) -> None:
+        jsonschema.validate(ran.results, results_schema())
+        [told] = ran.results["evaluators"]
+        assert told["flip_rate"] == pytest.approx(1 / 6)
+
     def test_have_properties_of_each_check(self, ran: Ran) -> None:
         junit = (ran.folder / "agentci-results" / "junit.xml").read_text()
         assert junit.count('<property name="repeats" value="3"') == 2
@@ -345,6 +352,16 @@ def test_defaults_are_for_those_that_may_say_something_else(tmp_path: Path) -> N
                 "evaluators": [{**JUDGE, "repeat": 2}],
             },
             "the member 'j' of a composite cannot have a `repeat`",
+        ),
+        (
+            {
+                "name": "both",
+                "type": "composite",
+                "aggregator": {"type": "threshold", "threshold": 0.5},
+                "evaluators": [{"name": "has", "type": "contains", "value": "x"}],
+                "repeat": 3,
+            },
+            "`repeat` is of no use",
         ),
     ],
 )

@@ -85,6 +85,7 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
     assert rendered["cases"][0] == {
         "id": "books_a_flight",
         "trace": "trace-of-books_a_flight",
+        "group": "books_a_flight",
         "golden": "books_a_flight",
         "no_golden_because": None,
         "recording": "evals/recordings/books_a_flight.json",
@@ -140,6 +141,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     bar = {
         "min_pass_rate": 1.0,
+        "pass_rate_confidence": None,
         "min_score": None,
         "on_error": "fail",
         "on_skip": "allow",

@@ -33,5 +33,9 @@ def policy_of(
     return GatePolicy(
         overall=overall,
         evaluators={**policy.evaluators, **strict},
-        cases=CaseBar(threshold=threshold, min_pass_rate=gate.cases.min_pass_rate),
+        cases=CaseBar(
+            threshold=threshold,
+            min_pass_rate=gate.cases.min_pass_rate,
+            pass_rate_confidence=gate.cases.pass_rate_confidence,
+        ),
     )

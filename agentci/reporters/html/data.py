@@ -16,6 +16,7 @@ from agentci.model.result import Report, Result
 from agentci.reporters.base import case_key
 from agentci.reporters.one_check import headline
 from agentci.reporters.places import file_name
+from agentci.reporters.stability import record_fields
 from agentci.text import strict_json
 
 
@@ -71,7 +72,7 @@ def _findings(result: Result) -> JsonObject:
         "details": judgement.details,
         "cached": result.cached,
         "trials": None if trials is None else to_builtins(trials),
-        "repeats": None if result.repeats is None else to_builtins(result.repeats),
+        "repeats": record_fields(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_filled(members)}

@@ -10,11 +10,12 @@ from agentci.reporters.base import Tally, of_status, several_configs, tallies
 from agentci.reporters.html.charts import change, histogram
 from agentci.reporters.html.markup import Markup, joined, tag
 from agentci.reporters.places import file_name
+from agentci.reporters.standings import rate_in_words, score_in_words, standing_of
 from agentci.text import clip
-from agentci.text.words import number
 
 MAX_EVALUATORS = 500
 MAX_CHANGES = 100
+ENDS = ("Passed", "Failed", "Errored", "Skipped")
 
 
 def evaluators(report: Report) -> Markup:
@@ -22,7 +23,7 @@ def evaluators(report: Report) -> Markup:
     found, several = tallies(report.results), several_configs(report.results)
     if not found:
         return Markup("")
-    columns = ("Evaluator", "Scores", "Mean", "Bar", "Passed", "Failed", "Errored", "Skipped")
+    columns = ("Evaluator", "Scores", "Mean (95 %)", "Bar", "Pass rate (95 %)", *ENDS)
     return tag(
         "section",
         tag("h2", "Evaluators"),
@@ -53,7 +54,7 @@ def against(report: Report) -> Markup:
 
 
 def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
-    totals, result = tally.totals, tally.any
+    totals, result, standing = tally.totals, tally.any, standing_of(tally.results)
     advisory = "" if result.evaluator.required else " (advisory)"
     counts = {
         "passed": totals.passed,
@@ -64,8 +65,9 @@ def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
     cells = [
         joined(_filtered(result.evaluator.name, result), advisory),
         histogram(_scores(tally, "passed"), _scores(tally, "failed"), result.evaluator.threshold),
-        "" if totals.score is None else number(totals.score),
+        score_in_words(totals.score, standing),
         result.evaluator.bar,
+        rate_in_words(standing),
         *(
             _filtered(f"{amount:,}", result, status=status) if amount else "0"
             for status, amount in counts.items()

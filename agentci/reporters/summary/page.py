@@ -20,6 +20,7 @@ from agentci.reporters.base import (
 from agentci.reporters.places import file_name
 from agentci.reporters.spending import spending_line
 from agentci.reporters.stability import stabilities
+from agentci.reporters.standings import rate_in_words, score_in_words, standing_of
 from agentci.reporters.summary.against import against
 from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
@@ -27,7 +28,6 @@ from agentci.reporters.summary.parts import evaluator_name, headline, icon, prob
 from agentci.reporters.summary.section import Section, sections_text
 from agentci.text import clip
 from agentci.text.markdown import MAX_FENCE, code, fence, prose, row
-from agentci.text.words import number
 
 # Below GitHub's limit, with room for what else the step may write there.
 MAX_BYTES = limits.SUMMARY_BYTES - 124 * 1024
@@ -76,8 +76,9 @@ def _sections(report: Report) -> Iterator[Section]:
 
 def _evaluators(report: Report) -> Section:
     found, several = tallies(report.results), several_configs(report.results)
-    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped", "Mean score", "Bar"]
-    ruler = ["---", *["--:"] * 6, "---"]
+    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
+    columns += ["Pass rate (95 %)", "Mean score (95 %)", "Bar"]
+    ruler = ["---", *["--:"] * 7, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
     return Section(
@@ -91,13 +92,14 @@ def _evaluators(report: Report) -> Section:
 
 
 def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
-    totals, result = tally.totals, tally.any
+    totals, result, standing = tally.totals, tally.any, standing_of(tally.results)
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = f"{code(result.evaluator.name)}{'' if result.evaluator.required else ' (advisory)'}"
     cells = [
         f"{icon(tally, shut=shut)} {name}",
         *(f"{each:,}" for each in counts),
-        "" if totals.score is None else number(totals.score),
+        rate_in_words(standing),
+        score_in_words(totals.score, standing),
         prose(result.evaluator.bar),
     ]
     return row([code(file_name(result.config)), *cells] if several else cells)

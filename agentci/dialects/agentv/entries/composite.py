@@ -20,11 +20,12 @@ from agentci.dialects.agentv.entries.code_judge import DEFAULT_TIMEOUT_SECONDS, 
 from agentci.dialects.agentv.entries.panels import wanted_panel
 from agentci.dialects.agentv.fields import JudgeEntry, NonNegative
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
+from agentci.dialects.agentv.recorded import RuleJudge
 from agentci.dialects.agentv.templates import Vocabulary
 from agentci.dialects.agentv.verdict import bar_of
 from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
-from agentci.dialects.repeating import Repeated
+from agentci.dialects.repeating import Repeated, refuse_repeat
 from agentci.errors import InputError
 from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
@@ -86,7 +87,11 @@ class CompositeEntry(Repeated, JudgeEntry):
 
 
 def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Composite:
-    """Make the evaluator; raises InputError where it has no members."""
+    """Make the evaluator.
+
+    Raises:
+        InputError: it has no members, or such as go with no ``repeat``.
+    """
     if not surroundings.members:
         raise InputError.of(
             "a composite needs `evaluators`",
@@ -95,6 +100,10 @@ def build_composite(entry: CompositeEntry, surroundings: Surroundings) -> Compos
         )
     _refuse_repeats(surroundings)
     aggregator = _aggregator(entry, surroundings)
+    if isinstance(aggregator, WeightedAverage | PassRate) and all(
+        isinstance(member, RuleJudge) for member in surroundings.members
+    ):
+        refuse_repeat(entry, of=surroundings.place, at=surroundings.place_of("repeat"))
     identity, standard = identity_of(entry, surroundings), standard_of(entry, surroundings)
     if isinstance(aggregator, PassRate):
         # The share that passes is the aggregator's own.
