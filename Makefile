@@ -57,7 +57,7 @@ schemas: $(VENV)/.dev ## write schemas/ from the code
 	done
 
 site: $(VENV)/.site ## build/site: README.md and docs/ as a web site, every link and anchor checked
-	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build
 
 lock: $(VENV)/.dev ## write the lock files from pyproject.toml (UPGRADE=1: the newest versions)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -qq --disable-pip-version-check uv

@@ -1,6 +1,7 @@
 """Documents that were written for GitHub, on the site."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -39,3 +40,12 @@ def test_every_document_is_in_the_navigation() -> None:
     assert sorted(pages) == sorted(
         [*PAGES.values(), *(path.name for path in ROOT.glob("docs/*.md"))]
     )
+
+
+def test_the_site_is_not_built_quietly_because_then_no_warning_ends_the_build() -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "site"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    (build,) = re.findall(r"mkdocs build.*", done.stdout)
+    assert build == "mkdocs build"
+    assert "\nstrict: true\n" in (ROOT / "mkdocs.yml").read_text()
