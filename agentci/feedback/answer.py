@@ -1,10 +1,10 @@
 """Answers on GitHub once everything else stands: whatever goes wrong here changes no verdict."""
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from agentci.engines.world import World
-from agentci.errors import GitHubError
+from agentci.errors import FetchError, GitHubError
 from agentci.feedback.check_run import check
 from agentci.feedback.sticky import UNWANTED, Wanted, stick
 from agentci.feedback.subject import NobodyError, Subject, subject_of
@@ -26,29 +26,34 @@ FORK_HINT: Final = (
 def answers(report: Report, settings: Settings, world: World) -> Iterator[Problem]:
     """Comment and make a check run, as the settings say; yields what became of each.
 
-    What could not be done is a warning, all else a notice.
+    What could not be done is a warning, all else a notice. A GitHub that does not answer is asked
+    for nothing more.
     """
-    wanted = settings.commenting != NEVER, bool(settings.check_run)
-    for asked, do in zip(wanted, (_comment, _check), strict=True):
-        if asked:
-            yield _outcome(do, report, settings, world)
+    for what, do in _wanted(settings):
+        if why := _reason_for_none(report, settings):
+            yield Problem(message=f"{what}: {why}", severity="notice")
+            continue
+        subject = subject_of(world.github)
+        try:
+            yield Problem(message=do(report, settings, world, subject), severity="notice")
+        except NobodyError as error:
+            yield Problem(message=f"{what}: {error}", severity="notice")
+        except GitHubError as error:
+            hint = FORK_HINT if error.denied and subject.from_fork else error.hint
+            yield Problem(message=f"{what}: {error}", hint=hint, severity="warning")
+            if isinstance(error.__cause__, FetchError):
+                return  # nobody answered, for minutes perhaps, and nothing is to wait again
 
 
-Act = Callable[[Report, Settings, World, Subject], str]
+Act: TypeAlias = Callable[[Report, Settings, World, Subject], str]
 
 
-def _outcome(do: Act, report: Report, settings: Settings, world: World) -> Problem:
-    what = "no comment" if do is _comment else "no check run"
-    if why := _reason_for_none(report, settings):
-        return Problem(message=f"{what}: {why}", severity="notice")
-    subject = subject_of(world.github)
-    try:
-        return Problem(message=do(report, settings, world, subject), severity="notice")
-    except NobodyError as error:
-        return Problem(message=f"{what}: {error}", severity="notice")
-    except GitHubError as error:
-        hint = FORK_HINT if error.denied and subject.from_fork else error.hint
-        return Problem(message=f"{what}: {error}", hint=hint, severity="warning")
+def _wanted(settings: Settings) -> Iterator[tuple[str, Act]]:
+    """What is to be done, each with what there is where it is not."""
+    if settings.commenting != NEVER:
+        yield "no comment", _comment
+    if settings.check_run:
+        yield "no check run", _check
 
 
 def _reason_for_none(report: Report, settings: Settings) -> str:

@@ -134,6 +134,13 @@ class TestWhateverFails:
         assert len([each for each in commands_in(ran.out) if each.name == "warning"]) == 2
         assert ran.code == 1
 
+    def test_is_not_tried_where_nobody_answered_before(self, bench: Bench) -> None:
+        bench.hub.faults["pulls/get"] = [Answer(status=503)] * 5
+        ran = bench.judge("--comment", "always", "--check-run", "agent")
+        (warning,) = commands_in(ran.out)
+        assert "answered 503 (tried 5 times)" in warning.data
+        assert (len(bench.hub.asked), bench.hub.checks) == (5, [])
+
     def test_is_no_part_of_a_run(self, bench: Bench) -> None:
         ran = bench.judge("--check-run", "agent", "--shard", "1/1")
         assert "no check run: this is a part of a run" in ran.out
