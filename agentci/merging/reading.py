@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
 from pydantic import ValidationError
 
 from agentci.errors import InputError
@@ -19,7 +20,7 @@ from agentci.merging.spec import (
     SpendingSpec,
 )
 from agentci.model.case import Synopsis
-from agentci.model.comparison import RegressionBar
+from agentci.model.comparison import Comparison, RegressionBar
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place
@@ -67,6 +68,7 @@ def read_report(data: bytes, *, file: str) -> Report:
         portion=None if spec.shard is None else _portion(spec.shard),
         spending=tuple(map(_spending, spec.judges)),
         commit=spec.commit or "",
+        comparison=_comparison(spec, document),
     )
 
 
@@ -209,6 +211,14 @@ def _regression(spec: RegressionBarSpec | None) -> RegressionBar | None:
     return RegressionBar(
         max_drop=spec.max_drop, confidence=spec.confidence, shuts=tuple(spec.shuts)
     )
+
+
+def _comparison(spec: ReportSpec, document: JsonDocument) -> Comparison | None:
+    try:
+        return msgspec.convert(spec.comparison, Comparison | None)
+    except msgspec.ValidationError as error:
+        place = document.place_of(("comparison",))
+        raise InputError.of(f"{quoted('comparison')}: {error}", place=place) from None
 
 
 def _portion(spec: ShardSpec) -> Portion:

@@ -571,7 +571,7 @@ class TestTheAction:
         output.write_text("")
         environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)}
         world = world_at(folder, environ)
-        given = {"config": "", "merge": "", **inputs}
+        given = {"config": "", "merge": "", "comment_report": "", **inputs}
         code = run_action({name.replace("_", "-"): text for name, text in given.items()}, world)
         return code, read_output_file(output.read_text()), world.out.getvalue()  # type: ignore[attr-defined]
 

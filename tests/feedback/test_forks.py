@@ -55,6 +55,17 @@ class TestTheReportOfAFork:
         assert body.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (0, True)
 
+    def test_is_told_beside_its_baseline(self, fork: Bench) -> None:
+        fork.event = ("pull_request", pull_request(fork=True))
+        fork.judge("--output-dir", "earlier", score=1)
+        fork.judge("--output-dir", "report", "--baseline", "earlier", score=0)
+        fork.event = ("workflow_run", workflow_run())
+        fork.run("comment", "report")
+        (body,) = fork.bodies
+        assert "was 1; 1 worse, 0 better" in body
+        above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[All of this")
+        assert above in body
+
     def test_is_told_in_place(self, fork: Bench) -> None:
         fork.run("comment", REPORT)
         fork.event = ("pull_request", pull_request(fork=True))
@@ -147,6 +158,8 @@ class TestAHostileReport:
             ("totals", {"checks": -1}),
             ("decision", {"open": "yes", "exit_code": 0, "why": []}),
             ("pull_request", 666),
+            ("comparison", {"baseline": 3}),
+            ("comparison", {"baseline": "b", "trends": [{"evaluator": "x"}]}),
         ],
     )
     def test_of_another_schema_is_refused(self, name: str, value: object, fork: Bench) -> None:
@@ -188,9 +201,15 @@ class TestAHostileReport:
             result |= {"evaluator": hostile, "bar": hostile, "misses": [hostile] * 9}
             result |= {"reason": hostile, "reasoning": hostile}
         problem = {"severity": "error", "message": hostile, "hint": hostile, "place": None}
-        _changed(fork, results=document["results"], problems=[problem])
+        trend = {"config": document["results"][0]["config"], "evaluator": hostile}
+        trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "chance": None}
+        trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
+        trend |= {"outcome": "fail", "why": hostile}
+        comparison = {"baseline": hostile, "refused": hostile, "trends": [trend]}
+        _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
+        assert "was 1; 1 worse, 0 better: fail" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
