@@ -96,7 +96,7 @@ class Runs:
         return read_member(content, file_name, limit_bytes=limit_bytes)
 
     def _listed(self, query: Mapping[str, str]) -> Iterator[Run]:
-        if not self._github.workflow_file:
+        if self._silence is None and not self._github.workflow_file:
             raise GitHubError("GITHUB_WORKFLOW_REF names no workflow", hint=OLD_RUNNER)
         path = f"actions/workflows/{quote(self._github.workflow_file, safe='')}/runs"
         listed = self._ask(path, {**query, "per_page": PAGE_ITEMS})
