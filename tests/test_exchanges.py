@@ -71,6 +71,24 @@ def test_what_is_kept_does_not_hang_on_the_order_in_which_it_comes() -> None:
     assert set(log_of(*reversed(found)).worst().packed) == kept
 
 
+def test_of_equals_the_same_ones_are_kept_whenever_they_come() -> None:
+    found = [result(f"{number:03}") for number in range(100)]
+    assert set(log_of(*found).worst().packed) == set(log_of(*reversed(found)).worst().packed)
+
+
+def test_what_is_small_has_no_room_where_something_worse_had_none() -> None:
+    log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
+    log.keep(result("small", score=0.9), [dealing("")], ())
+    assert "small" in log.worst().left_out
+
+
+def test_a_later_run_that_is_less_bad_does_not_leave_the_earlier_one() -> None:
+    log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
+    log.keep(result("0", score=0.9), [dealing("")], ())
+    exchanges = log.worst()
+    assert ("0" in exchanges.packed, "0" in exchanges.left_out) == (False, True)
+
+
 def test_no_more_than_the_room_is_taken_in_the_end() -> None:
     exchanges = log_of(*(result(f"{number}") for number in range(10))).worst()
     assert sum(map(len, exchanges.packed.values())) <= ROOM
@@ -79,7 +97,7 @@ def test_no_more_than_the_room_is_taken_in_the_end() -> None:
 
 def test_of_several_runs_of_a_check_the_last_is_kept() -> None:
     log = ExchangeLog("failed", room=ROOM)
-    for stdin in ("x" * 5 * ROOM, "y"):
+    for stdin in ("x", "y"):
         log.keep(result("1"), [dealing(stdin)], ())
     exchanges = log.worst()
     [told] = json.loads(exchanges.packed["1"])

@@ -1,11 +1,13 @@
 """Replies of models are kept where they were of use, and dropped where they were not."""
 
+import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from agentci.dealings import Dealing
 from agentci.engines.answers import answer
 from agentci.engines.world import World
 from agentci.errors import EvaluatorError
@@ -21,7 +23,7 @@ from agentci.replies.interpreters import Interpreters
 from agentci.replies.observer import Observer
 from agentci.replies.store import ReplyStore
 from tests.http.servers import Server, script, serve
-from tests.judges.bench import QUESTION, Bench, scored, settings
+from tests.judges.bench import QUESTION, Bench, said, scored, settings
 from tests.support import world_at
 
 
@@ -111,3 +113,46 @@ def test_a_part_that_fails_keeps_none_of_a_composition(tmp_path: Path) -> None:
         with world_with(tmp_path) as world, pytest.raises(EvaluatorError, match="off protocol"):
             answer(request, [], name="j", read=reading(), world=world)
         assert judged(tmp_path, asking(server)) == (0.9, False)
+
+
+def dealt(folder: Path, request: AskModel, **others: float) -> list[Dealing]:
+    """What was asked and came back, whether it was of use or not."""
+    dealings: list[Dealing] = []
+    with world_with(folder) as world, suppress(EvaluatorError):
+        answer(request, dealings, name="j", read=reading(**others), world=world)
+    return dealings
+
+
+def test_what_was_asked_and_came_back_is_taken_down(tmp_path: Path) -> None:
+    with serve(script(scored(0.1))) as server:
+        first, again = (dealt(tmp_path, asking(server)) for _ in range(2))
+    for [dealing], is_cached in ((first, False), (again, True)):
+        assert (dealing.name, dealing.request, dealing.cached) == ("j", asking(server), is_cached)
+        assert [json.loads(each.text)["score"] for each in dealing.said] == [0.1]
+
+
+def test_what_is_asked_for_anew_takes_the_place_of_what_was_found(tmp_path: Path) -> None:
+    with serve(script(scored(0.1), scored(0.9))) as server:
+        judged(tmp_path, asking(server))
+        [dealing] = dealt(tmp_path, asking(server), refuses=0.1)
+    assert ([json.loads(each.text)["score"] for each in dealing.said], dealing.cached) == (
+        [0.9],
+        False,
+    )
+
+
+def test_what_nobody_can_replace_is_taken_down_as_it_was_found(tmp_path: Path) -> None:
+    with serve(script(scored(0.1))) as server:
+        judged(tmp_path, asking(server))
+        [dealing] = dealt(tmp_path, asking(server, "only"), refuses=0.1)
+    assert ([json.loads(each.text)["score"] for each in dealing.said], dealing.cached) == (
+        [0.1],
+        True,
+    )
+
+
+def test_what_failed_is_taken_down_with_the_reason(tmp_path: Path) -> None:
+    with serve(script(said("no"))) as server:
+        [dealing] = dealt(tmp_path, asking(server))
+    assert (dealing.reply, [each.text for each in dealing.said]) == (None, ["no", "no"])
+    assert "holds no verdict" in dealing.failure
