@@ -13,6 +13,7 @@ from tests.browser import PROGRAM, Browser, browser
 from tests.reporters.html.pages import (
     HOSTILE,
     exchange_report,
+    exchanged,
     full_report,
     hostile_report,
     long_report,
@@ -124,8 +125,18 @@ class TestTheTable:
         assert _rows(page)[0] == "case 100"
         assert page.texts(".pages span") == ["101 to 200 of 250"]
 
-    def test_answers_a_search_of_ten_thousand_checks_at_once(self, show: Show) -> None:
-        page = show(long_report(10_000))
+    @pytest.mark.parametrize("exchanges", [0, 200], ids=["without exchanges", "with 8 MiB of them"])
+    def test_answers_a_search_of_ten_thousand_checks_at_once(
+        self, show: Show, exchanges: int
+    ) -> None:
+        report = long_report(10_000)
+        said = Text(name="stdin", content="x" * 40_000, size=40_000)
+        packed = {
+            id_: text
+            for result in report.results[:exchanges]
+            for id_, text in exchanged(result, said).packed.items()
+        }
+        page = show(replace(report, exchanges=Exchanges(packed=packed)))
         took: float = page.run(
             """(() => {
               const field = document.getElementById('search');
