@@ -67,6 +67,7 @@ def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str
     Raises:
         InputError: inputs are given that say what to judge, and how.
     """
+    unsaid = {option.name: {"", "false", option.default} for option in OPTIONS}
     judging = [option.name for option in OPTIONS if not option.input_only]
     others = [name for name in (CONFIG_INPUT, MERGE_INPUT, *judging) if name != instead]
     problems = [
@@ -75,7 +76,7 @@ def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str
             hint="give it to the steps that judge",
         )
         for name in others
-        if name not in kept and inputs.get(name, "").strip() not in ("", "false")
+        if name not in kept and inputs.get(name, "").strip() not in unsaid.get(name, {""})
     ]
     if problems:
         raise InputError(problems)

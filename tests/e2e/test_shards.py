@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from agentci.action import run_action
 from agentci.commands.merge import merge
@@ -17,7 +18,7 @@ from agentci.merging.part import MAX_REPORT_BYTES
 from agentci.settings import settings_of
 from tests.recordings import eval_set, otlp
 from tests.runner import commands_in, read_output_file
-from tests.support import Ran, run_agentci, world_at
+from tests.support import ROOT, Ran, run_agentci, world_at
 
 CONFIG = """\
 evaluators:
@@ -573,8 +574,11 @@ class TestTheAction:
         output.write_text("")
         environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)}
         world = world_at(folder, environ)
-        given = {"config": "", "merge": "", "comment_report": "", **inputs}
-        code = run_action({name.replace("_", "-"): text for name, text in given.items()}, world)
+        declared = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+        values = {name: str(each["default"]) for name, each in declared.items()}
+        unset = {name: "" for name, value in values.items() if "${{" in value}
+        given = {name.replace("_", "-"): text for name, text in inputs.items()}
+        code = run_action(values | unset | given, world)
         return code, read_output_file(output.read_text()), world.out.getvalue()  # type: ignore[attr-defined]
 
     def test_takes_its_shard_from_the_matrix(self, folder: Path) -> None:
