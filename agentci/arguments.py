@@ -25,8 +25,12 @@ EXIT_CODES: Final = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser of the command line.
+
+    Args:
+        command: the only one that it has to know; one that there is not stands for all of them.
+    """
     top = argparse.ArgumentParser(
         prog="agentci",
         description="Judge recorded runs of an LLM agent, and say whether it still does its job.",
@@ -34,16 +38,21 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"agentci {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_run(commands)
-    _add_calibrate(commands)
-    _add_merge(commands)
-    _add_comment(commands)
-    _add_compare(commands)
-    _add_validate(commands)
-    _add_schema(commands)
-    _add_lock(commands)
-    _add_evaluator(commands)
-    _add_cache(commands)
+    adding = {
+        "run": _add_run,
+        "plan": _add_run,
+        "calibrate": _add_calibrate,
+        "merge": _add_merge,
+        "comment": _add_comment,
+        "compare": _add_compare,
+        "validate": _add_validate,
+        "schema": _add_schema,
+        "lock": _add_lock,
+        "evaluator": _add_evaluator,
+        "cache": _add_cache,
+    }
+    for add in [adding[command]] if command in adding else dict.fromkeys(adding.values()):
+        add(commands)
     return top
 
 

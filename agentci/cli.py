@@ -1,6 +1,7 @@
 """The command line."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -26,7 +27,8 @@ def carry_out(arguments: Sequence[str] | None, world: World) -> int:
         InputError: the input cannot be used.
         SystemExit: help was asked for, or the usage is wrong (code 2).
     """
-    options = vars(parser().parse_args(arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    options = vars(parser(next(iter(words), "")).parse_args(words))
     return COMMANDS[options["command"]](options, world)
 
 

@@ -26,8 +26,7 @@ TraceFormat: TypeAlias = Annotated[
 ]
 
 
-# Built where they are used: most configs say little of gates.
-class RateSpec(Strict, defer_build=True):
+class RateSpec(Strict):
     """How much has to pass, and how sure that has to be."""
 
     min_pass_rate: Share = Field(
@@ -49,7 +48,7 @@ class RateSpec(Strict, defer_build=True):
         return self
 
 
-class BarSpec(RateSpec, defer_build=True):
+class BarSpec(RateSpec):
     """Demands on the checks of one evaluator alone.
 
     With `min_pass_rate` or `min_score` its checks leave that of the whole gate; what is left out

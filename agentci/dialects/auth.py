@@ -11,7 +11,7 @@ from agentci.model.judging import Federation
 NO_IDS: Final = frozenset({"type", "audience"})
 
 
-class AuthSpec(Strict, defer_build=True):
+class AuthSpec(Strict):
     """How the identity of a job in GitHub Actions is taken for a key; ids as the provider has them.
 
     OpenAI wants `identity_provider_id` and `service_account_id`, Anthropic `federation_rule_id` and

@@ -92,7 +92,8 @@ MatchType: TypeAlias = Annotated[
 class Strict(BaseModel):
     """A mapping with known keys and no others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    # Built where it is used: most configs use few of all models.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Entry(Strict):

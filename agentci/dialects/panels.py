@@ -39,15 +39,14 @@ Samples: TypeAlias = Annotated[int, Field(ge=1, le=MAX_SAMPLES)]
 Tokens: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 
 
-# Built where they are used: most configs ask no model.
-class PriceSpec(Strict, defer_build=True):
+class PriceSpec(Strict):
     """What tokens cost, in US dollars a million."""
 
     input: Dollars = Field(description="Of what a model reads.")
     output: Dollars = Field(description="Of what it writes.")
 
 
-class JudgeSpec(Strict, defer_build=True):
+class JudgeSpec(Strict):
     """Which model judges, and how often it is asked; what is left out is as at the top."""
 
     provider: ProviderName | None = Field(
@@ -114,7 +113,7 @@ class JudgeSpec(Strict, defer_build=True):
     )
 
 
-class SharedJudgeSpec(JudgeSpec, defer_build=True):
+class SharedJudgeSpec(JudgeSpec):
     """Which model judges, how often it is asked, and what that may cost."""
 
     max_calls: Count | None = Field(

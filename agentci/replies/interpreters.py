@@ -107,5 +107,7 @@ def _installed(path: Path) -> bytes:
     except OSError:
         return str(path.lstat().st_mtime_ns).encode()
     # Programs outside of the folder are named with the place that they were installed to.
-    inside = (line for line in listed.splitlines() if not line.startswith(b"../"))
-    return sha256(b"\n".join(inside)).digest()
+    if b"../" in listed:
+        inside = (line for line in listed.splitlines() if not line.startswith(b"../"))
+        listed = b"\n".join(inside)
+    return sha256(listed).digest()

@@ -32,8 +32,7 @@ CAMEL_CASE: Final = {
 }
 
 
-# Built where they are used, as most configs have entries of one type.
-class ProcessEntry(Repeated, Entry, defer_build=True):
+class ProcessEntry(Repeated, Entry):
     """What the entries of all code share that runs in processes of its own."""
 
     threshold: Share = Field(
@@ -143,7 +142,7 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
     properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
 
 
-class BuiltinEntry(Repeated, Entry, json_schema_extra=_with_camel_case, defer_build=True):
+class BuiltinEntry(Repeated, Entry, json_schema_extra=_with_camel_case):
     """A built-in metric of the recorded run; some compare it with its golden case."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")

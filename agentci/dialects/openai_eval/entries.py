@@ -68,7 +68,7 @@ AnyGrader: TypeAlias = Annotated[
 ]
 
 
-class OpenAIEvalEntry(Repeated, Entry, defer_build=True):
+class OpenAIEvalEntry(Repeated, Entry):
     """A grader of OpenAI's Evals API, which grades every turn here."""
 
     type: Literal["openai_eval"] = Field(description="A grader of OpenAI's Evals API.")

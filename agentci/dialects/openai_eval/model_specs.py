@@ -11,14 +11,14 @@ from agentci.text.names import quoted
 from agentci.text.templates import named
 
 
-class TextPart(Strict, defer_build=True):
+class TextPart(Strict):
     """A part of a message; only text is read."""
 
     type: Literal["input_text", "output_text"] = Field(description="Text.")
     text: Template = Field(description="Template of the text.")
 
 
-class Message(Strict, defer_build=True):
+class Message(Strict):
     """A message to the model that grades."""
 
     type: Literal["message"] = Field(default="message", description="A message.")
@@ -40,7 +40,7 @@ class Message(Strict, defer_build=True):
 Messages: TypeAlias = Annotated[list[Message], Field(min_length=1)]
 
 
-class SamplingParams(Strict, defer_build=True):
+class SamplingParams(Strict):
     """How the model that grades is asked."""
 
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(

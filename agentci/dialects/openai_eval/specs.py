@@ -26,7 +26,7 @@ MetricName: TypeAlias = Literal[
 ]
 
 
-class GraderSpec(Strict, defer_build=True):
+class GraderSpec(Strict):
     """What all graders share."""
 
     type: str

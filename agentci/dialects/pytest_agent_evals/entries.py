@@ -47,7 +47,7 @@ Threshold: TypeAlias = Annotated[
 ]
 
 
-class PromptEntry(Repeated, Entry, defer_build=True):
+class PromptEntry(Repeated, Entry):
     """A prompt of your own, by which a language model judges."""
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")

@@ -31,8 +31,7 @@ Calls: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
 
 
-# Built where they are used: most judges ask no model.
-class AccessSpec(Strict, defer_build=True):
+class AccessSpec(Strict):
     """Access to a language model."""
 
     max_calls: Calls = Field(

@@ -24,7 +24,7 @@ from agentci.model.problem import Problem
 VOCABULARY: Final = Vocabulary(known=frozenset(VARIABLES), needed=CANDIDATE, around=with_criteria)
 
 
-class PromptProgramSpec(Strict, defer_build=True):
+class PromptProgramSpec(Strict):
     """A program that reads a case as code judges do, and prints the prompt."""
 
     script: Annotated[list[Text], Field(min_length=1)] | None = Field(

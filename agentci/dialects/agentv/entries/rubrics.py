@@ -24,14 +24,14 @@ Grade: TypeAlias = Annotated[int, Field(ge=0, le=MOST)]
 Bounds: TypeAlias = Annotated[list[Grade], Field(min_length=2, max_length=2)]
 
 
-class RangeSpec(Strict, defer_build=True):
+class RangeSpec(Strict):
     """What grades of one range mean."""
 
     score_range: Bounds = Field(description="Its first and its last grade.")
     outcome: Text = Field(description="What they mean.")
 
 
-class CriterionSpec(Strict, defer_build=True):
+class CriterionSpec(Strict):
     """One criterion, which is met or not; or graded, where one of the list has `score_ranges`."""
 
     id: Name | None = Field(default=None, description="By default `rubric-1` and so on.")
