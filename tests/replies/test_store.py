@@ -261,18 +261,24 @@ class TestSeveralAtOnce:
     def test_processes_keep_all_that_any_of_them_has(self, tmp_path: Path) -> None:
         program = (
             "import sys; from pathlib import Path; from tests.replies.test_store import _put\n"
-            "for number in range(40): _put(Path(sys.argv[1]), int(sys.argv[2]) + number)"
+            "numbers = range(int(sys.argv[2]), int(sys.argv[2]) + 40)\n"
+            "print(*(each for each in numbers if not _put(Path(sys.argv[1]), each)))"
         )
         processes = [
             subprocess.Popen(
                 [sys.executable, "-c", program, str(tmp_path), str(first)],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                text=True,
             )
             for first in (0, 100, 200)
         ]
-        assert [process.wait(60) for process in processes] == [0, 0, 0]
-        assert len(_found(tmp_path, *range(300))) == 120
+        told = [process.communicate(timeout=60)[0] for process in processes]
+        kept = sorted(int(number) for text in told for number in text.split())
+        assert [process.returncode for process in processes] == [0, 0, 0]
+        assert _found(tmp_path, *range(300)) == kept
+        assert len(kept) > 100  # the others' turn did not come, which they were told
 
     def test_threads_do_too(self, tmp_path: Path) -> None:
         store = ReplyStore(tmp_path)
