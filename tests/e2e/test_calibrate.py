@@ -135,6 +135,12 @@ def test_what_is_no_label_is_told_with_its_line(
     assert server.asked == []
 
 
+def test_a_file_of_labels_that_is_not_there_has_no_line_to_look_at(tmp_path: Path) -> None:
+    ran = run_agentci(["calibrate", "--labels", "gone.jsonl"], cwd=tmp_path)
+    assert ran.code == 2
+    assert [*map(str, ran.problems)] == ["command line: gone.jsonl does not exist"]
+
+
 def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text(
         "evaluators: [{name: tool_trajectory_avg_score, type: builtin}]\ntraces: '*.otlp.json'\n"
