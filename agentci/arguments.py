@@ -83,14 +83,20 @@ def _add_calibrate(commands: _Commands) -> None:
     )
     calibrate.add_argument(
         "--repeats",
-        type=int,
-        choices=range(1, MAX_REPEATS + 1),
+        type=_repeats,
         default=1,
         metavar="N",
         help="how often each case is judged, to see how often verdicts change. Default: 1.",
     )
     calibrate.add_argument("--json", action="store_true", help="for programs")
     _add_some(calibrate, JUDGING)
+
+
+def _repeats(text: str) -> int:
+    if text not in map(str, range(1, MAX_REPEATS + 1)):
+        message = f"must be a whole number from 1 to {MAX_REPEATS}, not {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
 
 
 def _add_merge(commands: _Commands) -> None:

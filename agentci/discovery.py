@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.workspace import Workspace, is_file, is_folder
 
@@ -19,11 +18,13 @@ VENDORED = frozenset(
 )
 
 
-def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]:
+def find_configs(
+    given: Sequence[str], workspace: Workspace
+) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Configs by file, folder or glob; without any, those that lie below the working directory.
 
-    Raises:
-        InputError: something that was given is not there, or nothing was found.
+    With a problem for each that is not there or may not be read, beside which those that were
+    found can have problems of their own.
     """
     found: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -40,9 +41,7 @@ def find_configs(given: Sequence[str], workspace: Workspace) -> tuple[Path, ...]
             problems.append(_no_config(text, workspace))
         for config in configs:
             found.setdefault(workspace.name_of(config), config)
-    if problems:
-        raise InputError(problems)
-    return tuple(found.values())
+    return tuple(found.values()), tuple(problems)
 
 
 def matches(base: Path, pattern: str) -> tuple[Path, ...]:
@@ -99,7 +98,7 @@ def _no_config(text: str, workspace: Workspace) -> Problem:
             )
         return Problem(
             message=f"no config was found below {where}",
-            hint=f"looked for {LOOKED_FOR}; name a config, or a metric with --metric",
+            hint=f"looked for {LOOKED_FOR}; name a config, or have `run` judge by --metric alone",
         )
     return Problem(message=f"{where} does not exist", hint="give the path of a config")
 

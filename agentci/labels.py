@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from agentci.dialects.fields import Strict, Text
 from agentci.engines.world import World
 from agentci.errors import InputError
-from agentci.model.place import Place
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
 from agentci.text.json_document import read_json
 from agentci.text.names import quoted
@@ -56,7 +56,7 @@ def read_labels(name: str, world: World) -> tuple[Label, ...]:
     """
     path = world.workspace.cwd / name
     shown = world.workspace.name_of(path)
-    data = read_file(path, name=shown, limit_bytes=MAX_LABEL_BYTES)
+    data = read_file(path, name=shown, limit_bytes=MAX_LABEL_BYTES, place=COMMAND_LINE)
     labels: dict[tuple[str, str], Label] = {}
     problems: list[Problem] = []
     for place, line in _lines(decode(data, file=shown), shown):

@@ -12,7 +12,6 @@ from agentci.equipment import needs_preparation
 from agentci.errors import InputError
 from agentci.library.gathering import MAX_REQUIREMENTS_BYTES
 from agentci.model.lock import Lock, Named, named
-from agentci.model.problem import Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Wanted
 from agentci.suites import load_suite
 from agentci.text.words import count
@@ -26,8 +25,9 @@ def lockable(configs: Sequence[str], world: World) -> tuple[Wanted, ...]:
         InputError: with every problem of every config.
     """
     wanted: dict[Wanted, None] = {}
-    problems: list[Problem] = []
-    for path in find_configs(configs, world.workspace):
+    paths, missing = find_configs(configs, world.workspace)
+    problems = [*missing]
+    for path in paths:
         try:
             suite = load_suite(path, Overrides(), world).suite
         except InputError as error:

@@ -222,7 +222,9 @@ OPTIONS: tuple[Option, ...] = (
         "judging: for pull requests from forks.",
     ),
     Option(name="plan", cli_only=True, help="Say what would be judged, and judge nothing."),
-    Option(name="quiet", cli_only=True, help="Print the verdict alone."),
+    Option(
+        name="quiet", cli_only=True, help="Print no progress, and of a report the verdict alone."
+    ),
     Option(name="verbose", cli_only=True, help="Print every check."),
 )
 

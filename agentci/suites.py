@@ -51,8 +51,9 @@ def load_suites(settings: Settings, world: World) -> tuple[LoadedSuite, ...]:
         suite = suite_of_metrics(overrides)
         return _selected([LoadedSuite(suite=suite, locator=locator)], settings.only)
     suites: list[LoadedSuite] = []
-    problems: list[Problem] = []
-    for path in find_configs(settings.configs, world.workspace):
+    paths, missing = find_configs(settings.configs, world.workspace)
+    problems = [*missing]
+    for path in paths:
         try:
             suites.append(load_suite(path, overrides, world))
         except InputError as error:

@@ -104,6 +104,15 @@ def test_an_extension_knows_its_base_but_neither_its_siblings_nor_the_registry(
     assert importers == set()
 
 
+def test_what_is_pure_is_covered_in_full() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (held,) = re.findall(r"^PURE +:= (.+)$", makefile, re.MULTILINE)
+    assert set(held.split(",")) == {
+        f"agentci/{name}/*" if (PACKAGE / name).is_dir() else f"agentci/{name}.py"
+        for name in PURE - {"config"}
+    }
+
+
 def test_the_picture_of_the_layers_is_what_is_held_here() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text()
     picture = guide.partition("From the ground up")[2].split("```")[1]

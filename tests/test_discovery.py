@@ -30,7 +30,9 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _found(folder: Path, *given: str) -> list[str]:
-    found = find_configs(given, workspace_of(folder))
+    found, problems = find_configs(given, workspace_of(folder))
+    if problems:
+        raise InputError(problems)
     return [path.relative_to(folder).as_posix() for path in found]
 
 
@@ -181,7 +183,5 @@ class TestMatches:
 def test_a_config_of_another_extension_is_told_how_to_be_found(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).touch()
-    with pytest.raises(InputError) as caught:
-        find_configs([], workspace_of(tmp_path, root=tmp_path))
-    [problem] = caught.value.problems
+    _, [problem] = find_configs([], workspace_of(tmp_path, root=tmp_path))
     assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or name it"

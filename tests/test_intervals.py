@@ -146,6 +146,10 @@ class TestAnInterval:
 
 
 class TestTheStandardError:
+    def test_takes_two_groups(self) -> None:
+        assert standard_error([[0.2, 0.9]]) is None
+        assert mean_interval([[0.2, 0.9]]) is None
+
     def test_of_single_scores_is_the_usual_one(self) -> None:
         single = [[each] for group in CLUSTERS for each in group]
         assert standard_error(single) == pytest.approx(0.148647, abs=5e-7)

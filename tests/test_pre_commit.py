@@ -33,7 +33,7 @@ def test_is_given_the_configs_that_are_found_without_it(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(GOOD)
     workspace = workspace_of(tmp_path, root=tmp_path)
-    found = {workspace.name_of(path) for path in find_configs([], workspace)}
+    found = {workspace.name_of(path) for path in find_configs([], workspace)[0]}
     given = {
         name
         for name in NAMES

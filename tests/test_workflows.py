@@ -121,6 +121,36 @@ class TestARelease:
     def test_hands_no_other_right_to_the_job_that_publishes_the_package(self) -> None:
         assert _jobs("release.yml")["pypi"]["permissions"] == {"id-token": "write"}
 
+    @pytest.mark.parametrize(
+        ("tag", "prerelease"), [("v1.2.3", "false"), ("v1.2.3rc1", "true"), ("v2.0.0b2", "true")]
+    )
+    def test_of_a_candidate_is_not_called_the_latest(
+        self, tmp_path: Path, tag: str, prerelease: str
+    ) -> None:
+        """The last script, with programs that only say how they were called."""
+        for name in ("gh", "git", "python3", "scripts/publish_tags.sh"):
+            program = tmp_path / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f'#!/bin/sh\necho {name} "$@" >&2\n[ "$2" != view ]\n')
+            program.chmod(0o755)
+        done = subprocess.run(
+            [
+                "bash",
+                "-e",
+                "-o",
+                "pipefail",
+                "-c",
+                _jobs("release.yml")["publish"]["steps"][-1]["run"],
+            ],
+            cwd=tmp_path,
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "GITHUB_REF_NAME": tag, "IMAGE": "image"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        [made] = [line for line in done.stderr.splitlines() if "release create" in line]
+        assert f"gh release create {tag} --verify-tag --prerelease={prerelease} " in made
+
     def test_builds_for_the_processors_that_ci_tests(self) -> None:
         tested, built = (
             _jobs(name)["image"]["strategy"]["matrix"] for name in ("ci.yml", "release.yml")

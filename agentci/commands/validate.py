@@ -21,12 +21,8 @@ from agentci.suites import LoadedSuite, load_suite
 
 def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
     """Print all problems of all configs; the exit code is 0 where there is no error."""
-    try:
-        paths = find_configs(configs, world.workspace)
-    except InputError as error:
-        paths, problems = (), list(error.problems)
-    else:
-        problems = []
+    paths, missing = find_configs(configs, world.workspace)
+    problems = [*missing]
     for path in paths:
         try:
             loaded = load_suite(path, Overrides(), world)

@@ -244,3 +244,13 @@ def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str]) -> None:
     assert ran.code == 2
     told = [str(problem) for problem in ran.problems] or ran.out.splitlines()
     assert any(arguments[-1] in line for line in told)
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])
+def test_a_config_that_is_not_there_hides_no_problem_of_another(folder: Path, command: str) -> None:
+    _lay(folder, {"typo.yaml": CONFIG + "evaluator: 1\n"})
+    ran = run_agentci([command, "gone.yaml", "typo.yaml"], cwd=folder)
+    told = "\n".join([ran.out, *map(str, ran.problems)])
+    assert ran.code == 2
+    assert "gone.yaml does not exist" in told
+    assert "typo.yaml:6" in told

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentci.cli import main
 from tests.e2e.judged import JUDGE, KEY, at, scored, write
 from tests.http.servers import Answer, Asked, Server, script, serve
 from tests.judges.bench import said
@@ -133,6 +134,23 @@ def test_what_is_no_label_is_told_with_its_line(
     assert ran.code == 2
     assert message in " ".join(map(str, ran.problems))
     assert server.asked == []
+
+
+def test_a_file_of_labels_that_is_not_there_has_no_line_to_look_at(tmp_path: Path) -> None:
+    ran = run_agentci(["calibrate", "--labels", "gone.jsonl"], cwd=tmp_path)
+    assert ran.code == 2
+    assert [*map(str, ran.problems)] == ["command line: gone.jsonl does not exist"]
+
+
+@pytest.mark.parametrize("number", ["0", "100", "x", "1.5", "9" * 5000])
+def test_a_number_of_repeats_that_cannot_be_is_told_what_can(
+    capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["calibrate", "--labels", "labels.jsonl", "--repeats", number])
+    assert caught.value.code == 2
+    told = f"--repeats: must be a whole number from 1 to 99, not {number!r}\n"
+    assert capsys.readouterr().err.endswith(told)
 
 
 def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:
