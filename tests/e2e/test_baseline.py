@@ -94,7 +94,21 @@ def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) 
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
     ran = run(tmp_path, "--baseline", base)
-    assert ran.results["comparison"]["refused"].endswith("its run was broken off")
+    assert ran.results["comparison"]["refused"].endswith("it is of a run that was broken off")
+
+
+def test_a_baseline_that_is_a_shard_is_of_no_use(tmp_path: Path) -> None:
+    run(tmp_path, "--shard", "1/2", "--output-dir", "main", cases=12, sunny=12)
+    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12, **strict)
+    assert ran.code == 1
+    assert ran.results["comparison"]["refused"].endswith("it is of shard 1 of 2 alone")
+
+
+def test_a_baseline_that_judged_nothing_is_of_no_use(tmp_path: Path) -> None:
+    assert run(tmp_path, "--only", "nobody", "--output-dir", "main").code == 2
+    ran = run(tmp_path, "--baseline", "main")
+    assert ran.results["comparison"]["refused"].endswith("of no use: it has no results")
 
 
 def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> None:
