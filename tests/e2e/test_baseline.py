@@ -122,6 +122,25 @@ def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> 
     assert ran.results["comparison"]["trends"][0]["outcome"] == "fail"
 
 
+def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        record(tmp_path / folder, sunny=6, max_regression=0.1)
+    run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
+    record(tmp_path / "b", sunny=0, max_regression=0.1)
+    ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
+    assert ran.out.startswith("Gate shut: b/agentci.yaml: own against the baseline: fail (")
+    reports = tmp_path / "agentci-results"
+    texts = [ran.out, *((reports / each).read_text() for each in ("summary.md", "report.html"))]
+    for text in texts:
+        against = text.partition("Against the baseline")[2].partition("Worst cases")[0]
+        assert "own (a/agentci.yaml)" in against
+        assert "own (b/agentci.yaml): mean score 0, was 1" in against
+    comment = (reports / "comment.md").read_text()
+    assert "- own (b/agentci.yaml): mean score 0, was 1" in comment
+    assert "`own (b/agentci.yaml)`: score 0, was 1" in comment
+
+
 def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) -> None:
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
