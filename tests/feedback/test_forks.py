@@ -281,6 +281,8 @@ class TestTheAction:
             {"comment": "always", "config": "evals"},
             {"comment": "always", "merge": "report"},
             {"comment": "always", "baseline": "report"},
+            {"comment": "always", "fail-on": "never"},
+            {"comment": "always", "output-dir": "elsewhere"},
         ],
         ids=str,
     )
