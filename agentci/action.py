@@ -15,6 +15,7 @@ from agentci.settings import settings_of
 CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
 COMMENT_INPUT = "comment-report"
+ANSWERING = ("comment", "check-run", "offline")
 
 
 def main() -> int:
@@ -38,7 +39,7 @@ def run_action(inputs: Mapping[str, str], world: World) -> int:
         if reports := values[MERGE_INPUT]:
             _refuse_others(inputs, MERGE_INPUT, REPORTING)
         if foreign := inputs[COMMENT_INPUT].strip():
-            _refuse_others(inputs, COMMENT_INPUT, {*REPORTING, "offline"} - {"baseline"})
+            _refuse_others(inputs, COMMENT_INPUT, ANSWERING)
     except InputError as error:
         return refuse(error.problems, world)
     if foreign:

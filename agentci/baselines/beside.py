@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentci.baselines.reading import read_earlier
+from agentci.baselines.reading import lack_of, read_earlier
 from agentci.comparison.trends import compare
 from agentci.comparison.verdict import bars_of
 from agentci.engines.world import World
@@ -55,8 +55,7 @@ def _with_file(
         report = read_earlier(named, workspace)
     except InputError as error:
         return Comparison(baseline=named, refused=f"the baseline is of no use: {error.problems[0]}")
-    if not report.complete:
-        why = "the baseline is of no use: its run was broken off"
-        return Comparison(baseline=named, refused=why)
+    if lack := lack_of(report):
+        return Comparison(baseline=named, refused=f"the baseline is of no use: it {lack}")
     compared = compare(report.results, results, bars_of(gates), baseline=named)
     return replace(compared, commit=report.commit)

@@ -1,5 +1,6 @@
 """Keeps the results of a commit in the cache, for later runs to be compared with."""
 
+from agentci.baselines.reading import lack_of
 from agentci.baselines.repository import repository_of
 from agentci.engines.world import World
 from agentci.equipment import cache_folder
@@ -37,8 +38,7 @@ def baseline_store(access: Access, world: World) -> BaselineStore:
 
 
 def _is_whole(report: Report) -> bool:
-    judged = report.complete and report.decision.exit_code != EXIT_INVALID
-    return judged and report.portion is None and bool(report.results)
+    return report.decision.exit_code != EXIT_INVALID and not lack_of(report)
 
 
 def _is_of_its_commit(report: Report, world: World) -> bool:

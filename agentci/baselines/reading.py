@@ -23,3 +23,14 @@ def read_earlier(
         )
     name = workspace.name_of(path)
     return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)
+
+
+def lack_of(report: Report) -> str:
+    """Why a report is not of a whole run, as the end of a sentence; empty where it is."""
+    if not report.complete:
+        return "is of a run that was broken off"
+    if report.portion is not None:
+        return f"is of {report.portion.shard} alone"
+    if not report.results:
+        return "has no results"
+    return ""

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from agentci.baselines.reading import lack_of
 from agentci.baselines.runs import GoneError, Run, Runs
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.merging.part import MAX_REPORT_BYTES, REPORT_NAME
@@ -158,10 +159,8 @@ def told(error: Exception) -> str:
 
 def _fault(report: Report, commit: str) -> str:
     """Why a report is not that of a commit, whole; empty where it is."""
-    if not report.complete:
-        return "is of a run that was broken off"
-    if report.portion is not None:
-        return f"is of {report.portion.shard} alone"
+    if lack := lack_of(report):
+        return lack
     if report.commit not in ("", commit):
         return f"is of the commit {short_commit(report.commit)}"
     return ""

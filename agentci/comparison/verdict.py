@@ -22,12 +22,16 @@ def reasons_of(comparison: Comparison | None, gates: Sequence[Gate]) -> Iterator
         return
     if comparison.stale:
         yield from _as_a_whole(held, "stale", comparison.stale)
+    several = len({trend.config for trend in comparison.trends}) > 1
     for trend in comparison.trends:
         bar = held.get(trend.config)
         if bar is None or trend.outcome == "pass":
             continue
         shuts = trend.required and trend.outcome in bar.shuts
-        yield Reason("failed" if shuts else "remark", _said(trend))
+        yield Reason(
+            "failed" if shuts else "remark",
+            _said(trend, where=f"{trend.config}: " if several else ""),
+        )
 
 
 def _as_a_whole(held: Mapping[str, RegressionBar], outcome: Outcome, why: str) -> Iterator[Reason]:
@@ -37,8 +41,8 @@ def _as_a_whole(held: Mapping[str, RegressionBar], outcome: Outcome, why: str) -
         yield Reason("failed" if shuts else "remark", why)
 
 
-def _said(trend: Trend) -> str:
-    return f"{trend.evaluator} against the baseline: {trend.outcome} ({trend.why})"
+def _said(trend: Trend, *, where: str) -> str:
+    return f"{where}{trend.evaluator} against the baseline: {trend.outcome} ({trend.why})"
 
 
 def bars_of(gates: Sequence[Gate]) -> dict[str, RegressionBar]:

@@ -17,6 +17,7 @@ from agentci.settings import Settings
 from agentci.text.words import count
 
 NEVER: Final = "never"
+UNANSWERED: Final = "GitHub did not answer before, and is not asked again"
 FORK_HINT: Final = (
     "workflows of pull requests from forks may write nothing: have another workflow comment, as"
     " docs/pull-requests.md shows"
@@ -29,8 +30,9 @@ def answers(report: Report, settings: Settings, world: World) -> Iterator[Proble
     What could not be done is a warning, all else a notice. A GitHub that does not answer is asked
     for nothing more.
     """
+    silent = ""
     for what, do in _wanted(settings):
-        if why := _reason_for_none(report, settings):
+        if why := _reason_for_none(report, settings) or silent:
             yield Problem(message=f"{what}: {why}", severity="notice")
             continue
         subject = subject_of(world.github)
@@ -42,7 +44,7 @@ def answers(report: Report, settings: Settings, world: World) -> Iterator[Proble
             hint = FORK_HINT if error.denied and subject.from_fork else error.hint
             yield Problem(message=f"{what}: {error}", hint=hint, severity="warning")
             if isinstance(error.__cause__, FetchError):
-                return  # nobody answered, for minutes perhaps, and nothing is to wait again
+                silent = UNANSWERED  # for minutes perhaps, and nothing is to wait again
 
 
 Act: TypeAlias = Callable[[Report, Settings, World, Subject], str]

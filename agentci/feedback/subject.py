@@ -9,6 +9,7 @@ from agentci.errors import GitHubError
 from agentci.events import read_event, read_origin
 from agentci.github.context import GitHub, run_url
 from agentci.github.event import Event
+from agentci.github.origin import EVENT as FOLLOWING
 from agentci.github.origin import Origin
 from agentci.github_api.client import GitHubApi
 from agentci.model.json import Json, JsonObject
@@ -53,6 +54,8 @@ class Subject(Struct, frozen=True, kw_only=True):
                 raise NobodyError(f"pull request {number} has moved on from {since}")
             return number
         if self.origin is not None:
+            if not self.origin.head_repository:
+                raise NobodyError(f"the branch of {self.commit[:SHOWN_DIGITS]} is gone")
             query = {"state": OPEN, "head": self.origin.head}
             name = self.origin.head_repository
             found = [
@@ -81,7 +84,8 @@ def subject_of(github: GitHub) -> Subject:
         return Subject(
             event=event,
             origin=None,
-            commit=event.head_sha,
+            # Where nothing is told of the other run, ``head_sha`` is the default branch's.
+            commit="" if event.name == FOLLOWING else event.head_sha,
             run_url=github.run_url,
             from_fork=event.from_fork,
         )

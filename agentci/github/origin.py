@@ -23,6 +23,7 @@ class Origin(Struct, frozen=True, kw_only=True):
         event: what started it.
         head_sha: the commit that it was about; of a pull request the last one.
         head_branch: the branch of that commit, and ``head_repository`` where it is: ``OWNER/NAME``.
+            Empty where it is gone.
     """
 
     run: int
@@ -38,7 +39,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 def origin_of(payload: Json) -> Origin | None:
-    """Read the event; None where it tells of no run, or of one whose branch is gone."""
+    """Read the event; None where it tells of no run."""
     run = payload.get("workflow_run") if isinstance(payload, Mapping) else None
     if not isinstance(run, Mapping):
         return None
@@ -47,6 +48,8 @@ def origin_of(payload: Json) -> Origin | None:
     number, event, sha, branch = (run.get(k) for k in ("id", "event", "head_sha", "head_branch"))
     if not (type(number) is int and isinstance(sha, str) and COMMIT.match(sha)):
         return None
-    if not (isinstance(event, str) and isinstance(branch, str) and isinstance(name, str)):
+    if not isinstance(event, str):
         return None
+    if not (isinstance(branch, str) and isinstance(name, str)):
+        branch = name = ""
     return Origin(run=number, event=event, head_sha=sha, head_branch=branch, head_repository=name)

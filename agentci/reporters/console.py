@@ -119,8 +119,8 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     if comparison is None:
         return
     if comparison.trends:
-        cells = ([_cell(each) for each in trends.cells(trend)] for trend in comparison.trends)
-        yield from _aligned([trends.COLUMNS, *cells], names=1)
+        rows = (trends.cells(trend, comparison) for trend in comparison.trends)
+        yield from _aligned([trends.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1)
     yield from map(_line, trends.remarks(comparison))
     worse = [
         _line(f"worse: {case} > {evaluator}: {scores}")

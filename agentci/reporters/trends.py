@@ -4,15 +4,22 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentci.model.comparison import Change, Comparison, Trend
+from agentci.reporters.places import file_name
 from agentci.text.words import count, number
 
 COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcome")
 
 
-def cells(trend: Trend) -> tuple[str, ...]:
+def name(trend: Trend, comparison: Comparison) -> str:
+    """The evaluator, with its config where there are several."""
+    several = any(each.config != trend.config for each in comparison.trends)
+    return f"{trend.evaluator} ({file_name(trend.config)})" if several else trend.evaluator
+
+
+def cells(trend: Trend, comparison: Comparison) -> tuple[str, ...]:
     """What a table shows of an evaluator, in the order of ``COLUMNS``."""
     return (
-        trend.evaluator,
+        name(trend, comparison),
         f"{trend.pairs:,}",
         _score(trend.before),
         _score(trend.after),
@@ -36,7 +43,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
         yield comparison.stale
     for trend in comparison.trends:
         if trend.outcome != "pass":
-            yield f"{trend.evaluator}: {trend.why}"
+            yield f"{name(trend, comparison)}: {trend.why}"
     if comparison.added:
         yield f"{count(comparison.added, 'check')} of this run alone"
     if comparison.gone:
@@ -47,7 +54,7 @@ def regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """The checks that passed and now fail: case, evaluator, and their scores in words."""
     for trend in comparison.trends:
         for each in trend.regressions:
-            yield each.case, trend.evaluator, scores(each)
+            yield each.case, name(trend, comparison), scores(each)
 
 
 def scores(change: Change) -> str:

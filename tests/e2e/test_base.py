@@ -256,8 +256,9 @@ class TestRuns:
         ):
             report.write_text(broken)
             workflow.keep(workflow.past.run(M1))
-        workflow.step("push", M1, push(M1, M1), "--shard", "1/2")
-        workflow.keep(workflow.past.run(M1))
+        for options in (["--shard", "1/2"], ["--only", "nobody"]):
+            workflow.step("push", M1, push(M1, M1), *options)
+            workflow.keep(workflow.past.run(M1))
         assert before(workflow.step("push", M2, push(M1, M2))) == 0.5
 
     def test_of_older_commits_are_found_on_the_branch(self, workflow: Workflow) -> None:

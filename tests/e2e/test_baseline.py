@@ -94,7 +94,21 @@ def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) 
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
     ran = run(tmp_path, "--baseline", base)
-    assert ran.results["comparison"]["refused"].endswith("its run was broken off")
+    assert ran.results["comparison"]["refused"].endswith("it is of a run that was broken off")
+
+
+def test_a_baseline_that_is_a_shard_is_of_no_use(tmp_path: Path) -> None:
+    run(tmp_path, "--shard", "1/2", "--output-dir", "main", cases=12, sunny=12)
+    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12, **strict)
+    assert ran.code == 1
+    assert ran.results["comparison"]["refused"].endswith("it is of shard 1 of 2 alone")
+
+
+def test_a_baseline_that_judged_nothing_is_of_no_use(tmp_path: Path) -> None:
+    assert run(tmp_path, "--only", "nobody", "--output-dir", "main").code == 2
+    ran = run(tmp_path, "--baseline", "main")
+    assert ran.results["comparison"]["refused"].endswith("of no use: it has no results")
 
 
 def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> None:
@@ -106,6 +120,25 @@ def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> 
     ran = run_agentci(["merge", "s1", "s2", "--baseline", base], cwd=tmp_path)
     assert ran.code == 1
     assert ran.results["comparison"]["trends"][0]["outcome"] == "fail"
+
+
+def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        record(tmp_path / folder, sunny=6, max_regression=0.1)
+    run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
+    record(tmp_path / "b", sunny=0, max_regression=0.1)
+    ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
+    assert ran.out.startswith("Gate shut: b/agentci.yaml: own against the baseline: fail (")
+    reports = tmp_path / "agentci-results"
+    texts = [ran.out, *((reports / each).read_text() for each in ("summary.md", "report.html"))]
+    for text in texts:
+        against = text.partition("Against the baseline")[2].partition("Worst cases")[0]
+        assert "own (a/agentci.yaml)" in against
+        assert "own (b/agentci.yaml): mean score 0, was 1" in against
+    comment = (reports / "comment.md").read_text()
+    assert "- own (b/agentci.yaml): mean score 0, was 1" in comment
+    assert "`own (b/agentci.yaml)`: score 0, was 1" in comment
 
 
 def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) -> None:

@@ -139,6 +139,7 @@ class TestWhateverFails:
         ran = bench.judge("--comment", "always", "--check-run", "agent")
         (warning,) = commands_in(ran.out)
         assert "answered 503 (tried 5 times)" in warning.data
+        assert "no check run: GitHub did not answer before, and is not asked again\n" in ran.out
         assert (len(bench.hub.asked), bench.hub.checks) == (5, [])
 
     def test_is_no_part_of_a_run(self, bench: Bench) -> None:

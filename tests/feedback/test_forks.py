@@ -119,6 +119,19 @@ class TestThePullRequest:
         assert "no comment: no open pull request has 8c1f8c1f8c1f as the last commit\n" in ran.out
         assert fork.hub.count("issues/create-comment") == 0
 
+    def test_is_none_where_the_fork_is_gone(self, fork: Bench) -> None:
+        fork.event = ("workflow_run", workflow_run(head_repository=None))
+        ran = fork.run("comment", "report", "--check-run", "agent")
+        assert "no comment: the branch of 8c1f8c1f8c1f is gone\n" in ran.out
+        assert [check["head_sha"] for check in fork.hub.checks] == [HEAD]
+
+    def test_is_none_where_the_event_tells_of_no_run(self, fork: Bench) -> None:
+        fork.event = ("workflow_run", {})
+        ran = fork.run("comment", "report", "--check-run", "agent")
+        assert "no comment: the event workflow_run has no pull request\n" in ran.out
+        assert "no check run: the event workflow_run names no commit\n" in ran.out
+        assert (ran.code, fork.hub.asked) == (0, [])
+
     def test_is_none_of_several(self, fork: Bench) -> None:
         fork.add_pull(8)
         assert "no comment: 2 open pull requests have" in fork.run("comment", "report").out
@@ -268,6 +281,8 @@ class TestTheAction:
             {"comment": "always", "config": "evals"},
             {"comment": "always", "merge": "report"},
             {"comment": "always", "baseline": "report"},
+            {"comment": "always", "fail-on": "never"},
+            {"comment": "always", "output-dir": "elsewhere"},
         ],
         ids=str,
     )

@@ -41,11 +41,19 @@ def test_has_the_branch_as_the_api_looks_for_it() -> None:
         workflow_run(id="3"),
         workflow_run(head_sha="HEAD"),
         workflow_run(head_sha=None),
-        workflow_run(head_branch=None),
         workflow_run(event=None),
-        workflow_run(head_repository=None),
-        workflow_run(head_repository={}),
     ],
 )
 def test_is_none_where_that_is_not_told(payload: Any) -> None:
     assert origin_of(payload) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"head_branch": None}, {"head_repository": None}, {"head_repository": {}}],
+    ids=str,
+)
+def test_has_its_commit_where_the_branch_is_gone(changed: dict[str, Any]) -> None:
+    origin = origin_of(workflow_run(**changed))
+    assert origin is not None
+    assert (origin.head_sha, origin.head_branch, origin.head_repository) == (HEAD, "", "")

@@ -42,7 +42,7 @@ def against(report: Report) -> Markup:
     if comparison is None:
         return Markup("")
     ids = {(each.config, each.evaluator.name, each.case.id): each.id for each in report.results}
-    rows = [_trend(each) for each in comparison.trends]
+    rows = [_trend(each, comparison) for each in comparison.trends]
     name, *others = (each.capitalize() for each in trends.COLUMNS)
     return tag(
         "section",
@@ -87,8 +87,8 @@ def _filtered(words: str, result: Result, **only: str) -> Markup:
     return tag("a", words, href=_hash(wanted))
 
 
-def _trend(trend: Trend) -> Sequence[str]:
-    name, *others = trends.cells(trend)
+def _trend(trend: Trend, comparison: Comparison) -> Sequence[str]:
+    name, *others = trends.cells(trend, comparison)
     return [name, change(trend.before, trend.after), *others]
 
 
@@ -101,13 +101,18 @@ def _regressions(
     yield tag("h3", "Worse than the baseline")
     yield tag(
         "ul",
-        *(_regression(trend, each, ids) for trend, each in changes[:MAX_CHANGES]),
+        *(
+            _regression(trends.name(trend, comparison), trend, each, ids)
+            for trend, each in changes[:MAX_CHANGES]
+        ),
     )
     yield _more(len(changes) - MAX_CHANGES)
 
 
-def _regression(trend: Trend, each: Change, ids: Mapping[tuple[str, str, str], str]) -> Markup:
-    name = f"{each.case} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {trend.evaluator}"
+def _regression(
+    evaluator: str, trend: Trend, each: Change, ids: Mapping[tuple[str, str, str], str]
+) -> Markup:
+    name = f"{each.case} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {evaluator}"
     check = ids.get((trend.config, trend.evaluator, each.case))
     link = name if check is None else tag("a", name, href=_hash({"check": check}))
     return tag("li", link, f": {trends.scores(each)}")

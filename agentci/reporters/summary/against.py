@@ -25,7 +25,7 @@ def against(comparison: Comparison) -> Section:
 def _table(comparison: Comparison) -> str:
     if not comparison.trends:
         return ""
-    rows = (trends.cells(trend) for trend in comparison.trends)
+    rows = (trends.cells(trend, comparison) for trend in comparison.trends)
     body = "".join(row([code(name), *map(prose, others)]) for name, *others in rows)
     return f"{row([each.capitalize() for each in trends.COLUMNS])}{row(_RULER)}{body}\n"
 
