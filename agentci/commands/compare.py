@@ -26,4 +26,5 @@ def show_comparison(base: str, head: str, world: World) -> int:
 
 def _broken_off(named: str, report: Report) -> Iterator[str]:
     if not report.complete:
-        yield f"the run of {plain_line(named)} was broken off: what it did not judge is not compared"
+        run = f"the run of {plain_line(named)}"
+        yield f"{run} was broken off: what it did not judge is not compared"
