@@ -46,7 +46,7 @@ def _clean(value: Json, secrets: tuple[str, ...]) -> Json:
         return without_in(value, secrets)
     if isinstance(value, list | tuple):
         return [_clean(each, secrets) for each in value]
-    return value
+    return HIDDEN if str(value) in secrets else value
 
 
 def _without_begun(text: str, forms: tuple[str, ...]) -> str:

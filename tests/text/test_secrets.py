@@ -70,3 +70,8 @@ def test_values_have_it_nowhere() -> None:
     value: JsonObject = {"a key": ["the key", 1, None, {"b": ("a key", "c")}]}
     shown = {"a ***": ["the ***", 1, None, {"b": ["a ***", "c"]}]}
     assert without_in(value, ("key",)) == shown
+
+
+def test_a_number_that_is_one_is_hidden_and_no_other_is() -> None:
+    value: JsonObject = {"pin": 83746512, "at": [837465120, 8.5, True]}
+    assert without_in(value, ("83746512",)) == {"pin": "***", "at": [837465120, 8.5, True]}
