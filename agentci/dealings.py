@@ -1,6 +1,6 @@
 """What went to a program, a model or a service, and what came back, in words and texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias, assert_never
 
@@ -64,7 +64,15 @@ def secrets_of(dealings: Sequence[Dealing], variables: Mapping[str, str]) -> tup
     Args:
         variables: the environment.
     """
-    names = {name for each in dealings for name in _variables(each.request)}
+    return values_of((name for each in dealings for name in _variables(each.request)), variables)
+
+
+def values_of(names: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables that are long enough to be secrets.
+
+    Args:
+        variables: the environment.
+    """
     values = {variables.get(name, "").strip() for name in names}
     return tuple(sorted(value for value in values if len(value) >= MIN_SECRET))
 

@@ -90,7 +90,9 @@ def _nothing(gates: Sequence[Demands]) -> Iterator[Reason]:
         minded = any(group.bar.on_error == "fail" and group.of("errored") for group in gate.minds)
         only_advises = gate.results and not gate.required and anything
         if not (gate.of(*JUDGED) or minded or only_advises):
-            yield Reason("nothing", f"{gate.where}nothing was judged")
+            has_advice = any(result.status in JUDGED for result in gate.results)
+            none = "no required check was judged" if has_advice else "nothing was judged"
+            yield Reason("nothing", f"{gate.where}{none}")
         else:
             own = {group.where: group for group in (*gate.rates[1:], *gate.scores[1:])}
             for group in own.values():

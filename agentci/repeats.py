@@ -52,7 +52,7 @@ def repeated(results: Sequence[Result], repetition: Repetition) -> Result:
 def flip_rate(statuses: Sequence[Status]) -> float:
     """The share of verdicts that are another than that of most: 0 where all are the same."""
     [(_, most)] = Counter(statuses).most_common(1)
-    return 1 - most / len(statuses)
+    return (len(statuses) - most) / len(statuses)
 
 
 def _whole(

@@ -100,7 +100,12 @@ class TestTheExitCode:
     ) -> None:
         decision = _decide(results, bar)
         assert (decision.exit_code, decision.open) == (exit_code, False)
-        assert ("nothing was judged" in decision.why) == (exit_code == 1)
+        said = {"nothing was judged", "no required check was judged"}
+        assert bool(said & {*decision.why}) == (exit_code == 1)
+
+    def test_says_so_where_all_that_was_judged_is_advice(self) -> None:
+        advice = _results(passed=1, required=False)
+        assert _decide(_results(skipped=1) + advice).why[0] == "no required check was judged"
 
     def test_is_1_without_any_config(self) -> None:
         assert _decide_all([]).exit_code == 1

@@ -166,6 +166,10 @@ class TestTheRecord:
         assert repeated([replace(_result(0.9), cached=True)] * 2, Repetition(times=2)).cached
 
 
+def test_the_flip_rate_is_a_share_to_the_last_digit() -> None:
+    assert flip_rate(["passed", "failed", "passed", "passed", "passed"]) == 0.2
+
+
 @given(st.lists(st.sampled_from(STATUSES), min_size=1, max_size=99))
 def test_fewer_than_all_flip_and_none_do_where_all_are_the_same(statuses: list[Status]) -> None:
     rate = flip_rate(statuses)

@@ -1,11 +1,14 @@
 """``agentci compare``: two reports, side by side."""
 
+from collections.abc import Iterator
+
 from agentci.baselines.reading import read_earlier
 from agentci.comparison.trends import compare
 from agentci.comparison.verdict import bars_of
 from agentci.engines.world import World
+from agentci.model.result import Report
 from agentci.reporters.console import comparison_lines
-from agentci.text.escape import inert
+from agentci.text.escape import inert, plain_line
 
 
 def show_comparison(base: str, head: str, world: World) -> int:
@@ -16,6 +19,12 @@ def show_comparison(base: str, head: str, world: World) -> int:
     """
     before, after = (read_earlier(named, world.workspace) for named in (base, head))
     comparison = compare(before.results, after.results, bars_of(after.gates), baseline=base)
-    lines = "".join(f"{line}\n" for line in comparison_lines(comparison))
-    world.out.write(inert(lines))
+    lines = [*comparison_lines(comparison), *_broken_off(base, before), *_broken_off(head, after)]
+    world.out.write(inert("".join(f"{line}\n" for line in lines)))
     return 0
+
+
+def _broken_off(named: str, report: Report) -> Iterator[str]:
+    if not report.complete:
+        run = f"the run of {plain_line(named)}"
+        yield f"{run} was broken off: what it did not judge is not compared"

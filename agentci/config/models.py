@@ -4,11 +4,19 @@ from typing import Annotated, Final, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
 
-from agentci.dialects.fields import Confidence, MatchType, Share, Strict, Text, Version
+from agentci.dialects.fields import (
+    AnyConfidence,
+    Confidence,
+    MatchType,
+    Share,
+    Strict,
+    Text,
+    Version,
+)
 from agentci.dialects.panels import SharedJudgeSpec
 from agentci.formats.registry import AUTO, FORMATS
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
-from agentci.model.comparison import Outcome
+from agentci.model.comparison import Setback
 
 OWN_PREFIX: Final = "x-"
 
@@ -80,10 +88,10 @@ class GateSpec(BarSpec):
         description="How far the mean score of an evaluator may drop below that of a `--baseline`; "
         "without it a comparison only informs.",
     )
-    regression_confidence: Share = Field(
+    regression_confidence: AnyConfidence = Field(
         default=0.95, description="How sure it has to be that such a drop is no chance."
     )
-    regression_shuts: list[Outcome] = Field(
+    regression_shuts: list[Setback] = Field(
         default=["fail"], description="Outcomes of a comparison that shut the gate."
     )
     evaluators: dict[str, BarSpec] = Field(

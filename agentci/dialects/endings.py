@@ -5,6 +5,7 @@ from typing import Final
 
 from agentci.dialects.walls import hint_at_walls
 from agentci.model.exchange import ProgramReply
+from agentci.text import clip
 
 MAX_LOG_LINES: Final = 20
 MAX_LOG_CHARACTERS: Final = 2_000
@@ -36,7 +37,7 @@ def silence(reply: ProgramReply, example: str) -> str:
 
 def last_lines(log: str) -> str:
     """The end of what a program wrote to stderr."""
-    return "\n".join(log.strip().splitlines()[-MAX_LOG_LINES:])[-MAX_LOG_CHARACTERS:]
+    return clip.end("\n".join(log.strip().splitlines()[-MAX_LOG_LINES:]), MAX_LOG_CHARACTERS)
 
 
 def _signal(number: int) -> str:

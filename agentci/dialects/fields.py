@@ -45,6 +45,8 @@ Grader: TypeAlias = Annotated[str, Field(pattern=GRADER_PATTERN)]
 # One variable, by its full name: a pattern would let through what nobody thought of.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# Of 1 there is none: no number of checks leaves nothing to chance.
+AnyConfidence: TypeAlias = Annotated[float, Field(ge=0, le=0.999, allow_inf_nan=False)]
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.999, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[
     int,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from agentci.dealings import values_of
 from agentci.dialects.agentv.command_template import (
     OUTPUT_FILE,
     PROMPT,
@@ -30,6 +31,7 @@ from agentci.model.agent import Agent
 from agentci.model.exchange import LOCAL, ProgramReply, RunCommand
 from agentci.model.sample import Sample
 from agentci.model.values import replace
+from agentci.text.secrets import without
 from agentci.workspace import is_file, read_file
 
 # The longest word that Linux hands to a program.
@@ -51,7 +53,8 @@ def run_agent(agent: Agent, sample: Sample, attempt: int, world: World) -> Recor
     except OSError as error:
         raise EvaluatorError(f"the agent could not be run: {error}") from None
     except EvaluatorError as error:
-        raise EvaluatorError(f"the agent {error}") from None
+        secrets = values_of(agent.variables, world.variables)
+        raise EvaluatorError(f"the agent {without(str(error), secrets)}") from None
 
 
 def _run(agent: Agent, sample: Sample, attempt: int, folder: Path, world: World) -> RecordedRun:

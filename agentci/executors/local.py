@@ -27,6 +27,7 @@ from agentci.executors.job import Job
 from agentci.executors.warming import imports_for, starting, warmth_for
 from agentci.model.exchange import ProgramReply
 from agentci.shims import kernel
+from agentci.text import clip
 
 # How long what was printed may take to arrive once the program itself has ended, where a process
 # in its background keeps the pipe open.
@@ -230,7 +231,7 @@ def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -
 
 
 def _overdue(timeout_seconds: float, log: str) -> str:
-    last_words = log.rstrip().rpartition("\n")[2][-MAX_LAST_WORDS:]
+    last_words = clip.end(log.rstrip().rpartition("\n")[2], MAX_LAST_WORDS)
     printed = f"; its last words on stderr: {last_words}" if last_words else ""
     return f"timed out after {timeout_seconds:g}s; raise its timeout if it needs longer{printed}"
 

@@ -31,12 +31,15 @@ from agentci.model.shard import Portion, Shard
 from agentci.model.spending import Charge, Spending
 from agentci.model.values import replace
 from agentci.reporters.synopsis import exchange
-from agentci.text import clip, strict_json
+from agentci.text import strict_json
 from agentci.text.json_document import JsonDocument, read_json
 from agentci.text.names import quoted
+from agentci.text.words import count
 from agentci.version import __version__
 
 MAX_PROBLEMS: Final = 5
+# Between two releases the version says nothing of what a report has.
+OTHER_BUILD: Final = "if another commit of agentci wrote it, judge again with this one"
 
 
 def read_report(data: bytes, *, file: str) -> Report:
@@ -97,9 +100,13 @@ def _problems(error: ValidationError, document: JsonDocument) -> Iterator[Proble
     found = error.errors(include_url=False, include_input=False, include_context=False)
     for each in found[:MAX_PROBLEMS]:
         where = quoted(".".join(map(str, each["loc"])))
-        yield Problem(message=f"{where}: {each['msg']}", place=document.place_of(each["loc"]))
+        yield Problem(
+            message=f"{where}: {each['msg']}",
+            place=document.place_of(each["loc"]),
+            hint=OTHER_BUILD,
+        )
     if len(found) > MAX_PROBLEMS:
-        message = f"of the report's fields are wrong: {clip.more(len(found) - MAX_PROBLEMS)}"
+        message = f"{count(len(found) - MAX_PROBLEMS, 'more wrong field')} in the report"
         yield Problem(message=message, place=document.place_of(()))
 
 

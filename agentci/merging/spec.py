@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from agentci.dialects.fields import Share, Strict
+from agentci.dialects.fields import AnyConfidence, Share, Strict
 from agentci.merging.records import MOST, Count, RepeatRecordSpec, Score, TrialRecordSpec
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
-from agentci.model.comparison import Outcome
+from agentci.model.comparison import Setback
 from agentci.model.problem import Severity
 from agentci.model.result import Status
 from agentci.model.shard import MAX_SHARDS
@@ -133,8 +133,8 @@ class RegressionBarSpec(Strict):
     """How much worse than a baseline a run may be."""
 
     max_drop: Share
-    confidence: Share
-    shuts: list[Outcome]
+    confidence: AnyConfidence
+    shuts: list[Setback]
 
 
 class PolicySpec(Strict):

@@ -7,6 +7,8 @@ from msgspec import Struct
 Outcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
 ]
+# What is no pass: what a gate may be shut by.
+Setback: TypeAlias = Literal["fail", "inconclusive", "insufficient-data", "non-comparable", "stale"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 
@@ -15,13 +17,13 @@ class RegressionBar(Struct, frozen=True, kw_only=True):
 
     Attributes:
         max_drop: of the mean score of an evaluator over the checks of both runs, 0 to 1.
-        confidence: how sure it has to be that a drop is none by chance, 0 to 1.
+        confidence: how sure it has to be that a drop is none by chance, from 0 to below 1.
         shuts: the outcomes that shut the gate.
     """
 
     max_drop: float = 0.0
     confidence: float = 0.95
-    shuts: tuple[Outcome, ...] = ("fail",)
+    shuts: tuple[Setback, ...] = ("fail",)
 
 
 class Change(Struct, frozen=True, kw_only=True):

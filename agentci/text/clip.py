@@ -1,10 +1,13 @@
 """Cuts text to a length, and says how much was cut."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from agentci.text.words import count
+
+ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def characters(text: str, limit: int) -> str:
@@ -43,7 +46,15 @@ def utf16(text: str, limit: int) -> str:
 
 def short(text: str, limit: int) -> str:
     """At most ``limit`` characters of ``text``, of which the last stands for the rest."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}{_ELLIPSIS}"
+    return text if len(text) <= limit else f"{text[: limit - 1]}{ELLIPSIS}"
+
+
+def end(text: str, limit: int) -> str:
+    """At most ``limit`` characters of the end of ``text``, of which the first stands for the rest.
+
+    The mark also tells where half of a secret may be: see ``agentci.text.secrets``.
+    """
+    return text if len(text) <= limit else f"{ELLIPSIS}{text[len(text) - limit + 1 :]}"
 
 
 def shown(text: str, limit: int) -> str:
@@ -69,13 +80,13 @@ def ends(lines: Sequence[str], limit: int) -> tuple[str, ...]:
 def outline(lines: Sequence[str]) -> str:
     """The first and the last of ``lines`` on one, with a mark for those between them."""
     shown = (*lines[:1], *lines[1:][-1:])
-    between = f" {_ELLIPSIS} " if len(lines) > len(shown) else " "
+    between = f" {ELLIPSIS} " if len(lines) > len(shown) else " "
     return between.join(shown)
 
 
 def more(left: int) -> str:
     """How many items of a list are left out: ``… and 7 more``."""
-    return f"{_ELLIPSIS} and {left:,} more"
+    return f"{ELLIPSIS} and {left:,} more"
 
 
 def size(text: str) -> int:
@@ -102,13 +113,12 @@ def whole(blocks: Iterable[str], limit_bytes: int) -> Kept:
     return Kept(text="".join(kept), blocks=len(kept))
 
 
-_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _UTF16 = "utf-16-le"
 
 
 def _gap(left: int, noun: str) -> str:
-    return f" {_ELLIPSIS} ({count(left, noun)} left out) {_ELLIPSIS} "
+    return f" {ELLIPSIS} ({count(left, noun)} left out) {ELLIPSIS} "
 
 
 def _note(left: int) -> str:
-    return f"{_ELLIPSIS} ({count(left, 'character')} more)"
+    return f"{ELLIPSIS} ({count(left, 'character')} more)"

@@ -190,6 +190,16 @@ class TestAnAgent:
         assert [each.split()[1] for each in said] == [folder.name, "deep"]
 
 
+def test_a_secret_in_the_words_of_an_agent_that_fails_is_nowhere(folder: Path) -> None:
+    crash = "import os; raise SystemExit('no ' + os.environ['DEMO_KEY'])"
+    target = {"command": [sys.executable, "-c", crash], "env": ["DEMO_KEY"]}
+    _file(folder, "a", target=target)
+    ran = run_agentci(["run"], cwd=folder, environ={**os.environ, "DEMO_KEY": "s3cret-of-it"})
+    assert "exited with code 1: no ***" in ran.results["results"][0]["reason"]
+    written = [path.read_text() for path in (folder / "agentci-results").glob("*.*")]
+    assert [text for text in [ran.out, *written] if "s3cret-of-it" in text] == []
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

@@ -151,3 +151,27 @@ def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) ->
     assert "worse: " in ran.out
     lost = run_agentci(["compare", base, "nowhere"], cwd=tmp_path)
     assert (lost.code, lost.problems[0].message) == (2, "there is no report nowhere")
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ({"regression_confidence": 1}, "must be a number from 0 to 0.999, not 1"),
+        ({"regression_shuts": ["pass"]}, "must be fail, inconclusive, "),
+    ],
+)
+def test_a_demand_that_nothing_can_break_is_refused(
+    tmp_path: Path, base: str, gate: dict[str, Any], message: str
+) -> None:
+    ran = run(tmp_path, "--baseline", base, sunny=0, max_regression=0, **gate)
+    assert ran.code == 2
+    assert message in ran.out
+
+
+def test_a_run_that_was_broken_off_is_compared_with_a_word_on_it(tmp_path: Path, base: str) -> None:
+    file = tmp_path / base / "results.json"
+    file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
+    ran = run_agentci(["compare", base, base], cwd=tmp_path)
+    assert ran.code == 0
+    said = f"the run of {base} was broken off: what it did not judge is not compared"
+    assert ran.out.splitlines().count(said) == 2

@@ -130,6 +130,34 @@ def test_a_secret_in_the_words_of_a_crash_is_nowhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("print(70 * 'x' + key)", id="no JSON"),
+        pytest.param("print('{\"score\": \"' + 50 * 'x' + key + '\"}')", id="no score"),
+        pytest.param(
+            "print('{\"protocol_version\": \"9' + 50 * 'x' + key + '\"}')", id="no version"
+        ),
+        pytest.param("raise SystemExit(key + 1990 * 'x')", id="the end of a log"),
+        pytest.param(
+            "import json; said = [965 * 'x' + key + 50 * 'x'] * 999\n"
+            "print(json.dumps({'score': 0, 'details': {'issues': said}}))",
+            id="many words",
+        ),
+        pytest.param(
+            "import sys, time; print(key + 290 * 'x', file=sys.stderr, flush=True); time.sleep(60)",
+            id="last words",
+        ),
+    ],
+)
+def test_half_of_a_secret_where_words_are_cut_is_nowhere(program: str, tmp_path: Path) -> None:
+    env = {"env": ["DEMO_KEY"], "timeout": 1}
+    ran = run(tmp_path, f"import os; key = os.environ['DEMO_KEY']\n{program}", **env)
+    written = [path.read_text() for path in (tmp_path / "agentci-results").iterdir()]
+    halves = (SECRET[:7], SECRET[-8:])
+    assert [text for text in [ran.out, *written] for half in halves if half in text] == []
+
+
+@pytest.mark.parametrize(
     ("score", "options", "shown"),
     [(1, [], 0), (0, [], 1), (1, ["--exchanges", "all"], 1), (0, ["--exchanges", "none"], 0)],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 
 from agentci.errors import InputError
-from agentci.merging.reading import read_report
+from agentci.merging.reading import MAX_PROBLEMS, read_report
 from agentci.model.place import Place
 from agentci.model.result import Report, Result
 from agentci.model.trials import Trial, TrialRecord
@@ -80,3 +80,15 @@ def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
     [problem] = caught.value.problems
     assert str(problem).startswith("a/results.json:13:")
     assert "'results.4.status': " in problem.message
+
+
+def test_a_report_of_another_build_is_told_by_its_first_fields_and_a_way_out() -> None:
+    written = text_of(JsonReport(), mixed_report()).replace('"repeats": null', '"again": null')
+    with pytest.raises(InputError) as caught:
+        read_report(written.encode(), file="a/results.json")
+    *problems, others = map(str, caught.value.problems)
+    assert len(problems) == MAX_PROBLEMS
+    assert problems[0].endswith(
+        "(if another commit of agentci wrote it, judge again with this one)"
+    )
+    assert others.endswith(" more wrong fields in the report")

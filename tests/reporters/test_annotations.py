@@ -219,7 +219,7 @@ class TestAShutGateWithoutAnyOtherError:
             pytest.param(
                 [make_result("failed", 0.1, required=False)],
                 Bar(),
-                "nothing was judged\n1 advisory check did not pass (response_quality)",
+                "no required check was judged\n1 advisory check did not pass (response_quality)",
                 id="advice alone",
             ),
         ],

@@ -75,7 +75,7 @@ def test_prints_all_of_a_dict(file: Path) -> None:
         ("float('-inf')", "grade returned -inf, which is no score"),
         ("{'result': 1}", "grade returned a dict without 'score': {'result': 1}"),
         ("{'score': None}", "grade returned None, which is no number"),
-        ("'x' * 1000", f"grade returned '{'x' * 199}..., which is no number"),
+        ("'x' * 1000", f"grade returned '{'x' * 199}\N{HORIZONTAL ELLIPSIS}, which is no number"),
     ],
 )
 def test_says_what_was_returned_that_is_no_score(file: Path, returned: str, complaint: str) -> None:

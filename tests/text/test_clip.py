@@ -63,6 +63,11 @@ def test_text_that_just_fits_in_utf16_is_left_alone() -> None:
     assert clip.utf16("abc", 4) == "abc"
 
 
+def test_an_end_begins_with_an_ellipsis_where_it_is_cut() -> None:
+    assert clip.end("abcdef", 6) == "abcdef"
+    assert clip.end("abcdefg", 6) == "\N{HORIZONTAL ELLIPSIS}cdefg"
+
+
 def test_short_text_ends_with_an_ellipsis_where_it_is_cut() -> None:
     assert clip.short("abcd", 4) == "abcd"
     assert clip.short("abcde", 4) == "abc…"

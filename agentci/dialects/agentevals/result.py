@@ -55,7 +55,7 @@ def _check_version(version: Json) -> None:
     ours = VERSION.partition(".")[0]
     if version is not None and str(version).partition(".")[0] != ours:
         raise EvaluatorError(
-            f"it speaks protocol {str(version)[:MAX_SHOWN]}, agentci speaks {ours}.x"
+            f"it speaks protocol {clip.short(str(version), MAX_SHOWN)}, agentci speaks {ours}.x"
         )
 
 

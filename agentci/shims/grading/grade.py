@@ -113,7 +113,7 @@ def _number(value: Any, name: str) -> float:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _show(error: BaseException) -> None:
