@@ -534,7 +534,7 @@ class TestForeignReports:
         _edit(folder, "2-of-3", lambda report: report.update(provenance=[{}]))
         errors = _errors(_merge(folder))
         assert len(errors) == 6
-        assert "and 3 more" in errors[-1]
+        assert "3 more wrong fields" in errors[-1]
 
     def test_that_are_nested_as_deep_as_can_be_read_are_cut(self, folder: Path) -> None:
         _edit(folder, "2-of-3", _nested)

@@ -528,15 +528,19 @@ class TestAWarmPython:
             "if False:\n import pydantic",
         )
 
-        def busy_wards() -> set[int]:
-            return {ward for ward in children_of(OFFICE.numbers()) if children_of([ward])}
+        def wards_of_it() -> list[int]:
+            wards = children_of(OFFICE.numbers())
+            return [each for each in wards if any(map(runs_it, children_of([each])))]
 
-        of_others = busy_wards()  # such as those of warm Pythons that are jailed
+        def runs_it(number: int) -> bool:
+            with suppress(OSError):
+                return os.fsencode(program) in Path(f"/proc/{number}/cmdline").read_bytes()
+            return False
 
         def kill_its_ward() -> None:
-            while not (busy := busy_wards() - of_others):
-                time.sleep(0.1)
-            for ward in busy:
+            while not (wards := wards_of_it()):
+                time.sleep(0.05)
+            for ward in wards:
                 os.kill(ward, signal.SIGKILL)
 
         thread = threading.Thread(target=kill_its_ward)
