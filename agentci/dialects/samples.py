@@ -12,7 +12,7 @@ from typing import Final
 from agentci.model.case import Case
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolCall, Turn
-from agentci.text.strict_json import strict
+from agentci.text.strict_json import compact
 
 # Of `item`: where Foundry's graders look for what the agent did.
 SAMPLE: Final = "sample"
@@ -57,11 +57,6 @@ def graded(case: Case) -> JsonObject:
     return {SAMPLE: sample, "item": {**item_of(case), SAMPLE: sample}}
 
 
-def dumps(value: Json) -> str:
-    """Compact JSON for programs."""
-    return json.dumps(strict(value), ensure_ascii=False, separators=(",", ":"))
-
-
 def _question(case: Case) -> str:
     return case.trace.turns[-1].user_text if case.trace.turns else ""
 
@@ -85,7 +80,7 @@ def _flat(call: ToolCall) -> JsonObject:
 
 def _as_chat(call: ToolCall) -> JsonObject:
     """As in Chat Completions, which have arguments in JSON."""
-    function: JsonObject = {"name": call.name, "arguments": dumps(call.named_args)}
+    function: JsonObject = {"name": call.name, "arguments": compact(call.named_args)}
     return {"id": call.id, "type": "function", "function": function}
 
 
@@ -96,11 +91,11 @@ def _items(turn: Turn) -> Iterator[JsonObject]:
             "type": "function_call",
             "call_id": call.id,
             "name": call.name,
-            "arguments": dumps(call.named_args),
+            "arguments": compact(call.named_args),
         }
         for each in turn.tool_responses:
             if each.call == index:
-                output = each.output if isinstance(each.output, str) else dumps(each.output)
+                output = each.output if isinstance(each.output, str) else compact(each.output)
                 yield {"type": "function_call_output", "call_id": call.id, "output": output}
     if turn.final_text:
         content = [{"type": "output_text", "text": turn.final_text}]

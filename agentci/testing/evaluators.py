@@ -20,7 +20,7 @@ from agentci.dialects.pytest_agent_evals.building import (
 from agentci.dialects.pytest_agent_evals.building import bar_of as bar_of_prompt
 from agentci.dialects.pytest_agent_evals.grader import judgement_of
 from agentci.dialects.pytest_agent_evals.prompt import PromptEvaluator
-from agentci.dialects.samples import dumps, graded
+from agentci.dialects.samples import graded
 from agentci.dialects.settled import settled
 from agentci.errors import EvaluatorError, InputError
 from agentci.model.case import Case
@@ -37,6 +37,7 @@ from agentci.testing.configs import (
     EvaluatorConfig,
     GraderFunction,
 )
+from agentci.text.strict_json import compact
 from agentci.text.utf8 import decode
 from agentci.workspace import is_file, read_file
 
@@ -69,7 +70,7 @@ class FunctionGrader(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: that is no score.
         """
-        asked = json.loads(dumps(graded(case)))
+        asked = json.loads(compact(graded(case)))
         name = getattr(self.function, "__name__", "the grader")
         try:
             returned = json.dumps(called(self.function, asked, name), default=str)

@@ -2,22 +2,29 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from agentci.model.json import Json
 from agentci.text.escape import encodable
 
 MAX_DEPTH = 100
 
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+
 
 def dumps(value: Json) -> str:
-    r"""One line of pure ASCII for programs.
+    r"""As ``readable``, for programs: of pure ASCII.
 
-    NaN and infinities are null, what lies too deep is said to be. ``##[`` is written with an
-    escape, so that a file printed to a workflow's log commands nothing.
+    ``##[`` is written with an escape, so that a file printed to a workflow's log commands nothing.
     """
-    return _written(value, _ASCII).replace("##[", r"##\u005b")
+    text = readable(value)
+    if not text.isascii():  # which only strings can hold
+        text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return text.replace("##[", r"##\u005b")
 
 
 def in_a_page(value: Json) -> str:
@@ -26,17 +33,22 @@ def in_a_page(value: Json) -> str:
 
 
 def readable(value: Json) -> str:
-    """One line for people: as ``dumps``, with all letters as they are, and not escaped for logs."""
-    return _written(value, _LETTERS)
+    """As ``compact``, with spaces."""
+    return msgspec.json.format(compact(value), indent=0)
 
 
 def compact(value: Json) -> str:
-    """As ``readable``, without spaces."""
-    return _written(value, _COMPACT)
+    """``strict(value)`` on one line; what is that already is written as it is, which is quicker."""
+    try:
+        text = _ENCODER.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        return _ENCODER.encode(strict(value)).decode()
+    may_be_deep = text.count("[") + text.count("{") > MAX_DEPTH
+    return _ENCODER.encode(strict(value)).decode() if may_be_deep else text
 
 
 def strict(value: Json, depth: int = 0) -> Json:
-    """``value`` with what JSON cannot say replaced."""
+    """``value`` with what JSON cannot say replaced: by null, by a mark, or by a remark on it."""
     if isinstance(value, str):
         return value if value.isascii() else encodable(value)
     if isinstance(value, float):
@@ -44,20 +56,7 @@ def strict(value: Json, depth: int = 0) -> Json:
     return value if value is None or isinstance(value, int) else _inside(value, depth + 1)
 
 
-_ASCII: Final = json.JSONEncoder(allow_nan=False)
-_LETTERS: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
-_COMPACT: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-
-
-def _written(value: Json, encoder: json.JSONEncoder) -> str:
-    """``strict(value)``; most values are that already, which is quicker to see in the text."""
-    try:
-        text = encoder.encode(value)
-    except (TypeError, ValueError, RecursionError):
-        return encoder.encode(strict(value))
-    may_be_deep = text.count("[") + text.count("{") > MAX_DEPTH
-    may_have_halves = r"\ud" in text or encodable(text) != text
-    return encoder.encode(strict(value)) if may_be_deep or may_have_halves else text
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 def _inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from agentci.dialects.samples import dumps, graded, item_of, sample_of
+from agentci.dialects.samples import graded, item_of, sample_of
 from agentci.model.case import Case, Golden
 from agentci.model.dataset import Row
 from agentci.model.place import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.model.values import replace
+from agentci.text.strict_json import compact
 
 PLACE = Place(file="data.jsonl", line=2)
 FIRST = Turn(
@@ -149,7 +150,7 @@ class TestItem:
 def test_both_are_handed_over_the_sample_in_the_item_once_more() -> None:
     asked = graded(replace(CASE, row=ROW))
     assert asked["item"] == {**item_of(replace(CASE, row=ROW)), "sample": asked["sample"]}
-    assert json.loads(dumps(asked)) == asked
+    assert json.loads(compact(asked)) == asked
 
 
 def _message(text: str) -> object:

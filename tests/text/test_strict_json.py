@@ -53,7 +53,7 @@ def test_programs_get(value: Any, expected: str) -> None:
 
 
 def test_people_get_letters_as_they_are() -> None:
-    assert readable({"é": "中"}) == '{"é": "中"}'
+    assert readable({"é": [1, "中"]}) == '{"é": [1, "中"]}'
     assert compact({"é": [1, "中"]}) == '{"é":[1,"中"]}'
 
 

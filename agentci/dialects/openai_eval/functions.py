@@ -7,12 +7,12 @@ from msgspec import Struct
 
 from agentci.dialects.grading import grade_in
 from agentci.dialects.openai_eval.graders import Grade
-from agentci.dialects.samples import dumps
 from agentci.errors import EvaluatorError
 from agentci.model.exchange import ProgramReply, Reply, RunProgram, Task
 from agentci.model.json import JsonObject
 from agentci.model.program import LocalProgram
 from agentci.shims.grading.path import GRADE
+from agentci.text.strict_json import compact
 from agentci.text.words import number
 
 FUNCTION: Final = "grade"
@@ -34,7 +34,7 @@ class FunctionGrader(Struct, frozen=True, kw_only=True):
         """Have the function called."""
         call = RunProgram(
             program=CALLER,
-            stdin=dumps({"function": FUNCTION, "source": self.source, **row}),
+            stdin=compact({"function": FUNCTION, "source": self.source, **row}),
             timeout_seconds=self.timeout_seconds,
             network=NETWORK,
             memory_mb=MEMORY_MB,

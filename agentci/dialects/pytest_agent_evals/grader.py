@@ -8,7 +8,7 @@ from agentci.dialects.agentevals.excess import without_excess
 from agentci.dialects.agentevals.result import EvalResult
 from agentci.dialects.agentevals.threshold import threshold_of
 from agentci.dialects.grading import Grade, grade_in
-from agentci.dialects.samples import dumps, graded
+from agentci.dialects.samples import graded
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import Need, ProgramReply, Reply, RunProgram
@@ -17,6 +17,7 @@ from agentci.model.judgement import Judgement
 from agentci.model.place import Place
 from agentci.model.program import Wanted
 from agentci.model.values import replace
+from agentci.text.strict_json import compact
 from agentci.text.words import number
 
 REASONS: Final = ("reason", "reasoning")
@@ -44,7 +45,7 @@ class Grader(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> RunProgram:
         """Have the function called with what was recorded, and with the row of the case."""
-        return replace(self.run, stdin=dumps({"function": self.function, **graded(case)}))
+        return replace(self.run, stdin=compact({"function": self.function, **graded(case)}))
 
     def read(self, reply: Reply) -> Judgement:
         """Judge by the score.

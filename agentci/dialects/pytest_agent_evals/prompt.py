@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agentci.dialects.endings import last_lines
 from agentci.dialects.output import parse_output
-from agentci.dialects.samples import dumps, item_of, sample_of
+from agentci.dialects.samples import item_of, sample_of
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.exchange import Compose, Need, ProgramReply, Reply, RunProgram
@@ -19,6 +19,7 @@ from agentci.model.program import LocalProgram
 from agentci.model.ruling import Ruling
 from agentci.questions.prompts import pose_filled
 from agentci.shims.rendering.path import RENDER
+from agentci.text.strict_json import compact
 from agentci.text.words import number
 
 # Far more than a prompt that anybody could pay for.
@@ -94,7 +95,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
         """
         filled = RunProgram(
             program=LocalProgram(path=RENDER),
-            stdin=dumps({"template": self.template, "variables": variables_of(case)}),
+            stdin=compact({"template": self.template, "variables": variables_of(case)}),
             timeout_seconds=RENDER_SECONDS,
             network=False,
             memory_mb=RENDER_MB,
