@@ -29,7 +29,7 @@ def parse_output(stdout: bytes) -> JsonObject:
     """
     text = mended(decoded(stdout).strip())
     try:
-        value: Json = json.loads(text, parse_float=_finite, parse_constant=_refuse)
+        value: Json = _DECODER.decode(text)
     except RecursionError:
         raise EvaluatorError("it is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
@@ -64,6 +64,9 @@ def _finite(digits: str) -> float:
 
 def _refuse(constant: str) -> float:
     raise EvaluatorError(f"it holds {constant}, which JSON has no number for; use null")
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 
 
 def _flaw(text: str, error: ValueError) -> str:

@@ -136,6 +136,11 @@ def remove_file(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def number(connection: sqlite3.Connection, pragma: str) -> int:
+    """What a pragma of SQLite says that has a number."""
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
 def _make(path: Path, owner: Path | None) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(FileExistsError):  # another process was faster
@@ -146,8 +151,9 @@ def _make(path: Path, owner: Path | None) -> None:
 def _is_prepared(connection: sqlite3.Connection, *, makes: bool) -> bool:
     """Whether the tables are there, if need be made."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    connection.text_factory = bytes  # that what is no UTF-8 is looked at like anything else
     connection.execute("PRAGMA trusted_schema = OFF")
-    known = (_number(connection, "application_id"), _number(connection, "user_version"))
+    known = (number(connection, "application_id"), number(connection, "user_version"))
     if known == (APPLICATION, VERSION):
         return True
     [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -163,10 +169,6 @@ def _is_prepared(connection: sqlite3.Connection, *, makes: bool) -> bool:
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     return makes
-
-
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
 def _checksum(key: bytes, inputs: bytes, exit_code: int, stdout: bytes, stderr: bytes) -> bytes:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from agentci.errors import UnreachableError
 from agentci.model.exchange import ProgramReply
@@ -15,6 +15,7 @@ from agentci.replies.file import (
     NotOursError,
     Row,
     is_damage,
+    number,
     open_file,
     remove_file,
     row_of,
@@ -25,10 +26,16 @@ MAX_BYTES: Final = 256 * 1024**2
 # Of one reply with its inputs; that of an honest program is a hundredth of it.
 MAX_REPLY_BYTES: Final = 1024**2
 
+# A file of this size is read at once; to look for its replies one by one would take many times as
+# long.
+AHEAD_BYTES: Final = 4 * 1024**2
+
 # How many wait to be written, and for how long.
 BATCH: Final = 256
 BATCH_SECONDS: Final = 2.0
 DAY: Final = 86_400
+
+Found: TypeAlias = dict[object, tuple[object, ...]]
 
 T = TypeVar("T")
 
@@ -59,6 +66,7 @@ class ReplyStore:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_refused = False
+        self._ahead: Found | None = None
         self._rows: list[Row] = []
         self._lists: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
@@ -71,7 +79,12 @@ class ReplyStore:
         with self._lock:
             if self.trouble:  # waiting for each would take long
                 return None
-            found = self._attempt(lambda connection: _select(connection, key), None, makes=False)
+            if self._ahead is None:
+                self._ahead = self._attempt(_all_of_few, Found(), makes=False)
+            # What is asked for again may have been written meanwhile.
+            found = self._ahead.pop(key, None) or self._attempt(
+                lambda connection: _select(connection, key), None, makes=False
+            )
             if found is None:
                 return None
             row = row_of(found)
@@ -169,6 +182,13 @@ class ReplyStore:
             self._connection = None
 
 
+def _all_of_few(connection: sqlite3.Connection) -> Found:
+    """All rows by their keys, or none where there are many."""
+    if number(connection, "page_count") * number(connection, "page_size") > AHEAD_BYTES:
+        return {}
+    return {row[0]: row for row in connection.execute(SELECT)}
+
+
 def _select(connection: sqlite3.Connection, key: bytes) -> tuple[object, ...] | None:
     found: tuple[object, ...] | None
     found = connection.execute(f"{SELECT} WHERE key = ?", (key,)).fetchone()
@@ -177,12 +197,11 @@ def _select(connection: sqlite3.Connection, key: bytes) -> tuple[object, ...] | 
 
 def _prune(connection: sqlite3.Connection, max_bytes: int) -> None:
     """Remove quarters of what is there until the rest is small enough."""
-    [size] = connection.execute("PRAGMA page_size").fetchone()
+    size = number(connection, "page_size")
     while True:
-        [pages] = connection.execute("PRAGMA page_count").fetchone()
-        [free] = connection.execute("PRAGMA freelist_count").fetchone()
+        pages = number(connection, "page_count") - number(connection, "freelist_count")
         [count] = connection.execute("SELECT count(*) FROM replies").fetchone()
-        if not count or (pages - free) * size <= max_bytes:
+        if not count or pages * size <= max_bytes:
             return
         connection.execute(
             "DELETE FROM replies WHERE rowid IN"

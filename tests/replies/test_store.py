@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentci.model.exchange import ProgramReply
-from agentci.replies.store import MAX_REPLY_BYTES, ReplyStore
+from agentci.replies.store import AHEAD_BYTES, MAX_REPLY_BYTES, ReplyStore
 from agentci.store.founding import REPLIES, is_cache
 from tests.store.samples import as_nobody
 from tests.support import ROOT
@@ -99,6 +99,13 @@ def test_one_that_is_too_large_is_not_kept(tmp_path: Path) -> None:
     assert _found(tmp_path, 1) == []
 
 
+def test_one_is_found_among_many(tmp_path: Path) -> None:
+    large = ProgramReply(stdout=b"x" * 900_000, stderr="", exit_code=0)
+    _put(tmp_path, *range(6), reply=large)
+    assert (tmp_path / REPLIES).stat().st_size > AHEAD_BYTES
+    assert _found(tmp_path, 5, 1, 7) == [5, 1]
+
+
 def test_many_are_written_before_the_end(tmp_path: Path) -> None:
     """So that hardly any are lost with a process that is killed."""
     store = ReplyStore(tmp_path)
@@ -172,6 +179,7 @@ class TestAFileThatIsDamaged:
             "UPDATE replies SET exit_code = 'text'",
             "UPDATE replies SET checksum = x'00'",
             "UPDATE replies SET used = 'text'",
+            "UPDATE replies SET stdout = CAST(x'ff' AS TEXT)",
         ],
     )
     def test_in_one_reply_has_that_no_longer(self, tmp_path: Path, change: str) -> None:
@@ -258,6 +266,15 @@ class TestACacheThatIsShut:
 
 
 class TestSeveralAtOnce:
+    def test_each_finds_what_others_keep_meanwhile(self, tmp_path: Path) -> None:
+        _put(tmp_path, 1)
+        store = ReplyStore(tmp_path)
+        assert store.find(_key(1)) is not None
+        _put(tmp_path, 2)
+        assert store.find(_key(2)) is not None
+        assert store.find(_key(1)) is not None
+        store.close()
+
     def test_processes_keep_all_that_any_of_them_has(self, tmp_path: Path) -> None:
         program = (
             "import sys; from pathlib import Path; from tests.replies.test_store import _put\n"
