@@ -5,7 +5,7 @@ instances ten times. Those that must not show a field (a secret, a whole file) a
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct, structs
 
@@ -18,6 +18,25 @@ else:
         """A copy of ``value`` with some fields changed."""
         kind = structs if isinstance(value, Struct) else dataclasses
         return kind.replace(value, **changes)
+
+
+T = TypeVar("T")
+
+
+class Same(Generic[T]):
+    """Stands for ``value`` in the key of a cache: it is equal to itself alone.
+
+    To compare large values, or to hash them, would take as long as what is cached.
+    """
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def names_of(value: object) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What every reporter is, and what the reporters say alike."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -20,8 +21,10 @@ from agentci.model.result import (
     Status,
     Totals,
 )
+from agentci.model.values import Same
 from agentci.reporters.one_check import headline
 from agentci.reporters.places import in_a_file
+from agentci.reporters.standings import Standing, standing_of
 from agentci.text import clip
 from agentci.text.words import count, number
 
@@ -48,7 +51,7 @@ class Reporter(Protocol):
         ...
 
 
-class Tally(Struct, frozen=True, kw_only=True):
+class Tally(Struct, frozen=True, kw_only=True, dict=True):
     """The checks of one evaluator of one config."""
 
     results: tuple[Result, ...]
@@ -59,16 +62,27 @@ class Tally(Struct, frozen=True, kw_only=True):
         """One of them, for what all have in common: name, bar, place."""
         return self.results[0]
 
+    @cached_property
+    def standing(self) -> Standing:
+        """What they say of cases that were not judged."""
+        return standing_of(self.results)
 
-def tallies(results: Sequence[Result], *, by_place: bool = False) -> tuple[Tally, ...]:
+
+def tallies(results: tuple[Result, ...], *, by_place: bool = False) -> tuple[Tally, ...]:
     """Results by config and evaluator, in the order in which these come up.
 
     Args:
         by_place: whether evaluators of one name are told apart that stand on different lines, as
             those of different cases of an eval file may.
     """
+    return _tallies(Same(results), by_place=by_place)
+
+
+# Nearly all reports of a run ask for them.
+@lru_cache(maxsize=2)
+def _tallies(results: Same[tuple[Result, ...]], *, by_place: bool) -> tuple[Tally, ...]:
     groups: dict[tuple[str, str, Place | None], list[Result]] = {}
-    for result in results:
+    for result in results.value:
         place = result.evaluator.place if by_place else None
         key = (result.config, result.evaluator.name, place)
         groups.setdefault(key, []).append(result)

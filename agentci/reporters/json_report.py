@@ -14,7 +14,6 @@ from agentci.model.shard import Portion
 from agentci.model.spending import Charge, Spending
 from agentci.reporters.base import Tally, cases, place_fields, problem_fields, tallies
 from agentci.reporters.stability import flip_rate, record_fields
-from agentci.reporters.standings import standing_of
 from agentci.text import strict_json
 from agentci.version import __version__
 
@@ -109,7 +108,7 @@ def _result(result: Result) -> JsonObject:
 
 
 def _evaluator(tally: Tally) -> JsonObject:
-    standing = standing_of(tally.results)
+    standing = tally.standing
     rate, score = standing.pass_rate_interval, standing.score_interval
     return {
         "config": tally.any.config,

@@ -35,7 +35,7 @@ class Stability(Struct, frozen=True, kw_only=True):
         return f"{self.name}: {self.told}{': ' if self.unstable else ''}{', '.join(self.unstable)}"
 
 
-def stabilities(results: Sequence[Result]) -> Iterator[Stability]:
+def stabilities(results: tuple[Result, ...]) -> Iterator[Stability]:
     """The evaluators that were asked several times, in the order in which they come up."""
     several = several_configs(results)
     for tally in tallies(results):

@@ -4,7 +4,7 @@ import pytest
 
 from agentci.model.place import Place
 from agentci.model.program import ProgramFile, Snapshot
-from agentci.model.values import names_of, replace
+from agentci.model.values import Same, names_of, replace
 
 PLACE = Place(file="a.yaml", line=2)
 SNAPSHOT = Snapshot(entry="x.py", files={"x.py": ProgramFile(content=b"secret")})
@@ -25,3 +25,11 @@ def test_the_names_of_its_fields_are_in_order() -> None:
     assert names_of(PLACE) == ("file", "line", "column")
     assert names_of(SNAPSHOT)[-1] == "files"
     assert names_of("a text") == ()
+
+
+def test_in_keys_of_caches_a_value_is_equal_to_itself_alone() -> None:
+    one, other = [1], [1]
+    assert Same(one) == Same(one)
+    assert hash(Same(one)) == hash(Same(one))
+    assert Same(one) != Same(other)
+    assert Same(one) != one

@@ -10,6 +10,7 @@ from typing import Final
 from agentci.model.case import Case
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import Same
 from agentci.text.strict_json import compact, strict
 
 VERSION: Final = "1.1"
@@ -23,26 +24,13 @@ def eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -
         "threshold": float(threshold),
         "config": config,
     }
-    return f"{compact(asked)[:-1]},{_judged(_Same(case))[1:]}"
-
-
-class _Same:
-    """A case that is equal to itself alone: to compare two would take as long as to write them."""
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.case is self.case
-
-    def __hash__(self) -> int:
-        return id(self.case)
+    return f"{compact(asked)[:-1]},{_judged(Same(case))[1:]}"
 
 
 @lru_cache(maxsize=4)
-def _judged(same: _Same) -> str:
+def _judged(same: Same[Case]) -> str:
     """What all programs read that judge a case; they do so one after the other."""
-    trace, golden = same.case.trace, same.case.golden
+    trace, golden = same.value.trace, same.value.golden
     return compact(
         {
             "invocations": [

@@ -10,7 +10,7 @@ from agentci.reporters.base import Tally, of_status, several_configs, tallies
 from agentci.reporters.html.charts import change, histogram
 from agentci.reporters.html.markup import Markup, joined, tag
 from agentci.reporters.places import file_name
-from agentci.reporters.standings import rate_in_words, score_in_words, standing_of
+from agentci.reporters.standings import rate_in_words, score_in_words
 from agentci.text import clip
 
 MAX_EVALUATORS = 500
@@ -54,7 +54,7 @@ def against(report: Report) -> Markup:
 
 
 def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
-    totals, result, standing = tally.totals, tally.any, standing_of(tally.results)
+    totals, result, standing = tally.totals, tally.any, tally.standing
     advisory = "" if result.evaluator.required else " (advisory)"
     counts = {
         "passed": totals.passed,

@@ -20,7 +20,7 @@ from agentci.reporters.base import (
 from agentci.reporters.places import file_name
 from agentci.reporters.spending import spending_line
 from agentci.reporters.stability import stabilities
-from agentci.reporters.standings import rate_in_words, score_in_words, standing_of
+from agentci.reporters.standings import rate_in_words, score_in_words
 from agentci.reporters.summary.against import against
 from agentci.reporters.summary.chart import chart
 from agentci.reporters.summary.failed_check import block
@@ -92,7 +92,7 @@ def _evaluators(report: Report) -> Section:
 
 
 def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
-    totals, result, standing = tally.totals, tally.any, standing_of(tally.results)
+    totals, result, standing = tally.totals, tally.any, tally.standing
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = f"{code(result.evaluator.name)}{'' if result.evaluator.required else ' (advisory)'}"
     cells = [
@@ -105,7 +105,7 @@ def _evaluator(tally: Tally, *, several: bool, shut: bool) -> str:
     return row([code(file_name(result.config)), *cells] if several else cells)
 
 
-def _repeats(results: Sequence[Result]) -> Section:
+def _repeats(results: tuple[Result, ...]) -> Section:
     found = tuple(stabilities(results))
     return Section(
         title="### Repeats\n\n",
