@@ -111,7 +111,8 @@ def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
 
 def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:
     complete = outcome.complete and not world.interruption.asked()
-    comparison = _comparison(plan, outcome, settings, world)
+    commit = commit_at(world.workspace, world.github)
+    comparison = _comparison(plan, outcome, commit, settings, world)
     decision = _decision(plan, outcome, comparison, settings, complete=complete)
     return Report(
         complete=complete,
@@ -124,20 +125,19 @@ def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> R
         portion=plan.portion,
         spending=outcome.spending,
         comparison=comparison,
-        commit=commit_at(world.workspace, world.github),
+        commit=commit,
         exchanges=outcome.exchanges,
     )
 
 
 def _comparison(
-    plan: Plan, outcome: Outcome, settings: Settings, world: World
+    plan: Plan, outcome: Outcome, commit: str, settings: Settings, world: World
 ) -> Comparison | None:
     """The run beside its baseline; what is a part of a run is compared once it is merged."""
     if not settings.baseline or plan.portion is not None:
         return None
     from agentci.baselines.beside import beside  # noqa: PLC0415 (of no use to most runs)
 
-    commit = commit_at(world.workspace, world.github)
     return beside(settings, world, outcome.results, plan.gates, commit)
 
 
