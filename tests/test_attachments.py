@@ -130,7 +130,7 @@ class TestAssertions:
         [loaded] = load_suites(settings_of([], {}), world_at(folder, {}))
         [judge] = loaded.suite.evaluators
         assert isinstance(judge, CodeJudge)
-        return judge.command
+        return judge.run.command
 
     def test_are_found_in_the_nearest_of_agentvs_folders(self, folder: Path) -> None:
         for place in (".agentv/graders/words.ts", ".agentv/assertions/words.js"):

@@ -73,7 +73,7 @@ class TestOfAProgram:
         assert [each.name for each in found.texts] == ["stdin"]
 
     def test_a_reply_of_an_earlier_run_is_said_to_be_one(self) -> None:
-        command = RunCommand(command=("judge",), folder="/w", stdin="", timeout_seconds=1)
+        command = RunCommand(command=("judge",), folder="/w", timeout_seconds=1)
         [found] = shown(Dealing(name="tone", request=command, reply=ended(), cached=True))
         assert found.outcome == "program: exit code 0 in an earlier run"
 
@@ -194,7 +194,7 @@ class TestSecrets:
                 id="a program that may ask a model",
             ),
             pytest.param(
-                RunCommand(command=("x",), folder="/w", stdin="", timeout_seconds=1),
+                RunCommand(command=("x",), folder="/w", timeout_seconds=1),
                 (),
                 id="one that may not",
             ),

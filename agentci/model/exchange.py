@@ -24,11 +24,10 @@ LOCAL: Final = "local"
 DOCKER: Final = "docker"
 
 
-class RunProgram(Struct, frozen=True, kw_only=True):
-    """Run an evaluator's program.
+class Run(Struct, frozen=True, kw_only=True):
+    """What is said of every program that is run.
 
     Attributes:
-        program: where it is; a remote one is made ready before anything is judged.
         stdin: what it reads, all of it, before the end of file.
         timeout_seconds: wall time, start of the process included.
         executor: name in the table of executors.
@@ -38,13 +37,9 @@ class RunProgram(Struct, frozen=True, kw_only=True):
         isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
         cached: whether an earlier reply will do where nothing has changed that it was made from.
-        key_file: which of ``variables`` names a file, if it is set, that it may read as well.
-        grades: whether a function of its Python file is called, as stdin says in the words of
-            ``shims/grading/grade.py``; else the file itself is run.
     """
 
-    program: Program
-    stdin: str
+    stdin: str = ""
     timeout_seconds: float
     executor: str = LOCAL
     network: bool = True
@@ -54,12 +49,25 @@ class RunProgram(Struct, frozen=True, kw_only=True):
     isolation: Isolation = "fork"
     image: str = ""
     cached: bool = True
+
+
+class RunProgram(Run, frozen=True, kw_only=True):
+    """Run an evaluator's program.
+
+    Attributes:
+        program: where it is; a remote one is made ready before anything is judged.
+        key_file: which of ``variables`` names a file, if it is set, that it may read as well.
+        grades: whether a function of its Python file is called, as stdin says in the words of
+            ``shims/grading/grade.py``; else the file itself is run.
+    """
+
+    program: Program
     key_file: str = ""
     grades: bool = False
 
 
-class RunCommand(Struct, frozen=True, kw_only=True):
-    """Run a command line, as it stands in a config.
+class RunCommand(Run, frozen=True, kw_only=True):
+    """Run a command line, as it stands in a config; in an image there is a copy of ``folder``.
 
     Attributes:
         command: the program, by path or as found in ``PATH``, and its arguments.
@@ -67,24 +75,12 @@ class RunCommand(Struct, frozen=True, kw_only=True):
         home: absolute path of the repository that its config is from, where that is not the
             workspace.
         target: the model that it may ask, where it may ask any.
-        stdin, timeout_seconds, executor, network, variables, memory_mb, processes, isolation,
-            image, cached: as in ``RunProgram``; in an image there is a copy of ``folder``.
     """
 
     command: tuple[str, ...]
     folder: str
-    stdin: str
-    timeout_seconds: float
     home: str | None = None
     target: ModelAccess | None = None
-    executor: str = LOCAL
-    network: bool = True
-    variables: tuple[str, ...] = ()
-    memory_mb: int = MEMORY_MB
-    processes: int = PROCESSES
-    isolation: Isolation = "fork"
-    image: str = ""
-    cached: bool = True
 
 
 class Measure(Struct, frozen=True, kw_only=True):

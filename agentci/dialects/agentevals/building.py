@@ -100,7 +100,6 @@ def run_of(entry: ProcessEntry, program: Program, *, network: bool) -> RunProgra
     """How its processes run, before it is known what they read."""
     return RunProgram(
         program=program,
-        stdin="",
         timeout_seconds=entry.timeout,
         executor=entry.executor,
         network=network,

@@ -13,25 +13,15 @@ from agentci.dialects.endings import ending, silence
 from agentci.dialects.output import EXAMPLE, parse_output
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.choices import Isolation
-from agentci.model.exchange import (
-    LOCAL,
-    MEMORY_MB,
-    PROCESSES,
-    Need,
-    ProgramReply,
-    Reply,
-    RunCommand,
-)
+from agentci.model.exchange import Need, ProgramReply, Reply, RunCommand
 from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.judging import ModelAccess, WantedPanel
+from agentci.model.judging import WantedPanel
+from agentci.model.values import replace
 from agentci.text import clip
 
 MAX_SHOWN: Final = 10
-# Questions to a model, as many as AgentV allows where nothing is said.
-MAX_CALLS: Final = 50
 NO_MODULE: Final = "No module named "
 HINT_AT_UV: Final = (
     "\nWhere there is no uv, packages that a script declares are not installed: install uv in a"
@@ -43,36 +33,20 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
     """A command that judges one case at a time.
 
     Attributes:
-        command: the program and its arguments; a line of shell is given to a shell.
-        folder: absolute path of its working directory.
+        run: how it is run, whatever it reads; a line of shell is given to a shell.
         config: what it is given under ``config``; None where its entry has no keys of its own.
         wire: the words in which it is given the case.
         prefers_assertions: see ``finding_in``.
         wanted: who answers what the command asks a model; None where it asks none.
-        max_calls: see ``ModelAccess``.
-        home, executor, network, variables, memory_mb, processes, isolation, image, cached: see
-            ``RunCommand``.
     """
 
     identity: Identity
-    command: tuple[str, ...]
-    folder: str
+    run: RunCommand
     standard: Standard
-    timeout_seconds: float
     config: JsonObject | None = None
     wire: Wire = "union"
     prefers_assertions: bool = False
     wanted: WantedPanel | None = None
-    max_calls: int = MAX_CALLS
-    home: str | None = None
-    executor: str = LOCAL
-    network: bool = True
-    variables: tuple[str, ...] = ()
-    memory_mb: int = MEMORY_MB
-    processes: int = PROCESSES
-    isolation: Isolation = "fork"
-    image: str = ""
-    cached: bool = True
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -84,29 +58,8 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         return self.command_over(payload(*recorded(case), self.config, self.wire))
 
     def command_over(self, stdin: str) -> RunCommand:
-        """Have the command run over ``stdin``.
-
-        What a model says may be something else each time: replies to that are not kept.
-        """
-        target = None
-        if self.wanted is not None:
-            target = ModelAccess(panel=self.wanted.panel, max_calls=self.max_calls)
-        return RunCommand(
-            command=self.command,
-            folder=self.folder,
-            home=self.home,
-            executor=self.executor,
-            stdin=stdin,
-            timeout_seconds=self.timeout_seconds,
-            network=self.network,
-            variables=self.variables,
-            memory_mb=self.memory_mb,
-            processes=self.processes,
-            isolation=self.isolation,
-            target=target,
-            image=self.image,
-            cached=self.cached and target is None,
-        )
+        """Have the command run over ``stdin``."""
+        return replace(self.run, stdin=stdin)
 
     def read(self, reply: Reply) -> Judgement:
         """Judge by the score that was printed.
@@ -128,7 +81,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
 
     def _finding(self, reply: ProgramReply) -> Finding:
         if reply.exit_code != 0:
-            ended = ending(reply, network=self.network, in_image=bool(self.image))
+            ended = ending(reply, network=self.run.network, in_image=bool(self.run.image))
             raise EvaluatorError(f"{ended}{self._hint(reply)}{self._last_words(reply)}")
         if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
             raise EvaluatorError(silence(reply, EXAMPLE))
@@ -146,7 +99,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
 
     def _hint(self, reply: ProgramReply) -> str:
         """What to do about packages that only uv would have installed."""
-        return HINT_AT_UV if self.command[0] == "uv" and NO_MODULE in reply.stderr else ""
+        return HINT_AT_UV if self.run.command[0] == "uv" and NO_MODULE in reply.stderr else ""
 
     def _last_words(self, reply: ProgramReply) -> str:
         """What it printed before it failed: AgentV's own templates say there what went wrong."""

@@ -29,7 +29,7 @@ class PromptProgram(Struct, frozen=True, kw_only=True):
             raise TypeError(f"a command was asked for, not {type(reply).__name__}")
         whose = f"the prompt template of '{self.judge.identity.name}'"
         if reply.exit_code != 0:
-            ended = ending(reply, network=self.judge.network, in_image=False)
+            ended = ending(reply, network=self.judge.run.network, in_image=False)
             raise EvaluatorError(f"{whose} {ended}")
         try:
             prompt = decoded(reply.stdout).strip()

@@ -330,7 +330,7 @@ class TestTypesOfOnesOwn:
         assert suite.names == ("own-words", "own-words-2", "o")
         first = suite.evaluators[0]
         assert isinstance(first, CodeJudge)
-        assert first.command == ("bun", "run", "/w/.agentv/assertions/own-words.ts")
+        assert first.run.command == ("bun", "run", "/w/.agentv/assertions/own-words.ts")
         assert (first.config, first.identity.type) == ({"min": 3}, "code_judge")
         assert [each.identity.required for each in suite.evaluators] == [True, False, True]
 

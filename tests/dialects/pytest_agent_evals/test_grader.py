@@ -17,7 +17,7 @@ from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 PROGRAM = LocalProgram(path="/evals/graders.py")
-RUN = RunProgram(program=PROGRAM, stdin="", timeout_seconds=120, grades=True)
+RUN = RunProgram(program=PROGRAM, timeout_seconds=120, grades=True)
 GRADER = Grader(
     identity=Identity(
         name="short", type="grader", bar="at least 0.5", threshold=0.5, required=True, place=PLACE

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from agentci.dialects.agentv.code_judge import MAX_CALLS, CodeJudge
+from agentci.dialects.agentv.code_judge import CodeJudge
 from agentci.dialects.agentv.fields import JudgeEntry, without_default
 from agentci.dialects.agentv.judge import Surroundings, identity_of, standard_of
 from agentci.dialects.agentv.payload import Wire
@@ -14,11 +14,13 @@ from agentci.dialects.panels import JudgeSpec
 from agentci.dialects.repeating import Repeated
 from agentci.errors import InputError
 from agentci.model.choices import Isolation
-from agentci.model.exchange import DOCKER, MEMORY_MB, PROCESSES
+from agentci.model.exchange import DOCKER, MEMORY_MB, PROCESSES, RunCommand
 from agentci.model.json import JsonObject
-from agentci.model.judging import WantedPanel
+from agentci.model.judging import ModelAccess, WantedPanel
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
+# Questions to a model, as many as AgentV allows where nothing is said.
+MAX_CALLS: Final = 50
 # What runs a command that is written as one line. AgentV starts a login shell, which would forget
 # our PATH and read settings of the machine.
 SHELL: Final = ("sh", "-c")
@@ -114,29 +116,39 @@ class CodeJudgeEntry(Repeated, JudgeEntry):
 
 def build_code_judge(entry: CodeJudgeEntry, surroundings: Surroundings) -> CodeJudge:
     """Make the evaluator; raises InputError where its folder is missing, or nobody answers it."""
-    target = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
     _look_at_image(entry, surroundings)
+    wanted = _wanted(entry, surroundings)
     return CodeJudge(
         identity=identity_of(entry, surroundings),
-        command=_command(entry.script),
-        folder=surroundings.folder(entry.cwd),
-        home=surroundings.home,
-        executor=entry.executor,
+        run=RunCommand(
+            command=_command(entry.script),
+            folder=surroundings.folder(entry.cwd),
+            home=surroundings.home,
+            target=_access(entry, wanted),
+            timeout_seconds=entry.timeout,
+            executor=entry.executor,
+            network=entry.network,
+            variables=tuple(entry.env),
+            memory_mb=entry.memory_mb,
+            processes=entry.processes,
+            isolation=entry.isolation,
+            image=entry.image or "",
+            # What a model says may be something else each time.
+            cached=entry.cache and wanted is None,
+        ),
         standard=standard_of(entry, surroundings),
         config=_own_keys(entry, surroundings),
         wire=entry.wire or surroundings.wire,
         prefers_assertions=surroundings.era == "v4",
-        wanted=_wanted(entry, surroundings),
-        max_calls=target.max_calls,
-        timeout_seconds=entry.timeout,
-        network=entry.network,
-        variables=tuple(entry.env),
-        memory_mb=entry.memory_mb,
-        processes=entry.processes,
-        isolation=entry.isolation,
-        image=entry.image or "",
-        cached=entry.cache,
+        wanted=wanted,
     )
+
+
+def _access(entry: CodeJudgeEntry, wanted: WantedPanel | None) -> ModelAccess | None:
+    if wanted is None:
+        return None
+    spec = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
+    return ModelAccess(panel=wanted.panel, max_calls=spec.max_calls)
 
 
 def _wanted(entry: CodeJudgeEntry, surroundings: Surroundings) -> WantedPanel | None:

@@ -27,6 +27,7 @@ from agentci.dialects.fields import Share, Strict, Text
 from agentci.dialects.panels import JudgeSpec
 from agentci.dialects.repeating import Repeated, refuse_repeat
 from agentci.errors import InputError
+from agentci.model.exchange import RunCommand
 from agentci.model.values import replace
 from agentci.text.names import did_you_mean, one_of, quoted
 
@@ -139,13 +140,15 @@ def _aggregator(entry: CompositeEntry, surroundings: Surroundings) -> Aggregator
     return Program(
         judge=CodeJudge(
             identity=identity_of(entry, surroundings),
-            command=(*SHELL, spec.path),
-            folder=surroundings.folder(None),
-            home=surroundings.home,
+            run=RunCommand(
+                command=(*SHELL, spec.path),
+                folder=surroundings.folder(None),
+                home=surroundings.home,
+                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+                cached=spec.cache,
+            ),
             standard=standard_of(entry, surroundings),
             prefers_assertions=surroundings.era == "v4",
-            timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
-            cached=spec.cache,
         )
     )
 

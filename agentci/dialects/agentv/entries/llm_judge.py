@@ -18,6 +18,7 @@ from agentci.dialects.agentv.variables import CANDIDATE, VARIABLES
 from agentci.dialects.fields import Strict, Text
 from agentci.dialects.panels import JudgeSpec
 from agentci.dialects.repeating import Repeated
+from agentci.model.exchange import RunCommand
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
@@ -114,13 +115,15 @@ def _program(
     return PromptProgram(
         judge=CodeJudge(
             identity=identity_of(entry, surroundings),
-            command=(*words, f"./{file}"),
-            folder=folder,
-            home=surroundings.home,
+            run=RunCommand(
+                command=(*words, f"./{file}"),
+                folder=folder,
+                home=surroundings.home,
+                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            ),
             standard=standard_of(entry, surroundings),
             config=given,
             wire=surroundings.wire,
-            timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
         )
     )
 
