@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,13 +29,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
 
 
+@pytest.fixture(scope="session")
+def _new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes empty folders; pytest itself would look through all that there are for each."""
+    homes, numbers = tmp_path_factory.mktemp("homes"), count()
+
+    def new_home() -> Path:
+        home = homes / str(next(numbers))
+        home.mkdir()
+        return home
+
+    return new_home
+
+
 @pytest.fixture(autouse=True)
-def _guarded(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _guarded(_new_home: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the machine's environment, writes to its home or talks to the internet."""
     for name in list(os.environ):
         if name not in KEPT_VARIABLES and not name.startswith(("PYTEST_", "COV_CORE_")):
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = _new_home()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
     connect = socket.socket.connect
