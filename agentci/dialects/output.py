@@ -7,9 +7,9 @@ import re
 from typing import Final
 
 from agentci.errors import EvaluatorError
-from agentci.model.json import Json, JsonObject
+from agentci.model.json import JsonObject
 from agentci.telemetry.foreign import mended
-from agentci.text import clip
+from agentci.text import clip, quick_json
 
 EXAMPLE: Final = '{"score": 1.0}'
 WAY_OUT: Final = "print the result alone on stdout and logs on stderr"
@@ -29,7 +29,7 @@ def parse_output(stdout: bytes) -> JsonObject:
     """
     text = mended(decoded(stdout).strip())
     try:
-        value: Json = _DECODER.decode(text)
+        value = quick_json.decoded(text, _DECODER)
     except RecursionError:
         raise EvaluatorError("it is nested too deeply to be read") from None
     except json.JSONDecodeError as error:

@@ -12,6 +12,7 @@ from agentci.errors import RecordingError
 from agentci.formats.base import unreadable
 from agentci.model.json import Json
 from agentci.telemetry.foreign import DECODER, mended
+from agentci.text.quick_json import decoded
 
 BROKEN_HINT: Final = "a recording is JSON, or JSON Lines; was it cut off while it was written?"
 DEEP_HINT: Final = "no recording of an agent looks like this"
@@ -78,7 +79,7 @@ def _next_word(content: bytearray, start: int) -> int:
 
 def _is_json(chunk: bytearray) -> bool:
     try:
-        DECODER.decode(mended(chunk.decode()))
+        decoded(mended(chunk.decode()), DECODER)
     except (ValueError, RecursionError):
         return False
     return True
@@ -105,12 +106,11 @@ def _split(content: Iterable[bytes]) -> Iterator[bytes]:
 
 def _value(text: str, line: int, file: str) -> Json:
     try:
-        value: Json = DECODER.decode(mended(text))
+        return decoded(mended(text), DECODER)
     except JSONDecodeError as error:
         raise _broken(error, line, file) from None
     except RecursionError:
         raise too_deep(file, line) from None
-    return value
 
 
 def _in_a_row(text: str, file: str) -> Iterator[Document]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
+from agentci.text.quick_json import decoded
 
 MAX_DEPTH: Final = 64
-MAX_DIGITS: Final = 400
 MAX_WHOLE: Final = 2**63
 
 _ESCAPE: Final = re.compile(
@@ -37,7 +37,7 @@ def loads(text: str) -> Json:
         ValueError: it is no JSON, or nested deeper than ``MAX_DEPTH``.
     """
     try:
-        value: Json = DECODER.decode(mended(text))
+        value = decoded(mended(text), DECODER)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if text.count("[") + text.count("{") > MAX_DEPTH and not is_shallow(value):
@@ -116,7 +116,10 @@ def _float(text: str) -> float | None:
 
 
 def _int(text: str) -> int | None:
-    return int(text) if len(text) <= MAX_DIGITS else None
+    try:
+        return int(text)
+    except ValueError:  # it has more digits than Python reads
+        return None
 
 
 def _constant(_: str) -> None:
