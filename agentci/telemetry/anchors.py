@@ -97,7 +97,8 @@ def _below(parent: Node, view: View) -> Node:
 def _nearest(parent: Node, farther: Node | None, wanted: Kind, barrier: Kind) -> Node | None:
     if parent.view.kind == wanted:
         return parent
-    return None if parent.view.kind in {*AGENTIC, barrier} else farther
+    is_barrier = parent.view.kind == barrier or parent.view.kind in AGENTIC
+    return None if is_barrier else farther
 
 
 def _tells(anchor: View) -> bool:

@@ -20,7 +20,7 @@ def attributes(raw: Json, names: Names) -> dict[str, Json]:
         names: what is read; values of other attributes are never decoded.
     """
     if isinstance(raw, list):
-        return dict(_listed(raw, names))
+        return _listed(raw, names)
     return dict(_flattened(raw, names, "", 0)) if isinstance(raw, dict) else {}
 
 
@@ -37,15 +37,17 @@ def interned(value: str) -> str:
     return sys.intern(value) if len(value) <= MAX_INTERNED_CHARS else value
 
 
-def _listed(raw: list[Json], names: Names) -> Iterator[tuple[str, Json]]:
+def _listed(raw: list[Json], names: Names) -> dict[str, Json]:
+    found: dict[str, Json] = {}
     for entry in objects_in(raw):
         name, value = entry.get("key"), entry.get("value")
         if isinstance(name, str) and names.has(name) and isinstance(value, dict):
             text = value.get("stringValue")
             if isinstance(text, str):
-                yield interned(name), interned(text)
-            elif _kind(value) is not None:
-                yield interned(name), any_value(value)
+                found[interned(name)] = interned(text)
+            elif (kind := _kind(value)) is not None:
+                found[interned(name)] = _DECODERS[kind](value[kind], 0)
+    return found
 
 
 def _flattened(

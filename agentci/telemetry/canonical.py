@@ -41,6 +41,10 @@ class ToolFacts(Struct, frozen=True, kw_only=True):
 
 
 NO_TOOL: Final = ToolFacts()
+# Of attributes that have a message, or a part of one, each.
+_INDEXED: Final = (semconv.PROMPT, semconv.COMPLETION)
+# What stands for itself as text.
+_SCALARS: Final = (str, int, float)
 
 
 class View(Struct, frozen=True, kw_only=True):
@@ -90,7 +94,7 @@ def _layers(span: Span, logs: Sequence[Event]) -> Iterator[Layer]:
         yield from _event_layers(span.events, logs)
     if span.adk:
         yield adk.layer(attributes)
-    if any(name.startswith((semconv.PROMPT, semconv.COMPLETION)) for name in attributes):
+    if any(name.startswith(_INDEXED) for name in attributes):
         yield indexed.layer(attributes)
 
 
@@ -143,7 +147,7 @@ def _first(layers: Sequence[Layer], name: str) -> Json:
 
 def _text(layers: Sequence[Layer], name: str) -> str | None:
     value = _first(layers, name)
-    if value == semconv.NOT_SPECIFIED or not isinstance(value, str | int | float):
+    if value == semconv.NOT_SPECIFIED or not isinstance(value, _SCALARS):
         return None
     return str(value)
 

@@ -15,6 +15,8 @@ from agentci.text.quick_json import decoded
 
 MAX_DEPTH: Final = 64
 MAX_WHOLE: Final = 2**63
+# What may be a number; a union would be made anew each time that it is looked at.
+_NUMERIC: Final = (int, float, str)
 
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -79,7 +81,7 @@ def objects_in(value: Json) -> Iterator[JsonObject]:
 
 def whole(value: Json) -> int | None:
     """A number, or the text of one, cut to an integer of 64 bits; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
     try:
         number = int(value)
@@ -90,7 +92,7 @@ def whole(value: Json) -> int | None:
 
 def real(value: Json) -> float | None:
     """A number, or the text of one, as a float; None for anything else, NaN and infinity."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
     try:
         number = float(value)

@@ -19,15 +19,15 @@ def content_of(parts: Sequence[JsonObject]) -> Content:
     responses: list[ResponsePart] = []
     has_more = False
     for part in parts:
-        match part:
-            case {"type": "text"}:
-                texts.append(_text(part.get("content")))
-            case {"type": "tool_call", "name": str(name)} if name:
-                calls.append(_call(name, part))
-            case {"type": "tool_call_response"}:
-                responses.append(_response(part))
-            case {"type": kind} if kind:
-                has_more = True
+        kind, name = part.get("type"), part.get("name")
+        if kind == "text":
+            texts.append(_text(part.get("content")))
+        elif kind == "tool_call" and isinstance(name, str) and name:
+            calls.append(_call(name, part))
+        elif kind == "tool_call_response":
+            responses.append(_response(part))
+        elif kind:
+            has_more = True
     return Content(
         text="".join(texts) or None,
         calls=tuple(calls),
