@@ -169,15 +169,21 @@ def _ordered(
     """
     while (channel := launcher.idle(imports)) is not None:
         try:
-            send(channel, order, streams)
+            _send(channel, order, streams)
         except ConnectionError:
             channel.close()
         else:
             return channel
     channel = launcher.channel(imports)
     with suppress(ConnectionError):  # that it is gone is found out when it is released
-        send(channel, order, streams)
+        _send(channel, order, streams)
     return channel
+
+
+def _send(channel: socket.socket, order: Message, streams: tuple[int, int, int]) -> None:
+    """Send an order, and what the program sees after it: that only its own process reads."""
+    send(channel, order | {"environment": None}, streams)
+    send(channel, order["environment"])
 
 
 def _refusal(refusal: Message) -> str:
