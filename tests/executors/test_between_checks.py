@@ -53,7 +53,7 @@ def test_a_secret_of_one_is_not_in_the_memory_of_the_next(
             stdin=b"",
             timeout_seconds=20,
             cwd=tmp_path,
-            environment=child_environment(os.environ) | secrets,
+            environment={**child_environment(os.environ), **secrets},
             confinement=Confinement(
                 readable=(tmp_path,), imports=(), own_packages=own_packages, network=False
             ),
