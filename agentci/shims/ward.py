@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from agentci.shims import descendants, jail, kernel, scratch
 from agentci.shims.loopback import Sockets
-from agentci.shims.messages import Message, receive, receive_with, send
+from agentci.shims.messages import Message, answer, receive, receive_with, send
 
 STREAMS: Final = 3
 
@@ -178,7 +178,7 @@ class _Ward:
 
     def _tell(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # nobody listens any more
-            send(self._channel, message)
+            answer(self._channel, message)
 
 
 def _become(
@@ -211,9 +211,8 @@ def _become(
     except Imitated:
         raise
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
-        named = {"cwd": order["cwd"], "start": order["command"][0]}.get(stage)
         try:
-            send(report, _told(error, stage) | {"of": named})
+            send(report, _told(error, stage))
         finally:
             os._exit(EXIT_NOT_STARTED)
 
