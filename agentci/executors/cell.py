@@ -30,6 +30,8 @@ USERS: Final = 1024
 RUNS: Final = 1 << 18
 # From this version on, Landlock keeps signals inside.
 SIGNALS_SINCE: Final = 6
+# From this version on, it keeps files from being emptied.
+EMPTYING_SINCE: Final = 3
 # For each processor: of other checks, and of what else the user does. The fewer there are, the
 # sooner a fork bomb is ended that we have no privilege against.
 SPARE_PROCESSES: Final = 128
@@ -57,6 +59,11 @@ AS_ROOT: Final = "evaluators' programs run as root: agentci may not start them a
 SIGNALS: Final = (
     "evaluators' programs can send signals to agentci and to each other:"
     " they share a user, and this kernel's Landlock does not keep signals in"
+)
+
+EMPTYING: Final = (
+    "evaluators' programs can empty files that their user may write to: they share it with others,"
+    " and this kernel's Landlock does not keep them from that"
 )
 
 
@@ -200,10 +207,13 @@ class Builder(Struct, frozen=True, kw_only=True):
             yield NO_FILTER
         elif port is not None and self.facts["landlock"] < landlock.PORTS_SINCE:
             yield ALL_PORTS
+        shared = user is None or user == NOBODY
         if user is None and self.facts["root"]:
             yield AS_ROOT if self.facts["users"] is None else _as_root(closed)
-        elif (user is None or user == NOBODY) and self.facts["landlock"] < SIGNALS_SINCE:
+        elif shared and self.facts["landlock"] < SIGNALS_SINCE:
             yield SIGNALS
+        if shared and 0 < self.facts["landlock"] < EMPTYING_SINCE:
+            yield EMPTYING
 
 
 def _port(confinement: Confinement) -> int | None:

@@ -12,6 +12,8 @@ MEBIBYTE: Final = 1024**2
 FILE_MB: Final = 1024
 FOLDER_MB: Final = 2048
 OPEN_FILES: Final = 4096
+# None at all: with 0, systems that hand dumps to a program of theirs do so all the same.
+CORE_BYTES: Final = 1
 
 # Where a program can read and write all that its user can.
 ELSEWHERE: Final = "evaluators' programs are not confined: only Linux has what it takes"
@@ -77,5 +79,5 @@ def limits_of(
         "RLIMIT_CPU": int(timeout_seconds * processors) + 1,
         "RLIMIT_FSIZE": confinement.file_mb * MEBIBYTE,
         "RLIMIT_NOFILE": OPEN_FILES,
-        "RLIMIT_CORE": 0,
+        "RLIMIT_CORE": CORE_BYTES,
     }

@@ -11,17 +11,22 @@ from agentci.shims import landlock
 from agentci.shims.landlock import Rule
 
 SYSTEM: Final = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/snap",
-    "/home/linuxbrew", "/proc", "/sys", "/run/systemd/resolve", "/run/current-system",
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/gnu", "/snap", "/home/linuxbrew",
+    "/proc", "/sys/bus", "/sys/class", "/sys/devices", "/sys/fs/cgroup", "/sys/kernel/mm",
+    "/run/systemd/resolve", "/run/current-system",
 )  # fmt: skip
-# One by one, because root reads all of the folder: shadow, keys of the host.
+OPTIONAL: Final = Path("/opt")
+# What a runner of GitHub has in its folder, beside its credentials and those of the job.
+OF_RUNNERS: Final = (".runner", "*/.runner")
+# One by one, because root reads all of the folder: shadow, keys of the host and of its services.
 SETTINGS: Final = (
     "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
     "fonts", "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache",
     "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
     "machine-id", "magic", "mime.types", "networks", "nsswitch.conf", "openssl", "os-release",
-    "passwd", "perl", "pki", "profile", "protocols", "resolv.conf", "services", "shells", "ssl",
-    "terminfo", "timezone",
+    "passwd", "perl", "pki/ca-trust", "pki/java", "pki/nssdb", "pki/tls/cert.pem", "pki/tls/certs",
+    "pki/tls/openssl.cnf", "pki/trust", "profile", "protocols", "resolv.conf", "services", "shells",
+    "ssl/ca-bundle.pem", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 )  # fmt: skip
 # Where distributions keep what belongs to an interpreter, in folders by its version.
 OF_INTERPRETERS: Final = ("java*", "python3*", "R")
@@ -64,6 +69,15 @@ def rules_of(
     return _rules(programs, interpreters, seen, tuple(sys.path))
 
 
+def without_runners(folder: Path) -> list[str]:
+    """A folder of the system, or what is in it where a runner of the workflow is."""
+    runners = {path for name in OF_RUNNERS for path in folder.glob(f"*/{name}")}
+    if not runners:
+        return [str(folder)]
+    homes = {each for path in runners for each in path.parents}
+    return sorted(str(path) for path in folder.iterdir() if path not in homes)
+
+
 def is_too_wide(path: Path) -> bool:
     """Whether much lies in a folder that nobody means who works in it."""
     return os.path.realpath(path) in TOO_WIDE
@@ -81,6 +95,7 @@ def _rules(
     paths = dict.fromkeys(
         [
             *SYSTEM,
+            *without_runners(OPTIONAL),
             *(f"/etc/{name}" for name in SETTINGS),
             *(str(path) for name in OF_INTERPRETERS for path in Path("/etc").glob(name)),
             *_tools(programs, environment, home),

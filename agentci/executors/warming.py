@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci.executors.child.warmth import Warmth
+from agentci.executors.environment import child_environment
 from agentci.executors.job import Job
 from agentci.model.values import replace
 from agentci.shims import kernel
@@ -25,13 +26,16 @@ def warmth_for(job: Job) -> Warmth | None:
 
 
 def starting(warmth: Warmth, job: Job) -> Job:
-    """What starts a warm Python in a jail of its own, for programs like that of ``job``."""
+    """What starts a warm Python in a jail of its own, for programs like that of ``job``.
+
+    It sees nothing that ``job`` alone may see: its forks find all that it sees in their memory.
+    """
     return replace(
         job,
         command=warmth.command,
         stdin=b"",
         cwd=Path("/"),
-        environment={**job.environment, **dict(warmth.environment)},
+        environment=child_environment(job.environment) | dict(warmth.environment),
         timeout_seconds=LIFETIME_SECONDS,
         confinement=warmth.jail(job.confinement),
     )

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from agentci.shims import descendants, kernel, probe, ward
-from agentci.shims.messages import Message, send
+from agentci.shims.messages import Message, answer
 
 # What stands before the names of modules that programs are going to import.
 POKE: Final = b"!"
@@ -62,7 +62,7 @@ class Launcher:
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        send(self._channel, probe.facts())
+        answer(self._channel, probe.facts())
         gc.freeze()
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)

@@ -11,6 +11,8 @@ FOLDERS: Final = (b"home", b"tmp")
 # However deep, it takes a second on a machine that is not overloaded.
 MAX_SECONDS: Final = 20.0
 SHARED_MEMORY: Final = b"/dev/shm"
+# What an empty file is taken for: there is not room for any number of them either.
+LEAST_BYTES: Final = 4096
 OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -35,7 +37,8 @@ def size(path: bytes, enough: int) -> int:
         with suppress(OSError), os.scandir(unseen.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    taken += entry.stat(follow_symlinks=False).st_blocks * 512
+                    blocks = entry.stat(follow_symlinks=False).st_blocks
+                    taken += max(blocks * 512, LEAST_BYTES)
                     if entry.is_dir(follow_symlinks=False):
                         unseen.append(entry.path)
     return taken

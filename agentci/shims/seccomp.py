@@ -17,22 +17,27 @@ from agentci.shims import kernel
 
 # From the kernel's asm/unistd_64.h and asm-generic/unistd.h.
 X86_64: Final = {
-    "shmget": 29, "socket": 41, "clone": 56, "semget": 64, "msgget": 68, "ptrace": 101,
+    "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56,
+    "semget": 64, "semop": 65, "semctl": 66, "msgget": 68, "msgsnd": 69, "msgrcv": 70,
+    "msgctl": 71, "ptrace": 101,
     "syslog": 103, "pivot_root": 155, "chroot": 161, "acct": 163, "mount": 165, "umount2": 166,
     "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
     "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179,
-    "mq_open": 240, "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250,
-    "unshare": 272, "perf_event_open": 298, "name_to_handle_at": 303, "open_by_handle_at": 304,
-    "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
-    "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+    "semtimedop": 220, "mq_open": 240, "mq_unlink": 241, "kexec_load": 246, "add_key": 248,
+    "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298, "prlimit64": 302,
+    "name_to_handle_at": 303, "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310,
+    "process_vm_writev": 311, "kcmp": 312, "finit_module": 313,
+    "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
 }  # fmt: skip
 AARCH64: Final = {
     "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "quotactl": 60, "acct": 89,
     "unshare": 97, "kexec_load": 104, "init_module": 105, "delete_module": 106, "syslog": 116,
     "ptrace": 117, "reboot": 142, "sethostname": 161, "setdomainname": 162, "mq_open": 180,
-    "msgget": 186, "semget": 190, "shmget": 194, "socket": 198, "add_key": 217,
-    "request_key": 218, "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225,
-    "perf_event_open": 241, "name_to_handle_at": 264, "open_by_handle_at": 265, "setns": 268,
+    "mq_unlink": 181, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semget": 190,
+    "semctl": 191, "semtimedop": 192, "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196,
+    "socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218,
+    "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225, "perf_event_open": 241,
+    "prlimit64": 261, "name_to_handle_at": 264, "open_by_handle_at": 265, "setns": 268,
     "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip
@@ -62,10 +67,14 @@ LISTENING: Final = ("bind", "listen")
 SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 MSG_FASTOPEN: Final = 0x20000000
 # Not refused as a whole: without a network, without new namespaces, in favour of clone.
-JUDGED_APART: Final = frozenset({"socket", "clone", "clone3", *OF_X86_64})
+JUDGED_APART: Final = frozenset(
+    {"socket", "socketpair", "prlimit64", "clone", "clone3", *OF_X86_64}
+)
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 NEW_NAMESPACES: Final = 0x7E020000
 AF_UNIX: Final = 1
+# Of kinds of sockets, those that have it send to whom they like, also as one of a pair.
+DATAGRAMS: Final = 2
 X32_BIT: Final = 0x40000000
 
 # Of struct seccomp_data.
@@ -94,7 +103,7 @@ def filter_of(machine: str, *, network: bool, local: bool = True, asks: bool = F
 
     Args:
         machine: ``x86_64`` or ``aarch64``, as ``uname -m`` says.
-        network: whether sockets may be made; pairs of them always may.
+        network: whether sockets may be made; pairs that stay with each other always may.
         local: whether that goes for sockets of this machine, too.
         asks: whether somebody is asked for every socket that may not be made.
 
@@ -136,6 +145,9 @@ def _instructions(
     # Its flags lie in memory, where no filter can look: libraries then take clone.
     yield from _refused(calls["clone3"], errno.ENOSYS)
     yield from _of_sockets(calls, network=network, local=local, asks=asks)
+    if asks or not (network and local):
+        yield from _of_pairs(calls["socketpair"])
+    yield from _of_itself_alone(calls["prlimit64"])
     yield from _refused_with(calls["clone"], 0, NEW_NAMESPACES)
     yield _step(RETURN, ALLOW)
 
@@ -157,6 +169,26 @@ def _of_sockets(
         yield _step(LOAD, FIRST_ARGUMENT)
         yield from _refused(AF_UNIX, errno.EPERM)
         yield _step(RETURN, ALLOW)
+
+
+def _of_pairs(number: int) -> Iterator[bytes]:
+    """Refuse pairs of sockets that can leave each other for an address."""
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=6)
+    yield _step(LOAD, FIRST_ARGUMENT)
+    yield _step(JUMP_IF_EQUAL, AF_UNIX, skip_if_not=2)
+    yield _step(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES)
+    yield _step(JUMP_IF_SET, DATAGRAMS, skip_if_not=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
+
+
+def _of_itself_alone(number: int) -> Iterator[bytes]:
+    """Refuse what names another process of the user, whom Landlock does not keep it from."""
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=4)
+    yield _step(LOAD, FIRST_ARGUMENT)
+    yield _step(JUMP_IF_EQUAL, 0, skip_if_so=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
 
 
 def _refused(number: int, code: int) -> Iterator[bytes]:

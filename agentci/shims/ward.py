@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from agentci.shims import descendants, jail, kernel, scratch
 from agentci.shims.loopback import Sockets
-from agentci.shims.messages import Message, receive, receive_with, send
+from agentci.shims.messages import Message, answer, receive, receive_with, send
 
 STREAMS: Final = 3
 
@@ -37,7 +37,9 @@ class Imitated(BaseException):
 def watch(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None:
     """Run the programs that are asked for on ``channel``, and answer how it went.
 
-    With each order come stdin, stdout and stderr of its program. The answers: ``refusal``; or
+    With each order come stdin, stdout and stderr of its program, and after it the program's
+    environment, for the program's process alone: forks of this one find in their memory whatever
+    this one has ever read, secrets of earlier programs, too. The answers: ``refusal``; or
     ``gone``, with its ``code``, when nothing is left of it. Where it has ended and something is
     left, ``code`` comes first, and ``gone`` after any message or the channel's end.
 
@@ -112,9 +114,8 @@ class _Ward:
         except OSError as error:
             return _told(error, "fork")
         if self._leader == 0:
-            self._channel.detach()
             reports.detach()
-            _become(self._order, streams, report, self._imitate)
+            _become(self._order, streams, self._channel, report, self._imitate)
         report.close()
         for stream in streams:
             os.close(stream)
@@ -177,19 +178,21 @@ class _Ward:
 
     def _tell(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # nobody listens any more
-            send(self._channel, message)
+            answer(self._channel, message)
 
 
 def _become(
     order: Message,
     streams: Sequence[int],
+    channel: socket.socket,
     report: socket.socket,
     imitate: Callable[[Message], None],
 ) -> NoReturn:
     """Be the program from now on; whatever keeps us from it is reported."""
     stage = "start"
     try:
-        _detach(streams, report.fileno())
+        order["environment"] = receive(channel)
+        _detach(channel, streams, report.fileno())
         stage = "cwd"
         os.chdir(order["cwd"])
         if order["jail"] is not None:
@@ -208,15 +211,15 @@ def _become(
     except Imitated:
         raise
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
-        named = {"cwd": order["cwd"], "start": order["command"][0]}.get(stage)
         try:
-            send(report, _told(error, stage) | {"of": named})
+            send(report, _told(error, stage))
         finally:
             os._exit(EXIT_NOT_STARTED)
 
 
-def _detach(streams: Sequence[int], report: int) -> None:
+def _detach(channel: socket.socket, streams: Sequence[int], report: int) -> None:
     """Have nothing of ours any more but the streams, as 0, 1 and 2, and ``report``."""
+    channel.detach()
     signal.set_wakeup_fd(-1)
     for number in (*IGNORED, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

@@ -6,6 +6,7 @@ not.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import socket
@@ -74,6 +75,9 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
         for address in (abstract, engine):
             stack.enter_context(_listener(socket.AF_UNIX, address))
         Path(engine).chmod(0o660)
+        letterboxes = (f"\0siege-letters-{uuid.uuid4().hex}", str(folder / "letters.sock"))
+        for address in letterboxes:
+            stack.enter_context(_letterbox(address))
         yield {
             "pid": os.getpid(),
             "secret": os.environ[SECRET],
@@ -85,6 +89,8 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
             "door": door.getsockname()[1],
             "engine": engine,
             "abstract": abstract,
+            "letterboxes": letterboxes,
+            "segment": stack.enter_context(_shared_segment()),
             "most": MOST_FORKS,
             "word": f"siege-{uuid.uuid4().hex}",
         }
@@ -95,6 +101,27 @@ def _listener(family: int, address: Any) -> socket.socket:
     listener.bind(address)
     listener.listen(64)
     return listener
+
+
+def _letterbox(address: str) -> socket.socket:
+    """What anybody on this machine may send to, as to its log."""
+    letterbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    letterbox.bind(address)
+    if not address.startswith("\0"):
+        Path(address).chmod(0o666)
+    return letterbox
+
+
+@contextlib.contextmanager
+def _shared_segment() -> Iterator[int]:
+    """The number of shared memory of System V that anybody may use."""
+    private, create_for_all, remove = 0, 0o1666, 0
+    libc = ctypes.CDLL(None)
+    number = libc.shmget(private, 4096, create_for_all)
+    try:
+        yield number
+    finally:
+        libc.shmctl(number, remove, None)
 
 
 def _has_ipv6() -> bool:

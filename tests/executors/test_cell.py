@@ -12,6 +12,7 @@ import pytest
 from agentci.executors.cell import (
     ALL_PORTS,
     AS_ROOT,
+    EMPTYING,
     NO_FILTER,
     SHARED_MEMORY,
     SIGNALS,
@@ -19,6 +20,7 @@ from agentci.executors.cell import (
     Cell,
 )
 from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK, Confinement
+from agentci.executors.readable import without_runners
 from agentci.shims import seccomp
 from agentci.shims.probe import FIRST_USER, NOBODY
 
@@ -120,10 +122,16 @@ class TestShortcomings:
             ({"landlock": 0}, NO_LANDLOCK),
             ({"filters": False}, NO_FILTER),
             ({"users": NOBODY, "landlock": 5}, SIGNALS),
+            ({"users": NOBODY, "landlock": 2}, EMPTYING),
+            ({"users": None, "landlock": 1}, EMPTYING),
         ],
     )
     def test_are_told(self, opened: Path, facts: dict[str, Any], told: str) -> None:
         assert told in _cell(opened, **facts).shortcomings
+
+    def test_are_none_that_an_own_user_makes_good(self, opened: Path) -> None:
+        assert _cell(opened, landlock=1).shortcomings == ()
+        assert EMPTYING not in _cell(opened, users=None, landlock=3).shortcomings
 
     def test_of_ports_are_told_where_a_program_may_reach_one(self, opened: Path) -> None:
         def told(**walls: Any) -> tuple[str, ...]:
@@ -214,6 +222,36 @@ class TestFiles:
         assert {b"/etc/perl", b"/etc/magic", *settings} <= paths
         assert not {b"/etc", b"/etc/shadow", b"/etc/gitconfig"} & paths
 
+    @pytest.mark.parametrize(
+        ("path", "readable"),
+        [
+            ("/etc/ssl/certs", True),
+            ("/etc/ssl/openssl.cnf", True),
+            ("/etc/pki/tls/certs", True),
+            ("/sys/fs/cgroup", True),
+            ("/sys/devices/system/cpu/online", True),
+            ("/etc/ssl/private", False),
+            ("/etc/pki/tls/private", False),
+            ("/etc/pki/consumer", False),
+            ("/sys/kernel/tracing", False),
+            ("/sys/kernel/debug", False),
+            ("/sys/firmware", False),
+        ],
+    )
+    def test_of_the_system_are_none_that_are_root_s_alone(
+        self, opened: Path, path: str, *, readable: bool
+    ) -> None:
+        assert _is_within(os.path.realpath(path), _paths(_cell(opened))) is readable
+
+    def test_of_a_runner_beside_the_tools_are_none(self, tmp_path: Path) -> None:
+        for name in ("tools", "actions-runner/bin", "runners/one", "runners/two"):
+            (tmp_path / name).mkdir(parents=True)
+        assert without_runners(tmp_path) == [str(tmp_path)]
+        (tmp_path / "actions-runner" / ".runner").write_text("{}")
+        (tmp_path / "runners" / "two" / ".runner").write_text("{}")
+        assert without_runners(tmp_path) == [str(tmp_path / "tools")]
+        assert without_runners(tmp_path / "nothing") == [str(tmp_path / "nothing")]
+
     def test_of_our_packages_are_for_our_python_alone(self, opened: Path) -> None:
         facts = Builder(facts=FACTS).build(
             Confinement(),
@@ -267,7 +305,7 @@ class TestLimits:
         assert limits["RLIMIT_DATA"] == 100 * 1024**2
         assert limits["RLIMIT_NPROC"] == 7
         assert limits["RLIMIT_FSIZE"] == 2 * 1024**2
-        assert limits["RLIMIT_CORE"] == 0
+        assert limits["RLIMIT_CORE"] == 1
         assert limits["RLIMIT_CPU"] == int(2.5 * (os.cpu_count() or 1)) + 1
 
     def test_make_room_for_other_processes_of_the_same_user(self, opened: Path) -> None:

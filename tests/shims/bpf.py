@@ -14,10 +14,21 @@ JUMPS: dict[int, Callable[[int, int], bool]] = {
 
 
 def verdict(
-    program: bytes, *, architecture: int, number: int, argument: int = 0, place: int = 0
+    program: bytes,
+    *,
+    architecture: int,
+    number: int,
+    argument: int = 0,
+    place: int = 0,
+    first: int = 0,
 ) -> int:
-    """What the kernel is told to do with a call whose argument at ``place`` is not 0."""
+    """What the kernel is told to do with a call with ``argument`` at ``place``, else 0s.
+
+    Args:
+        first: the first argument, where ``place`` is that of another one.
+    """
     arguments = [argument if each == place else 0 for each in range(6)]
+    arguments[0] |= first
     data = struct.pack("=iIQ6Q", number, architecture, 0, *arguments)
     steps = [*INSTRUCTION.iter_unpack(program)]
     place = value = 0

@@ -73,3 +73,11 @@ def test_size_is_what_takes_up_disk(path: Path) -> None:
         file.truncate(10**9)
     assert 1_000_000 <= scratch.size(bytes(path), 10**9) < 2_000_000
     assert scratch.size(bytes(path.parent / "nothing"), 1) == 0
+
+
+def test_size_counts_files_that_hold_nothing(path: Path) -> None:
+    empty = path / "tmp" / "empty"
+    empty.mkdir(parents=True)
+    for number in range(500):
+        (empty / str(number)).touch()
+    assert scratch.size(bytes(path), 10**9) >= 500 * scratch.LEAST_BYTES

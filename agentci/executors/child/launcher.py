@@ -12,14 +12,16 @@ from functools import partial
 from typing import Any, Final
 
 from agentci.errors import EvaluatorError
+from agentci.executors.child.answers import Answers, Facts
 from agentci.executors.child.warmth import PACKAGE, START, Warmth
 from agentci.shims.launcher import POKE, SEPARATOR
-from agentci.shims.messages import receive
 
 COLD: Final = f"{START} from agentci.shims.launcher import main; main(int(sys.argv[2]))"
 # It takes some hundredths of a second, on a machine that is not overloaded.
 MAX_START_SECONDS: Final = 30.0
 MAX_END_SECONDS: Final = 1.0
+# An order fits into what the system keeps for who reads it, unless its environment is huge.
+MAX_ORDER_SECONDS: Final = 30.0
 GONE: Final = "could not be started: the process that starts programs was ended from outside"
 
 
@@ -85,6 +87,7 @@ class Launcher:
             OSError: the launcher is gone.
         """
         ours, its = socket.socketpair()
+        ours.settimeout(MAX_ORDER_SECONDS)
         words = POKE + SEPARATOR.join(name.encode() for name in imports)
         with its:
             try:
@@ -170,11 +173,12 @@ def _bury(process: subprocess.Popen[bytes]) -> None:
         process.wait(MAX_END_SECONDS)
 
 
-def _first_words(channel: socket.socket) -> Mapping[str, Any] | None:
+def _first_words(channel: socket.socket) -> Facts | None:
     try:
-        return receive(channel)
+        facts = Answers(channel, Facts).next(MAX_START_SECONDS)
     except TimeoutError:
         return None
+    return facts if facts and facts["machine"] == os.uname().machine else None
 
 
 def _environment() -> dict[str, str]:

@@ -2,16 +2,17 @@
 
 import errno
 import os
-import select
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Final
 
 from agentci.errors import EvaluatorError
+from agentci.executors.child.answers import Answer, Answers, Refusal
 from agentci.executors.child.launcher import GONE, Launcher
-from agentci.shims.messages import Message, receive, send
+from agentci.shims.messages import Message, send
 
 # Of what is killed and cleared up: mostly milliseconds. What hangs in the kernel must not hold us.
 MAX_DYING_SECONDS: Final = 30.0
@@ -52,8 +53,10 @@ class Ward:
         *,
         launcher: Launcher,
         imports: tuple[str, ...],
+        order: Message,
     ) -> None:
         self._channel = channel
+        self._order = order
         self._launcher = launcher
         self._imports = imports
         self.stdin: IO[bytes] = os.fdopen(streams[0], "wb", buffering=0)
@@ -65,8 +68,7 @@ class Ward:
         self._gone = False
         self._code: int | None = None
         self._refusal: str | None = None
-        self._poll = select.poll()
-        self._poll.register(channel, select.POLLIN)
+        self._answers = Answers(channel, Answer)
 
     def fileno(self) -> int:
         """What can be read from as soon as it has something to tell."""
@@ -74,9 +76,10 @@ class Ward:
 
     def has_ended(self) -> bool:
         """Whether the program has exited, or never began; what it started may still be there."""
-        if not self._poll.poll(0):
+        try:
+            self._take(self._answers.next(0))
+        except TimeoutError:
             return False
-        self._take(receive(self._channel))
         return True
 
     def kill(self) -> None:
@@ -93,13 +96,13 @@ class Ward:
         """
         for stream in (self.stdin, self.stdout, self.stderr):
             stream.close()
-        self._channel.settimeout(MAX_DYING_SECONDS)
+        deadline = time.monotonic() + MAX_DYING_SECONDS
         try:
             if not self._gone:
                 with suppress(BrokenPipeError, ConnectionResetError):
                     send(self._channel, THIS_IS_ALL)
             while not self._gone:
-                self._take(receive(self._channel))
+                self._take(self._answers.next(deadline - time.monotonic()))
         except TimeoutError:
             self.left = True
         if self._killed or self.left or self.excess or self._refusal is not None:
@@ -110,19 +113,19 @@ class Ward:
             raise (LostError if self._refusal is GONE else EvaluatorError)(self._refusal)
         return -signal.SIGKILL if self._code is None else self._code
 
-    def _take(self, message: Message | None) -> None:
+    def _take(self, answer: Answer | None) -> None:
         """Keep what the ward tells."""
-        self._gone = message is None or "code" not in message or "gone" in message
-        if message is None:
+        self._gone = answer is None or answer.gone or answer.refusal is not None
+        if answer is None:
             self.left = True
             if self._code is None and self._refusal is None:
                 self._refusal = GONE
-        elif "refusal" in message:
-            self._refusal = _refusal(message["refusal"])
+        elif answer.refusal is not None:
+            self._refusal = _refusal(answer.refusal, self._order)
         else:
-            self._code = message["code"]
-            self.excess = message.get("excess", "")
-            self.left = message.get("left", False)
+            self._code = answer.code
+            self.excess = answer.excess
+            self.left = answer.left
 
 
 def start(
@@ -150,13 +153,16 @@ def start(
     except OSError as error:
         for end in ends:
             os.close(end)
-        if isinstance(error, ConnectionError):
+        if isinstance(error, ConnectionError | TimeoutError):
             raise LostError(GONE) from error
-        raise EvaluatorError(_refusal({"errno": error.errno, "reason": error.strerror})) from error
+        refusal = Refusal("fork", error.errno, error.strerror or str(error))
+        raise EvaluatorError(_refusal(refusal, order)) from error
     for end in (stdin, stdout, stderr):
         os.close(end)
     streams = (our_stdin, our_stdout, our_stderr)
-    return Ward(channel, streams, launcher=launcher, imports=imports)
+    # What it is for is of use in messages; what the program sees is not.
+    order = order | {"environment": None}
+    return Ward(channel, streams, launcher=launcher, imports=imports, order=order)
 
 
 def _ordered(
@@ -169,26 +175,33 @@ def _ordered(
     """
     while (channel := launcher.idle(imports)) is not None:
         try:
-            send(channel, order, streams)
+            _send(channel, order, streams)
         except ConnectionError:
             channel.close()
         else:
             return channel
     channel = launcher.channel(imports)
     with suppress(ConnectionError):  # that it is gone is found out when it is released
-        send(channel, order, streams)
+        _send(channel, order, streams)
     return channel
 
 
-def _refusal(refusal: Message) -> str:
-    number, stage = refusal["errno"], refusal.get("stage", "start")
+def _send(channel: socket.socket, order: Message, streams: tuple[int, int, int]) -> None:
+    """Send an order, and what the program sees after it: that only its own process reads."""
+    send(channel, order | {"environment": None}, streams)
+    send(channel, order["environment"])
+
+
+def _refusal(refusal: Refusal, order: Message) -> str:
+    number, stage = refusal.errno, refusal.stage
     if stage in {"jail", "scratch"}:
-        return f"could not be confined: {refusal['reason']}"
+        return f"could not be confined: {refusal.reason}"
     hint = HINTS.get(number or 0)
-    started = refusal.get("of") if stage == "start" else None
+    started = order["command"][0] if stage == "start" else None
     if number == errno.EACCES and started and os.access(started, os.X_OK):
         hint = CLOSED_INTERPRETER
     way_out = f" ({hint})" if hint else ""
-    what = f": {os.fsdecode(refusal['of'])!r}" if refusal.get("of") else ""
+    named = order["cwd"] if stage == "cwd" else started
+    what = f": {os.fsdecode(named)!r}" if named else ""
     code = f"[Errno {number}] " if number else ""
-    return f"could not be started: {code}{refusal['reason']}{what}{way_out}"
+    return f"could not be started: {code}{refusal.reason}{what}{way_out}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agentci.executors.confinement import OPEN_FILES, Confinement
+from agentci.executors.confinement import CORE_BYTES, OPEN_FILES, Confinement
 from agentci.executors.environment import PROXIES
 
 # Where the program's folder is in the container.
@@ -40,7 +40,7 @@ WALLS: Final = (
     "--restart=no",
     f"--mount=type=volume,destination={FOLDER},volume-nocopy",
     f"--workdir={FOLDER}",
-    "--ulimit=core=0:0",
+    f"--ulimit=core={CORE_BYTES}:{CORE_BYTES}",
     f"--ulimit=nofile={OPEN_FILES}:{OPEN_FILES}",
 )
 
