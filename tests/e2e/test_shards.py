@@ -380,10 +380,12 @@ class TestShardsThatAreNotAllOfThem:
         [error] = _errors(_merge(folder))
         assert "version '0.0.9'" in error
 
-    @pytest.mark.parametrize("named", ["gone.json", "evals", "out/*.xml"])
+    @pytest.mark.parametrize("named", ["gone.json", "evals", "out/*.xml", "out/*"])
     def test_are_refused_where_nothing_is_found(self, folder: Path, named: str) -> None:
-        [error] = _errors(_merge(folder, named))
+        merged = _merge(folder, named)
+        [error] = _errors(merged)
         assert named in error
+        assert "or globs of files, as shards/*/results.json" in merged.out + merged.err
 
     def test_leave_no_older_report_behind(self, folder: Path) -> None:
         assert _merge(folder).code == 1
