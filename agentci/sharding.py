@@ -42,8 +42,8 @@ def take(plan: Plan, shard: Shard | None) -> Plan:
 def digest_of(plan: Plan) -> str:
     """What tells plans apart: the version of agentci, the gates, and every check.
 
-    A check is more than its id here: another threshold, another recording of the same golden case
-    make another plan.
+    A check is more than its id here: another threshold, another program, another recording of the
+    same golden case make another plan.
     """
     digest = hashlib.sha256()
     for line in _lines(plan):
@@ -72,8 +72,10 @@ def _traits(check: Check) -> list[str | int | float | bool | None]:
         str(identity.place),
         case.trace,
         case.recording.file,
-        len(case.dialogue),
+        case.performance,
         case.golden,
+        check.fingerprint,
+        *(said for each in case.dialogue for said in (each.asked, each.answered)),
         *_of_runs(check.attempts),
     ]
 

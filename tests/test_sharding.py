@@ -24,15 +24,29 @@ from tests.reports import make_case
 IDS = [hashlib.sha256(str(number).encode()).hexdigest()[:16] for number in range(2000)]
 
 
-def _plan(*cases: Case, policy: GatePolicy | None = None, **evaluator: Any) -> Plan:
+def _plan(
+    *cases: Case, policy: GatePolicy | None = None, fingerprint: str = "", **evaluator: Any
+) -> Plan:
     named = {"metric": "tool_trajectory_avg_score", "place": Place(file="a.yaml"), **evaluator}
     judge = assemble_builtin(**named)
     checks = tuple(
-        Check(config="a.yaml", evaluator=judge, case=synopsis_of(case), load=make_case)
+        Check(
+            config="a.yaml",
+            evaluator=judge,
+            case=synopsis_of(case),
+            load=make_case,
+            fingerprint=fingerprint,
+        )
         for case in cases
     )
     gate = Gate(config="a.yaml", policy=policy or GatePolicy(), evaluators=(judge.identity.name,))
     return Plan(suites=(PlannedSuite(gate=gate, checks=checks),), problems=())
+
+
+def _with_answer(case: Case, answer: str) -> Case:
+    *before, last = case.trace.turns
+    turns = (*before, replace(last, answer_parts=(answer,)))
+    return replace(case, trace=replace(case.trace, turns=turns))
 
 
 class TestAShard:
@@ -104,6 +118,12 @@ class TestTheDigestOfAPlan:
                 lambda case: _plan(replace(case, trace=replace(case.trace, id="x"))),
                 id="recorded anew",
             ),
+            pytest.param(lambda case: _plan(_with_answer(case, "No.")), id="another answer"),
+            pytest.param(
+                lambda case: _plan(replace(case, trace=replace(case.trace, performance={"n": 1}))),
+                id="another latency",
+            ),
+            pytest.param(lambda case: _plan(case, fingerprint="x"), id="another evaluator"),
             pytest.param(
                 lambda case: _plan(case, policy=GatePolicy(overall=Bar(min_score=0.5))),
                 id="another gate",

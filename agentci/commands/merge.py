@@ -20,7 +20,9 @@ from agentci.settings import BASE, Settings
 from agentci.sinks import open_folder
 from agentci.workspace import is_folder, read_file
 
-NAMED: Final = f"name files, folders that hold {REPORT_NAME}, or globs"
+NAMED: Final = (
+    f"name files, folders that hold {REPORT_NAME}, or globs of files, as shards/*/{REPORT_NAME}"
+)
 
 
 def merge(given: Sequence[str], settings: Settings, world: World) -> int:

@@ -94,7 +94,7 @@ def _strangeness(piece: Piece, model: Piece) -> Problem:
     if errors and not piece.portion.checks:
         told = clip.short(str(errors[0]), MAX_TOLD)
         return piece.part.problem(f"{shard} judged nothing, its input was wrong: {told}")
-    message = f"{shard} had other checks, gates or recordings than {model.part.file}"
+    message = f"{shard} had other checks, gates, evaluators or recordings than {model.part.file}"
     return piece.part.problem(message, SAME_INPUT)
 
 

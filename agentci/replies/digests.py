@@ -29,7 +29,7 @@ class Digests:
     def of(self, path: str) -> str | None:
         """What ``path`` is now; None where it is not there, or has no content of its own.
 
-        A folder is the names in it, and where the links among them lead.
+        A folder is the names in it, which of them are folders, and where the links among them lead.
         """
         with self._lock:
             if path not in self._known:
@@ -56,13 +56,18 @@ class Digests:
         return None if digest is None else FILE + digest
 
     def _names(self, folder: str) -> list[bytes]:
-        names = []
         with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.path not in self._own:
-                    target = Path(entry.path).readlink() if entry.is_symlink() else ""
-                    names.append(os.fsencode(f"{entry.name}/{target}"))
-        return sorted(names)
+            return sorted(
+                os.fsencode(f"{_kind(entry)}/{entry.name}")
+                for entry in entries
+                if entry.path not in self._own
+            )
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return f"{LINK}{Path(entry.path).readlink()}"
+    return FOLDER if entry.is_dir() else FILE
 
 
 def _content(path: str) -> str | None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from agentci.errors import UnreachableError
 from agentci.model.exchange import ProgramReply
 from agentci.store.founding import JOURNAL, REPLIES, found
 from agentci.store.owner import give_to_owner
@@ -37,6 +38,8 @@ CREATE TABLE IF NOT EXISTS inputs (id BLOB PRIMARY KEY, listed BLOB NOT NULL)
 SELECT: Final = "SELECT key, inputs, exit_code, stdout, stderr, checksum, used FROM replies"
 # More than we write.
 MAX_VALUE_BYTES: Final = 16 * 1024**2
+# SQLite tells of damage in the bytes of the file, which need not be text.
+FAULTS: Final = (sqlite3.Error, OSError, UnreachableError, UnicodeDecodeError)
 DAMAGED: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -121,9 +124,20 @@ def open_file(folder: Path, *, owner: Path | None, makes: bool) -> sqlite3.Conne
     return None
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: Exception) -> bool:
     """Whether the file is to blame, and not who else uses it or the disk."""
-    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DAMAGED
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    return isinstance(error, sqlite3.Error) and (
+        (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DAMAGED
+    )
+
+
+def told(error: Exception) -> str:
+    """One of ``FAULTS`` in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.object.decode("utf-8", "replace")
+    return str(error)
 
 
 def remove_file(folder: Path) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from agentci.errors import UnreachableError
 from agentci.store.founding import REPLIES
 
 if TYPE_CHECKING:
@@ -45,9 +44,8 @@ def inspect(folder: Path) -> Inspection:
         return Inspection()
     if not has_sqlite():
         return Inspection(damage=NO_SQLITE)
-    import sqlite3  # noqa: PLC0415 (only now is it known to be there)
-
-    from agentci.replies.file import NotOursError, open_file  # noqa: PLC0415 (likewise)
+    # Only now is it known that its module can be imported.
+    from agentci.replies.file import FAULTS, NotOursError, open_file, told  # noqa: PLC0415
 
     try:
         connection = open_file(folder, owner=None, makes=False)
@@ -58,8 +56,8 @@ def inspect(folder: Path) -> Inspection:
         finally:
             connection.close()
         size = (folder / REPLIES).stat().st_size
-    except (NotOursError, sqlite3.Error, OSError, UnreachableError) as error:
-        return Inspection(damage=str(error))
+    except (NotOursError, *FAULTS) as error:
+        return Inspection(damage=told(error))
     return Inspection(sound=sound, damaged=damaged, size_bytes=size)
 
 

@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from agentci.errors import UnreachableError
 from agentci.model.exchange import ProgramReply
 from agentci.replies.file import (
+    FAULTS,
     SELECT,
     NotOursError,
     Row,
@@ -19,6 +19,7 @@ from agentci.replies.file import (
     open_file,
     remove_file,
     row_of,
+    told,
 )
 from agentci.store.founding import REPLIES
 
@@ -162,10 +163,10 @@ class ReplyStore:
             except NotOursError as error:
                 self._is_refused = True
                 self.trouble = f"{self._path} {error}"
-            except (sqlite3.Error, OSError, UnreachableError) as error:
+            except FAULTS as error:
                 self._disconnect()
-                self.trouble = f"{self._path} cannot be used: {error}"
-                if not (isinstance(error, sqlite3.Error) and is_damage(error) and self._cleared()):
+                self.trouble = f"{self._path} cannot be used: {told(error)}"
+                if not (is_damage(error) and self._cleared()):
                     break
         return default
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from agentci.errors import EvaluatorError
 from agentci.formats.base import ShapeError
 from agentci.formats.dataset import definitions_of, turn_of
 from agentci.model.dataset import Row
+from agentci.model.json import JsonObject
 from agentci.model.values import replace
 
 WANTED: Final = (
@@ -40,13 +42,28 @@ def answered(row: Row, agent: object) -> Row:
     if not isinstance(told, Mapping):
         raise EvaluatorError(f"the agent returned a {type(returned).__name__}; {WANTED}")
     try:
-        turn = turn_of(told, row.query)
-        definitions = definitions_of(told) or row.tool_definitions
+        plain = json.loads(json.dumps(told, default=_members))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvaluatorError(f"what the agent returned is no JSON: {error}; {WANTED}") from None
+    try:
+        turn = turn_of(plain, row.query)
+        definitions = definitions_of(plain) or row.tool_definitions
     except ShapeError as error:
         raise EvaluatorError(f"of what the agent returned {error}; {WANTED}") from None
     if turn is None:
         raise EvaluatorError(f"the agent returned no response; {WANTED}")
     return replace(row, turn=turn, tool_definitions=definitions)
+
+
+def _members(value: object) -> JsonObject:
+    """Those of a mapping that is no dictionary.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a value in it is of type {type(value).__name__}")
 
 
 async def _awaited(returned: Awaitable[Any]) -> Any:

@@ -47,6 +47,19 @@ def compact(value: Json) -> str:
     return _ENCODER.encode(strict(value)).decode() if may_be_deep else text
 
 
+def _of_library(value: object) -> Json:
+    """What libraries make of texts and numbers, as what it is."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    for kind in (int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_of_library)
+
+
 def strict(value: Json, depth: int = 0) -> Json:
     """``value`` with what JSON cannot say replaced: by null, by a mark, or by a remark on it."""
     if isinstance(value, str):
@@ -54,9 +67,6 @@ def strict(value: Json, depth: int = 0) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, int) else _inside(value, depth + 1)
-
-
-_ENCODER: Final = msgspec.json.Encoder()
 
 
 def _inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:

@@ -274,8 +274,9 @@ class TestMergedShards:
     def test_are_those_of_one_run_with_the_same_options(self, folder: Path) -> None:
         _run(folder, "1/2")
         _run(folder, "2/2", "--threshold", "0.1")
+        others = "other checks, gates, evaluators or recordings"
         assert _errors(_merge(folder)) == [
-            "shard 2 of 2 had other checks, gates or recordings than out/1-of-2/results.json",
+            f"shard 2 of 2 had {others} than out/1-of-2/results.json",
             "shard 2 of 2 is missing",
         ]
 
@@ -283,7 +284,17 @@ class TestMergedShards:
         _run(folder, "1/2")
         _record(folder, "Oslo", trace=77)
         _run(folder, "2/2")
-        assert "other checks, gates or recordings" in _errors(_merge(folder))[0]
+        assert "other checks, gates, evaluators or recordings" in _errors(_merge(folder))[0]
+
+    def test_need_evaluators_of_the_same_make(self, folder: Path) -> None:
+        program = folder / "evals" / "short.py"
+        entry = "- {name: short, type: code, path: short.py}\neval_set:"
+        config = CONFIG.replace("eval_set:", entry)
+        (folder / "evals" / "eval_config.yaml").write_text(config)
+        for index, score in enumerate((1, 0), start=1):
+            program.write_text(f"print('{{\"score\": {score}}}')")
+            _run(folder, f"{index}/2")
+        assert "other checks, gates, evaluators or recordings" in _errors(_merge(folder))[0]
 
     def test_are_of_one_commit(self, folder: Path) -> None:
         for shard, digit in (("1/2", "a"), ("2/2", "b")):
@@ -369,10 +380,12 @@ class TestShardsThatAreNotAllOfThem:
         [error] = _errors(_merge(folder))
         assert "version '0.0.9'" in error
 
-    @pytest.mark.parametrize("named", ["gone.json", "evals", "out/*.xml"])
+    @pytest.mark.parametrize("named", ["gone.json", "evals", "out/*.xml", "out/*"])
     def test_are_refused_where_nothing_is_found(self, folder: Path, named: str) -> None:
-        [error] = _errors(_merge(folder, named))
+        merged = _merge(folder, named)
+        [error] = _errors(merged)
         assert named in error
+        assert "or globs of files, as shards/*/results.json" in merged.out + merged.err
 
     def test_leave_no_older_report_behind(self, folder: Path) -> None:
         assert _merge(folder).code == 1

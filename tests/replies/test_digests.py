@@ -36,6 +36,20 @@ def test_a_folder_is_the_names_in_it_and_where_its_links_lead(tmp_path: Path) ->
     assert _of(tmp_path, tmp_path / "link", tmp_path / "file") == seen[0]
 
 
+def test_a_folder_with_a_folder_in_the_place_of_a_file_is_not_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "path"
+    seen = []
+    path.touch()
+    seen.append(_of(tmp_path))
+    path.unlink()
+    path.mkdir()
+    seen.append(_of(tmp_path))
+    path.rmdir()
+    path.symlink_to("/")
+    seen.append(_of(tmp_path))
+    assert len(set(seen)) == 3
+
+
 def test_a_link_is_where_it_leads_and_never_what_is_there(tmp_path: Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("file")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentci.model.exchange import ProgramReply
+from agentci.replies.inspection import inspect
 from agentci.replies.store import AHEAD_BYTES, MAX_REPLY_BYTES, ReplyStore
 from agentci.store.founding import REPLIES, is_cache
 from tests.store.samples import as_nobody
@@ -159,6 +160,16 @@ class TestAFileThatIsDamaged:
         _found(tmp_path, *range(200))
         assert _put(tmp_path, 300) == ""
         assert _found(tmp_path, 300) == [300]
+
+    def test_so_that_sqlite_tells_it_in_no_utf_8_is_made_anew(self, tmp_path: Path) -> None:
+        _put(tmp_path, 1)
+        file = tmp_path / REPLIES
+        data = file.read_bytes().replace(b"tablerepliesreplies", b"table\xffepliesreplies")
+        file.write_bytes(data.replace(b"CREATE TABLE replies", b"CREATE TABEL replies"))
+        assert "malformed" in str(inspect(tmp_path).damage)
+        assert _found(tmp_path, 1) == []
+        assert _put(tmp_path, 2) == ""
+        assert _found(tmp_path, 1, 2) == [2]
 
     def test_without_its_tables_is_made_anew(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)

@@ -314,6 +314,10 @@ class TestLooks:
             ("lambda item: None", "the agent returned a NoneType; an agent returns text, or"),
             ("lambda item: {}", "the agent returned no response; an agent returns text, or"),
             ("lambda item: {'response': 1}", "of what the agent returned `response` is no text"),
+            (
+                "lambda item: {'response': '', 'tool_calls': [{'name': object()}]}",
+                "what the agent returned is no JSON: a value in it is of type object; an agent",
+            ),
             ("'me'", "the fixture `agent` is a str, not a function of a row"),
         ],
     )
@@ -323,6 +327,32 @@ class TestLooks:
         assert tested.code == 1
         assert said in tested.out
         assert tested.statuses == {"TestAgent::test_short[good]": "errored"}
+
+    def test_may_answer_with_what_libraries_make_of_texts_and_numbers(self, tmp_path: Path) -> None:
+        tests = """
+import pytest
+from types import MappingProxyType
+
+class Half(float): "as numpy's float64"
+class Words(str): "as texts of parsers of HTML"
+
+@pytest.fixture
+def agent():
+    arguments = MappingProxyType({"n": Half(0.5), "words": (Words("a"), 1)})
+    calls = [{"name": Words("look"), "arguments": arguments}]
+    return lambda item: {"response": Words("Yes."), "tool_calls": calls}
+
+def looks(sample, item):
+    return sample["tool_calls"][0]["arguments"] == {"n": 0.5, "words": ["a", 1]}
+
+@evals.dataset("data.jsonl")
+@evals.evaluator(CustomCodeEvaluatorConfig(Words("looks"), grader=looks, threshold=Half(1)))
+class TestLooks:
+    def test_once(self, evaluator_results):
+        assert evaluator_results.looks.result == "pass"
+"""
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert tested.code == 0, tested.out
 
     def test_whose_own_fixtures_are_missing_is_told_so(self, tmp_path: Path) -> None:
         tests = f"{SHORT}\nimport pytest\n@pytest.fixture\ndef agent(nobody): pass\n"

@@ -18,6 +18,23 @@ ANY_JSON = st.recursive(
 )
 
 
+class Words(str):
+    """Text of a library, which says more of itself than what it is."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "words"
+
+
+class Half(float):
+    """As numpy's ``float64``."""
+
+
+class Whole(int):
+    """As whole numbers of libraries."""
+
+
 def _refuse(constant: str) -> Any:
     raise AssertionError(constant)
 
@@ -42,6 +59,11 @@ def test_any_value_is_written_and_read_back_as_strict_json(value: Any) -> None:
         pytest.param((1, True, None), "[1, true, null]", id="tuples are arrays"),
         pytest.param(MappingProxyType({"a": 1}), '{"a": 1}', id="mappings are objects"),
         pytest.param(
+            [Words("é"), Words("\ud800"), Half(0.5), Half("nan"), Whole(2**64)],
+            r'["\u00e9", "\ufffd", 0.5, null, 18446744073709551616]',
+            id="what libraries make of texts and numbers",
+        ),
+        pytest.param(
             [{}] * MAX_DEPTH + [r"\ud800"],
             "[" + "{}, " * MAX_DEPTH + r'"\\ud800"]',
             id="what looks deep or like half a pair",
@@ -64,3 +86,8 @@ def test_what_is_too_deep_is_said_to_be() -> None:
     for text in (dumps(deep), readable(deep), compact(deep)):
         assert text.count("[") == MAX_DEPTH
         assert "nested" in text
+
+
+def test_what_is_no_json_is_an_error() -> None:
+    with pytest.raises(TypeError, match="object"):
+        compact([object()])  # type: ignore[list-item]
