@@ -260,3 +260,14 @@ sys.exit(run_guarded(command, os.environ))
     assert ran.returncode == 2
     assert ran.stderr.startswith("agentci had to stop: ")
     assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_root_that_may_not_give_files_away_keeps_them(folder: Path) -> None:
+    os.chown(folder, 1234, 1235)
+    without = "setpriv --bounding-set=-chown --inh-caps=-chown"
+    done = _shell(folder, f'{without} "$@" --cache-dir cache')
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert _results(folder)["decision"]["open"]
+    assert (folder / "agentci-results").stat().st_uid == 0
+    assert "not kept" not in done.stdout
