@@ -26,6 +26,9 @@ HINTS: Final = {
     errno.EAGAIN: "run fewer at a time with --jobs",
     errno.ENOMEM: "run fewer at a time with --jobs",
 }
+PRIVATE_FOLDER: Final = (
+    "it needs a private folder below TMPDIR, else /tmp: have one of them where files can be made"
+)
 CLOSED_INTERPRETER: Final = (
     "the interpreter of its first line is not executable, or lies where it may not read;"
     " name one of the system, or put its folder on PATH"
@@ -183,7 +186,8 @@ def _ordered(
 def _refusal(refusal: Message) -> str:
     number, stage = refusal["errno"], refusal.get("stage", "start")
     if stage in {"jail", "scratch"}:
-        return f"could not be confined: {refusal['reason']}"
+        where = "" if stage == "jail" else f" ({PRIVATE_FOLDER})"
+        return f"could not be confined: {refusal['reason']}{where}"
     hint = HINTS.get(number or 0)
     started = refusal.get("of") if stage == "start" else None
     if number == errno.EACCES and started and os.access(started, os.X_OK):
