@@ -34,6 +34,7 @@ AHEAD_BYTES: Final = 4 * 1024**2
 BATCH: Final = 256
 BATCH_SECONDS: Final = 2.0
 DAY: Final = 86_400
+ELSEWHERE: Final = "another folder is taken with --cache-dir"
 
 Found: TypeAlias = dict[object, tuple[object, ...]]
 
@@ -164,7 +165,7 @@ class ReplyStore:
                 self.trouble = f"{self._path} {error}"
             except (sqlite3.Error, OSError, UnreachableError) as error:
                 self._disconnect()
-                self.trouble = f"{self._path} cannot be used: {error}"
+                self.trouble = f"{self._path} cannot be used: {error} ({ELSEWHERE})"
                 if not (isinstance(error, sqlite3.Error) and is_damage(error) and self._cleared()):
                     break
         return default
