@@ -1,6 +1,7 @@
 """The action: reads the inputs of a workflow step instead of a command line."""
 
 import os
+import re
 from collections.abc import Collection, Mapping
 
 from agentci.commands.run import run
@@ -11,11 +12,13 @@ from agentci.options import OPTIONS, REPORTING
 from agentci.process import run_guarded
 from agentci.publishing import refuse
 from agentci.settings import settings_of
+from agentci.text.names import quoted
 
 CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
 COMMENT_INPUT = "comment-report"
 ANSWERING = ("comment", "check-run", "offline")
+_LISTED = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
 
 
 def main() -> int:
@@ -32,10 +35,11 @@ def run_action(inputs: Mapping[str, str], world: World) -> int:
 
     Outputs are written on every way out, also when the inputs themselves are wrong.
     """
-    repeated = {option.name for option in OPTIONS if option.repeats}
+    repeated = {CONFIG_INPUT, *(option.name for option in OPTIONS if option.repeats)}
     values = {name: _lines(text) if name in repeated else (text,) for name, text in inputs.items()}
     try:
-        settings = settings_of(_lines(inputs[CONFIG_INPUT]), values)
+        _refuse_lists({name: values[name] for name in values if name in repeated})
+        settings = settings_of(values[CONFIG_INPUT], values)
         if reports := values[MERGE_INPUT]:
             _refuse_others(inputs, MERGE_INPUT, REPORTING)
         if foreign := inputs[COMMENT_INPUT].strip():
@@ -57,6 +61,25 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.split("\n") if line.strip())
 
 
+def _refuse_lists(values: Mapping[str, Collection[str]]) -> None:
+    """An input of GitHub's is text, whatever it looks like.
+
+    Raises:
+        InputError: one is written as a list of YAML or JSON, or in quotes.
+    """
+    problems = [
+        Problem(
+            message=f"{name} takes one value a line as it is, not {quoted(value)}",
+            hint="leave out `- `, quotes and brackets",
+        )
+        for name, given in values.items()
+        for value in given
+        if _LISTED.search(value)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
 def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str]) -> None:
     """Let nobody think that something is judged beside.
 
@@ -68,16 +91,17 @@ def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str
     Raises:
         InputError: inputs are given that say what to judge, and how.
     """
-    unsaid = {option.name: {"", "false", option.default} for option in OPTIONS}
+    unsaid = {option.name: {"", "false", option.default.casefold()} for option in OPTIONS}
     judging = [option.name for option in OPTIONS if not option.input_only]
     others = [name for name in (CONFIG_INPUT, MERGE_INPUT, *judging) if name != instead]
+    given = {name: text.strip().casefold() for name, text in inputs.items()}
     problems = [
         Problem(
             message=f"{name} has no effect beside {instead}, which judges nothing",
             hint="give it to the steps that judge",
         )
         for name in others
-        if name not in kept and inputs.get(name, "").strip() not in unsaid.get(name, {""})
+        if name not in kept and given.get(name, "") not in unsaid.get(name, {""})
     ]
     if problems:
         raise InputError(problems)

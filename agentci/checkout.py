@@ -1,5 +1,7 @@
-"""The commit that is checked out, read from git's files: no process is started for it."""
+"""What is checked out, read from git's files: no process is started for it."""
 
+import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,8 @@ MAX_BYTES: Final = 16 * 1024**2
 
 _FOLDER: Final = "gitdir: "
 _BRANCH: Final = "ref: "
+# Bits of an entry of the index that hold the length of its path; a longer one has all of them set.
+_LENGTH: Final = 0xFFF
 
 
 def commit_at(workspace: Workspace, github: GitHub) -> str:
@@ -36,6 +40,41 @@ def head_of(root: Path) -> str:
     # Of several worktrees of a repository, each has its HEAD, and all share the branches.
     shared = folder / (_read(folder / "commondir") or ".")
     return _commit(_read(shared / name)) or _packed(_read(shared / "packed-refs"), name)
+
+
+def is_committed(folder: Path, workspace: Workspace) -> bool:
+    """Whether git tracks a file below ``folder``, as far as an index can tell without git.
+
+    The index is that of the repository around it, or of one below the workspace: a submodule, or
+    what a workflow checks out into a folder. Only in the fourth version of its format, which git
+    writes on request, are paths not spelled out.
+    """
+    path = Path(os.path.normpath(folder))
+    above = (each for each in (path, *path.parents) if each.is_relative_to(workspace.root))
+    return any(_tracks(root, path) for root in above)
+
+
+def _tracks(root: Path, path: Path) -> bool:
+    try:
+        index = (_folder_of(root) / "index").read_bytes()
+    except OSError:
+        return False
+    if path == root:
+        return True
+    below = re.escape(os.fsencode(f"{path.relative_to(root)}/"))
+    return any(_begins_a_path(index, found.start()) for found in re.finditer(below, index))
+
+
+def _begins_a_path(index: bytes, at: int) -> bool:
+    """Whether it is the first byte of a tracked path, not of a part: the length stands before it.
+
+    With none to three bytes between them; see gitformat-index(5).
+    """
+    length = min(index.find(b"\0", at) - at, _LENGTH)
+    return any(
+        int.from_bytes(index[start : start + 2]) & _LENGTH == length
+        for start in range(at - 5, at - 1)
+    )
 
 
 def _folder_of(root: Path) -> Path:

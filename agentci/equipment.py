@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentci.checkout import is_committed
 from agentci.dialects.base import needs_of
 from agentci.engines.world import World
 from agentci.errors import InputError
@@ -17,7 +18,7 @@ from agentci.settings import Access, Settings
 from agentci.sinks import say
 from agentci.store.owner import FOLDER_MODE
 from agentci.text.escape import one_line
-from agentci.workspace import is_committed, read_file, real
+from agentci.workspace import read_file, real
 
 if TYPE_CHECKING:
     from agentci.environments.store import Environments
@@ -134,7 +135,7 @@ def cache_folder(access: Access, world: World) -> Path:
     if is_committed(folder, workspace):
         raise InputError.of(
             f"the cache {shown} is committed: evaluators would come from it that nobody reviewed",
-            hint=f"git rm -r --cached {shown}",
+            hint=f"git rm -r --cached {shown}, or name another folder with --cache-dir",
         )
     return folder
 

@@ -8,6 +8,7 @@ from agentci.engines.world import World
 from agentci.errors import InputError
 from agentci.events import read_event
 from agentci.feedback.remarks import remark
+from agentci.github import limits
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID, Report
 from agentci.model.values import replace
@@ -17,9 +18,10 @@ from agentci.reporters.console import render_console
 from agentci.reporters.outputs import outputs, outputs_without_report, render_outputs
 from agentci.reporters.problems import render_problems
 from agentci.reporters.registry import reporters
-from agentci.reporters.summary.page import Summary
+from agentci.reporters.summary.page import MAX_BYTES, Summary
 from agentci.settings import Settings
-from agentci.sinks import append, open_folder, say, write_files
+from agentci.sinks import append, open_folder, say, size_of, write_files
+from agentci.text import clip
 from agentci.text.escape import one_line
 
 
@@ -115,8 +117,15 @@ def _unwritten(report: Report, refused: Mapping[str, str]) -> Report:
 
 
 def _add_summary(report: Report, world: World) -> tuple[Problem, ...]:
-    text = "".join(Summary().render(report))
-    return _added("GITHUB_STEP_SUMMARY", world.github.summary_file, text)
+    """GitHub would drop a page that is too long, with what else the step wrote there."""
+    file = world.github.summary_file
+    room = limits.SUMMARY_BYTES - (0 if file is None else size_of(file))
+    text = "".join(Summary(max_bytes=min(MAX_BYTES, room)).render(report))
+    if clip.size(text) > room:
+        message = "GITHUB_STEP_SUMMARY has no room left for the summary"
+        hint = f"GitHub shows {limits.SUMMARY_BYTES // 1024**2} MiB a step: run agentci in one more"
+        return (Problem(message=message, hint=hint, severity="warning"),)
+    return _added("GITHUB_STEP_SUMMARY", file, text)
 
 
 def _set_outputs(values: Mapping[str, str], world: World) -> tuple[Problem, ...]:

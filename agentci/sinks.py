@@ -69,6 +69,14 @@ def append(file: Path, text: str) -> str | None:
     return None
 
 
+def size_of(file: Path) -> int:
+    """Bytes that others, or an earlier command of the step, wrote there; 0 where it is not."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def say(text: str, stream: TextIO) -> None:
     """Print at once; once a stream takes nothing any more, the rest of the run goes on in silence.
 

@@ -63,19 +63,6 @@ def is_file(path: Path) -> bool:
     return stat.S_ISREG(_mode(path))
 
 
-def is_committed(folder: Path, workspace: Workspace) -> bool:
-    """Whether git tracks a file below ``folder``, as far as its index can tell without git.
-
-    Only in the fourth version of its format, which git writes on request, are paths not spelled
-    out.
-    """
-    try:
-        index = (workspace.root / ".git" / "index").read_bytes()
-    except OSError:
-        return False
-    return f"{workspace.name_of(folder)}/".encode() in index
-
-
 def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = None) -> bytes:
     """The content of a file that the user names.
 

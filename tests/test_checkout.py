@@ -1,13 +1,14 @@
 """The commit that is checked out, however git keeps it."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from agentci.checkout import commit_at, head_of
+from agentci.checkout import commit_at, head_of, is_committed
 from agentci.github.context import github_of
 from agentci.workspace import Workspace
-from tests.repositories import commit, git, repository
+from tests.repositories import commit, git, repository, track
 
 WORKFLOW = "c0de" * 10
 
@@ -81,3 +82,51 @@ class TestWhatIsJudged:
     @staticmethod
     def _judged(root: Path, **environ: str) -> str:
         return commit_at(Workspace(root=root, cwd=root), github_of(environ))
+
+
+class TestACacheIsCommitted:
+    def test_where_git_tracks_a_file_below_it(self, root: Path) -> None:
+        assert not self._is_committed(root, "cache")
+        track(root, "cache/x")
+        assert self._is_committed(root, "cache")
+        assert self._is_committed(root, "evals/../cache")
+        assert not self._is_committed(root, "cach")
+
+    def test_in_a_worktree(self, root: Path, tmp_path: Path) -> None:
+        (root / "cache").mkdir()
+        (root / "cache" / "x").touch()
+        commit(root)
+        git(root, "worktree", "add", "--quiet", "-b", "topic", str(tmp_path / "other"))
+        assert self._is_committed(tmp_path / "other", "cache")
+
+    def test_in_a_repository_below_the_workspace(self, root: Path, tmp_path: Path) -> None:
+        track(root, "cache/x")
+        assert self._is_committed(tmp_path, "agent/cache")
+        assert not self._is_committed(tmp_path, "cache")
+
+    def test_that_is_the_whole_repository(self, root: Path, tmp_path: Path) -> None:
+        track(root, "x")
+        assert self._is_committed(root, ".")
+        assert self._is_committed(tmp_path, "agent")
+
+    def test_not_where_a_folder_elsewhere_has_its_name(self, root: Path) -> None:
+        track(root, "src/cache/x")
+        assert not self._is_committed(root, "cache")
+
+    @pytest.mark.parametrize("version", ["2", "3", "4"])
+    @pytest.mark.parametrize("name", ["x", "x" * 200, f"{'x' * 200}/" * 25 + "x"])
+    def test_whatever_the_format_and_the_length_of_the_name(
+        self, root: Path, version: str, name: str
+    ) -> None:
+        track(root, f"cache/{name}")
+        git(root, "update-index", "--index-version", version, "--skip-worktree", f"cache/{name}")
+        assert self._is_committed(root, "cache")
+
+    def test_of_a_name_that_is_no_text(self, root: Path) -> None:
+        name = os.fsdecode(b"caf\xe9")
+        track(root, f"{name}/x")
+        assert self._is_committed(root, name)
+
+    @staticmethod
+    def _is_committed(root: Path, folder: str) -> bool:
+        return is_committed(root / folder, Workspace(root=root, cwd=root))

@@ -161,27 +161,54 @@ class TestTheMonorepo:
             ),
             pytest.param(["README.md", "agents/README.md"], [], id="none"),
             pytest.param(["libs/tools.py"], ["refunds", "search"], id="what all are made of"),
+            pytest.param(['libs/"é".py'], ["refunds", "search"], id="a quoted one of them"),
+            pytest.param(["agents/refunds/é.txt"], ["refunds"], id="a name that is not ASCII"),
+            pytest.param(['agents/refunds/"a"\t.txt'], ["refunds"], id="a name that is quoted"),
+            pytest.param(["agents/größe/a.txt"], ["größe"], id="an agent that is not ASCII"),
         ],
     )
     def test_finds_the_agents_that_a_change_is_about(
         self, shell: Shell, tmp_path: Path, changed: list[str], agents: list[str]
     ) -> None:
-        step = step_of(_monorepo(), "changed")
+        base = self._begun(tmp_path / "checkout")
+        _commit(tmp_path / "checkout", changed)
+        assert self._agents(shell, base, tmp_path / "output") == agents
+
+    def test_judges_both_agents_where_a_file_moved_and_none_that_is_gone(
+        self, shell: Shell, tmp_path: Path
+    ) -> None:
         checkout = tmp_path / "checkout"
-        _commit(checkout, ["agents/refunds/agent.py", "agents/search/agent.py", "libs/tools.py"])
-        base = _git(checkout, "rev-parse", "HEAD")
-        _commit(checkout, changed)
+        base = self._begun(checkout)
+        _git(checkout, "mv", "agents/refunds/evals.txt", "agents/search/evals.txt")
+        _commit(checkout, [])
+        assert self._agents(shell, base, tmp_path / "output") == ["refunds", "search"]
+        _git(checkout, "rm", "--quiet", "-r", "agents/refunds")
+        _commit(checkout, [])
+        assert self._agents(shell, base, tmp_path / "output") == ["search"]
 
-        environ = {"BASE": base, "SHARED": step["env"]["SHARED"]}
-        done = shell(
-            step["run"],
-            interpreter="bash",
-            environ={**environ, "GITHUB_OUTPUT": str(tmp_path / "output")},
-        )
+    def test_fails_where_the_base_is_not_known(self, shell: Shell, tmp_path: Path) -> None:
+        self._begun(tmp_path / "checkout")
+        with pytest.raises(AssertionError, match="fatal: "):
+            self._agents(shell, "0" * 39 + "1", tmp_path / "output")
 
+    @staticmethod
+    def _begun(checkout: Path) -> str:
+        files = ["agents/refunds/agent.py", "agents/refunds/evals.txt", "agents/search/agent.py"]
+        _commit(checkout, [*files, "libs/tools.py"])
+        return _git(checkout, "rev-parse", "HEAD")
+
+    @staticmethod
+    def _agents(shell: Shell, base: str, output: Path) -> list[str]:
+        """Those that the script finds."""
+        output.unlink(missing_ok=True)
+        step = step_of(_monorepo(), "changed")
+        environ = {"BASE": base, "SHARED": step["env"]["SHARED"], "GITHUB_OUTPUT": str(output)}
+        done = shell(step["run"], interpreter="bash", environ=environ)
         assert done.returncode == 0, done.stderr
-        name, _, value = (tmp_path / "output").read_text().partition("=")
-        assert (name, json.loads(value)) == ("agents", agents)
+        name, _, value = output.read_text().partition("=")
+        assert name == "agents"
+        found: list[str] = json.loads(value)
+        return found
 
     def test_has_a_gate_for_each_agent_in_one_job(self, shell: Shell, tmp_path: Path) -> None:
         (config,) = re.findall(r"config: (agents/\*\S+)", RECIPES.read_text())

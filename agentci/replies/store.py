@@ -35,6 +35,7 @@ AHEAD_BYTES: Final = 4 * 1024**2
 BATCH: Final = 256
 BATCH_SECONDS: Final = 2.0
 DAY: Final = 86_400
+ELSEWHERE: Final = "another folder is taken with --cache-dir"
 
 Found: TypeAlias = dict[object, tuple[object, ...]]
 
@@ -165,7 +166,7 @@ class ReplyStore:
                 self.trouble = f"{self._path} {error}"
             except FAULTS as error:
                 self._disconnect()
-                self.trouble = f"{self._path} cannot be used: {told(error)}"
+                self.trouble = f"{self._path} cannot be used: {told(error)} ({ELSEWHERE})"
                 if not (is_damage(error) and self._cleared()):
                     break
         return default

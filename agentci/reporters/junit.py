@@ -7,9 +7,8 @@ never empty, amended, and serialised here.
 """
 
 import math
-import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from xml.etree import ElementTree as ET
 
@@ -22,13 +21,13 @@ from agentci.model.place import COMMAND_LINE
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Result
 from agentci.model.values import replace
+from agentci.reporters.junit_names import attribute, case_name, classnames, part
 from agentci.reporters.one_check import findings, headline, lines
 from agentci.reporters.places import file_name, in_a_file, problem_line
 from agentci.reporters.stability import properties_of
 from agentci.text import clip, escape
 from agentci.text.words import number
 
-MAX_ATTRIBUTE = 1_000
 MAX_TEXT = 8_000
 MAX_REASON = 6_000
 # Test cases that are elements at a time: of few, each would take longer to serialise.
@@ -61,7 +60,7 @@ class JUnit(Struct, frozen=True, kw_only=True):
             root,
             (
                 self._suite(config, classname, suites[config], problems[config])
-                for config, classname in _classnames(list(suites)).items()
+                for config, classname in classnames(list(suites)).items()
             ),
         )
         yield "\n"
@@ -70,8 +69,8 @@ class JUnit(Struct, frozen=True, kw_only=True):
         self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
     ) -> Iterator[str]:
         suite = junit_xml.TestSuite(
-            _attribute(file_name(config)),
-            file=_attribute(config) if results and config != COMMAND_LINE.file else None,
+            attribute(file_name(config)),
+            file=attribute(config) if results and config != COMMAND_LINE.file else None,
             stdout=_text(_problem(each) for each in problems if each.severity != "error"),
             stderr=_text(_problem(each) for each in problems if each.severity == "error"),
         )
@@ -80,11 +79,12 @@ class JUnit(Struct, frozen=True, kw_only=True):
         element[:] = []
         self._count(element, results)
         portions = (results[at : at + AT_ONCE] for at in range(0, len(results), AT_ONCE))
-        cases = (self._test_cases(portion, classname) for portion in portions)
+        taken = Counter[str]()
+        cases = (self._test_cases(portion, classname, taken) for portion in portions)
         return _nested(element, ([text] for text in chain(said, cases)), level=1)
 
-    def _test_cases(self, results: Sequence[Result], classname: str) -> str:
-        cases = [_test_case(result, classname) for result in results]
+    def _test_cases(self, results: Sequence[Result], classname: str, taken: Counter[str]) -> str:
+        cases = [_test_case(result, case_name(result, taken), classname) for result in results]
         suite: ET.Element = junit_xml.TestSuite("", cases).build_xml_doc()
         for element, result in zip(suite, results, strict=True):
             self._amend(element, result)
@@ -99,7 +99,7 @@ class JUnit(Struct, frozen=True, kw_only=True):
         asides = list(result.case.warnings)
         if self.dialect == "common":
             if place := in_a_file(result.evaluator.place):
-                test_case.set("file", _attribute(place.file))
+                test_case.set("file", attribute(place.file))
                 test_case.set("line", str(place.line))
             test_case.insert(0, _properties(result))
         else:
@@ -158,29 +158,8 @@ def _shared_out(problems: Sequence[Problem], configs: Sequence[str]) -> dict[str
     return shares
 
 
-def _classnames(configs: Sequence[str]) -> dict[str, str]:
-    """Dotted names by config, each its own: GitLab drops the second of two tests of one name."""
-    names: dict[str, str] = {}
-    for config in configs:
-        path = re.sub(r"\.ya?ml$", "", file_name(config))
-        parts = (_part(part) for part in path.split("/") if part.strip("."))
-        name = ".".join(parts) or "agentci"
-        while name in names.values():
-            name += "_"
-        names[config] = name
-    return names
-
-
-def _part(text: str) -> str:
-    """A part of a dotted name."""
-    return re.sub(r"[.\s]", "_", _attribute(text))
-
-
-def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
-    name = _attribute(
-        f"{result.case.id} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {result.evaluator.name}"
-    )
-    test_case = junit_xml.TestCase(name, classname=f"{classname}.{_part(result.evaluator.name)}")
+def _test_case(result: Result, name: str, classname: str) -> junit_xml.TestCase:
+    test_case = junit_xml.TestCase(name, classname=f"{classname}.{part(result.evaluator.name)}")
     if result.status == "failed":
         test_case.add_failure_info(_message(result), _told(result), "failed")
     elif result.status == "errored":
@@ -192,7 +171,7 @@ def _test_case(result: Result, classname: str) -> junit_xml.TestCase:
 
 def _message(result: Result) -> str:
     """One line: of what a program printed, the first and the last."""
-    return _attribute(clip.outline(lines(headline(result)))) or result.status
+    return attribute(clip.outline(lines(headline(result)))) or result.status
 
 
 def _told(result: Result) -> str:
@@ -215,7 +194,7 @@ def _problem(problem: Problem) -> str:
 def _properties(result: Result) -> ET.Element:
     element = ET.Element("properties")
     for name, value in _facts(result).items():
-        ET.SubElement(element, "property", {"name": name, "value": _attribute(value)})
+        ET.SubElement(element, "property", {"name": name, "value": attribute(value)})
     return element
 
 
@@ -236,12 +215,6 @@ def _facts(result: Result) -> dict[str, str]:
 
 def _seconds(results: Iterable[Result]) -> str:
     return f"{math.fsum(r.seconds for r in results if 0 < r.seconds <= MAX_SECONDS):.3f}"
-
-
-# Cases and evaluators have names and bars, which come up with every check of theirs.
-@lru_cache(maxsize=1024)
-def _attribute(text: str) -> str:
-    return escape.one_line(escape.xml(clip.middle(text, MAX_ATTRIBUTE)))
 
 
 def _text(parts: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Gives what we make to whom it should belong, with a mode that does not hang on the umask."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,13 +13,17 @@ FOLDER_MODE: Final = 0o755
 def give_to_owner(path: Path, owner: Path | None) -> None:
     """Root inside a container must not leave files that later steps cannot touch.
 
+    Where root has no right to give files away, or the file system knows no owners, they stay its
+    own: to keep nothing at all would help nobody.
+
     Args:
         path: what we made; a link itself, not what it leads to.
         owner: a path whose owner gets it; None leaves it as it is.
     """
     if owner is not None and os.geteuid() == 0:
         status = owner.stat()
-        os.chown(path, status.st_uid, status.st_gid, follow_symlinks=False)
+        with suppress(OSError):
+            os.chown(path, status.st_uid, status.st_gid, follow_symlinks=False)
 
 
 def make_folder(folder: Path, owner: Path | None) -> None:

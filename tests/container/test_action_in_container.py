@@ -156,6 +156,17 @@ def test_needs_neither_a_network_nor_a_writable_image(run_image: RunImage, works
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_an_image_without_any_writable_folder_says_which_one_is_needed(
+    run_image: RunImage, workspace: Path
+) -> None:
+    options = ["--read-only", "--user", "{}:{}".format(*OWNER)]
+
+    done = run_image(workspace, "run", GOOD, "--no-cache", options=options)
+
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "needs a private folder below TMPDIR, else /tmp" in done.stdout
+
+
 SLOW = """
 import time
 time.sleep(600)

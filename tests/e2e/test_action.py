@@ -85,6 +85,34 @@ def test_inputs_with_several_lines_are_several_values(workspace: Path) -> None:
     assert json.loads((workspace / "out" / "results.json").read_text())["totals"]["passed"] == 2
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["- evals\n- evals/eval_config.yaml", '"evals"', "'evals'", '["evals"]', "\n- 'evals'\r\n"],
+)
+def test_a_list_in_place_of_lines_is_refused_by_the_name_of_its_input(
+    workspace: Path, written: str
+) -> None:
+    for name in ("config", "only", "merge"):
+        step = run_step(workspace, None, **{name: written})
+        assert (step.code, step.outputs["verdict"]) == (2, "invalid")
+        assert f"::{name} takes one value a line" in step.log
+        assert "leave out `- `, quotes and brackets" in step.log
+
+
+def test_a_glob_may_begin_with_a_bracket(workspace: Path) -> None:
+    assert run_step(workspace, config="[a-f]vals/eval_*.yaml").code == 0
+
+
+@pytest.mark.parametrize("other", ["merge", "comment_report"])
+def test_what_is_off_is_off_in_any_case_also_beside_what_judges_nothing(
+    workspace: Path, other: str
+) -> None:
+    run_step(workspace, config="evals")
+    inputs = {other: "agentci-results", "comment": "always", "no_cache": "False", "locked": "FALSE"}
+    step = run_step(workspace, None, **inputs)
+    assert step.code == 0, step.log
+
+
 def test_annotations_and_summary_can_be_turned_off(workspace: Path) -> None:
     (workspace / "evals" / "ev.py").write_text("print('{\"score\": 0}')")
     step = run_step(workspace, config="evals", annotations="none", summary="none")

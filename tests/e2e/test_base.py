@@ -20,6 +20,7 @@ from tests.github_api.description import NEEDS_DESCRIPTION
 from tests.github_api.hub import TOKEN, running_hub
 from tests.github_api.past import FORK
 from tests.http.servers import Answer
+from tests.repositories import repository, track
 from tests.support import ROOT, Ran
 
 pytestmark = NEEDS_DESCRIPTION
@@ -143,7 +144,7 @@ class TestTheCache:
 
     def test_that_is_committed_is_not_believed(self, workflow: Workflow) -> None:
         workflow.step("push", M1, push(M1, M1))
-        (workflow.folder / ".git" / "index").write_bytes(b"DIRC .agentci/cache/baselines/x")
+        track(repository(workflow.folder), ".agentci/cache/baselines/x")
         ran = workflow.step("push", M2, push(M1, M2))
         assert "the cache .agentci/cache is committed" in compared(ran)["refused"]
         notices = [each["message"] for each in ran.results["problems"]]

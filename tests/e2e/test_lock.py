@@ -11,6 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.e2e.remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
+from tests.repositories import repository, track
 from tests.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
 from tests.support import ROOT
 
@@ -273,8 +274,7 @@ class TestARunWithALock:
 
 class TestACacheInTheRepository:
     def test_is_refused(self, folder: Path, github: FakeGitHub) -> None:
-        (folder / ".git").mkdir()
-        (folder / ".git" / "index").write_bytes(b"DIRC ... .agentci/cache/evaluators/x\0")
+        track(repository(folder), ".agentci/cache/evaluators/x")
         ran = agentci(folder, github, "run")
         assert (ran.code, github.count()) == (2, 0)
         assert "git rm -r --cached .agentci/cache" in ran.results["problems"][0]["hint"]
@@ -282,8 +282,7 @@ class TestACacheInTheRepository:
     def test_is_refused_where_a_link_leads_to_it(
         self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        (folder / ".git").mkdir()
-        (folder / ".git" / "index").write_bytes(b"DIRC ... cache/evaluators/x\0")
+        track(repository(folder), "cache/evaluators/x")
         link = tmp_path_factory.mktemp("elsewhere") / "workspace"
         link.symlink_to(folder)
         ran = agentci(folder, github, "run", "--cache-dir", str(link / "cache"))

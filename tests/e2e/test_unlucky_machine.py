@@ -16,6 +16,7 @@ from agentci.cli import carry_out
 from agentci.executors.confinement import Confinement
 from agentci.executors.local import LocalExecutor
 from agentci.executors.registry import Executors
+from agentci.github.limits import SUMMARY_BYTES
 from agentci.model.exchange import ProgramReply
 from agentci.model.values import replace
 from tests.recordings import otlp
@@ -260,3 +261,35 @@ sys.exit(run_guarded(command, os.environ))
     assert ran.returncode == 2
     assert ran.stderr.startswith("agentci had to stop: ")
     assert len(ran.stderr.splitlines()) == 1
+
+
+LONG = "print(json.dumps({'score': 0, 'details': {'reasoning': 'x' * 9000, 'issues': ['y'] * 20}}))"
+
+
+@pytest.mark.parametrize(("room", "kept"), [(30_000, True), (3_000, True), (100, False)])
+def test_a_page_that_others_filled_loses_what_has_no_room_and_not_all(
+    folder: Path, room: int, kept: bool
+) -> None:
+    (folder / "ev.py").write_text(f"import json\n{LONG}\n")
+    lines = (otlp(trace=number + 1) for number in range(40))
+    (folder / "trace.json").write_text("\n".join(lines))
+    page = folder.parent / "page"
+    page.write_text("z" * (SUMMARY_BYTES - room))
+    done = _shell(
+        folder, '"$@"', environ={"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(page)}
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert page.stat().st_size <= SUMMARY_BYTES
+    assert ("Gate shut" in page.read_text()) is kept
+    assert ("GITHUB_STEP_SUMMARY has no room left" in done.stdout) is not kept
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_root_that_may_not_give_files_away_keeps_them(folder: Path) -> None:
+    os.chown(folder, 1234, 1235)
+    without = "setpriv --bounding-set=-chown --inh-caps=-chown"
+    done = _shell(folder, f'{without} "$@" --cache-dir cache')
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert _results(folder)["decision"]["open"]
+    assert (folder / "agentci-results").stat().st_uid == 0
+    assert "not kept" not in done.stdout

@@ -96,6 +96,18 @@ class TestEveryDialect:
         output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
         assert (output or "").splitlines()[-1] == "guessed"
 
+    def test_checks_that_look_the_same_have_names_of_their_own(self, dialect: JUnitDialect) -> None:
+        long = [f"{'x' * 1000}{digit}{'y' * 1000}" for digit in "12"]
+        ids = ["a b", " a b", "a\u202eb", "a\tb", "a b", *long]
+        results = [make_result("failed", case=case) for case in ids] * 50
+        cases = _parsed(make_report(results), dialect).findall(".//testcase")
+        names = [(case.get("classname"), case.get("name")) for case in cases]
+        assert len(set(names)) == len(names) == len(results)
+        assert [name for _, name in names[:2]] == [
+            f"a b {ANGLE} response_quality",
+            f"a b {ANGLE} response_quality (2)",
+        ]
+
     def test_text_is_cut(self, dialect: JUnitDialect) -> None:
         failure = _case(dialect, "failed", reasoning="x" * 100_000).find("failure")
         assert failure is not None

@@ -27,6 +27,9 @@ HINTS: Final = {
     errno.EAGAIN: "run fewer at a time with --jobs",
     errno.ENOMEM: "run fewer at a time with --jobs",
 }
+PRIVATE_FOLDER: Final = (
+    "it needs a private folder below TMPDIR, else /tmp: have one of them where files can be made"
+)
 CLOSED_INTERPRETER: Final = (
     "the interpreter of its first line is not executable, or lies where it may not read;"
     " name one of the system, or put its folder on PATH"
@@ -195,7 +198,8 @@ def _send(channel: socket.socket, order: Message, streams: tuple[int, int, int])
 def _refusal(refusal: Refusal, order: Message) -> str:
     number, stage = refusal.errno, refusal.stage
     if stage in {"jail", "scratch"}:
-        return f"could not be confined: {refusal.reason}"
+        where = "" if stage == "jail" else f" ({PRIVATE_FOLDER})"
+        return f"could not be confined: {refusal.reason}{where}"
     hint = HINTS.get(number or 0)
     started = order["command"][0] if stage == "start" else None
     if number == errno.EACCES and started and os.access(started, os.X_OK):
