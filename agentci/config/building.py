@@ -1,6 +1,6 @@
 """Evaluators and a gate out of a config that may still have errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -16,6 +16,7 @@ from agentci.dialects.agentevals.entries import ProcessEntry
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
 from agentci.dialects.panels import Judges
+from agentci.dialects.repeating import ONE_ANSWER, SAY_HOW_OFTEN, check_repeat_by
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.comparison import RegressionBar
@@ -57,6 +58,7 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     problems = [*complaints(document, types), *added_metric_problems(overrides.metrics)]
     config = _config(document)
     entries = merge(document, types, overrides)
+    problems += _shared_repeat_by(document, entries)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
     judges = Judges(
@@ -111,6 +113,13 @@ def _regression_bar(gate: GateSpec) -> RegressionBar | None:
     )
 
 
+def _shared_repeat_by(document: YamlDocument, entries: Sequence[Merged]) -> Iterator[Problem]:
+    """What several answers come to, said for all of a config that asks for one alone."""
+    at = ("defaults", "repeat_by")
+    if document.value(at) is not None and not any("repeat" in entry.data for entry in entries):
+        yield Problem(message=ONE_ANSWER, place=document.place_of(at), hint=SAY_HOW_OFTEN)
+
+
 def _config(document: YamlDocument) -> EvalConfig | None:
     try:
         return EvalConfig.model_validate(document.data)
@@ -133,7 +142,9 @@ def _evaluator(
         judges=judges,
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
-    evaluator = kind.build(kind.entry.model_validate(entry.data), surroundings)
+    read = kind.entry.model_validate(entry.data)
+    check_repeat_by(read, of=entry.place, at=entry.place_of("repeat_by"))
+    evaluator = kind.build(read, surroundings)
     if problem := _mean_problem(entry, evaluator.identity):
         raise InputError([problem])
     return evaluator
