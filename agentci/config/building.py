@@ -15,13 +15,14 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.entries import ProcessEntry
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
-from agentci.dialects.panels import Judges
+from agentci.dialects.panels import Judges, NobodyJudgesError, SharedJudgeSpec
 from agentci.dialects.repeating import ONE_ANSWER, SAY_HOW_OFTEN, check_repeat_by
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.comparison import RegressionBar
 from agentci.model.exchange import DOCKER
 from agentci.model.identity import Identity
+from agentci.model.json import Json
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.values import replace
@@ -61,10 +62,11 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     problems += _shared_repeat_by(document, entries)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
+    said = document.data.get("judge")
     judges = Judges(
         payer=document.file,
         folder=programs.folder,
-        shared=None if config is None else config.judge,
+        shared=_judge(said) if config is None else config.judge,
         model=overrides.judge_model,
     )
     evaluators: list[Evaluator] = []
@@ -72,6 +74,9 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
         if entry.name in (overrides.only or names):
             try:
                 evaluators.append(_evaluator(entry, types, gate, judges, programs))
+            except NobodyJudgesError as error:
+                # A judge that is there, and wrong, is a problem where it stands.
+                problems += () if judges.shared is None and said is not None else error.problems
             except InputError as error:
                 # A package that is broken does not know who makes use of it.
                 problems += [
@@ -111,6 +116,14 @@ def _regression_bar(gate: GateSpec) -> RegressionBar | None:
         confidence=gate.regression_confidence,
         shuts=tuple(gate.regression_shuts),
     )
+
+
+def _judge(said: Json) -> SharedJudgeSpec | None:
+    """The judge of a config whose other parts may be wrong."""
+    try:
+        return SharedJudgeSpec.model_validate(said)
+    except ValidationError:
+        return None
 
 
 def _shared_repeat_by(document: YamlDocument, entries: Sequence[Merged]) -> Iterator[Problem]:

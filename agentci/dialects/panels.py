@@ -127,6 +127,10 @@ class SharedJudgeSpec(JudgeSpec):
     )
 
 
+class NobodyJudgesError(InputError):
+    """An evaluator asks a model, and nobody said which one."""
+
+
 class Judges(Struct, frozen=True, kw_only=True):
     """Who judges in one config.
 
@@ -154,7 +158,7 @@ class Judges(Struct, frozen=True, kw_only=True):
             own: what its entry says.
 
         Raises:
-            InputError: nobody said who judges.
+            NobodyJudgesError: nobody said who judges.
         """
         fields = _with_command(_given(own))
         shared = _with_provider(_with_command(_given(self.shared)))
@@ -165,7 +169,7 @@ class Judges(Struct, frozen=True, kw_only=True):
             fields["model"] = self.model
         fields = _with_provider(fields)
         if "provider" not in fields:
-            raise InputError.of(
+            raise NobodyJudgesError.of(
                 "it asks a model, and no `judge` says which one",
                 place=place,
                 hint=f"add `judge: {{provider: ..., model: ...}}`; providers are "
