@@ -246,6 +246,24 @@ def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str]) -> None:
     assert any(arguments[-1] in line for line in told)
 
 
+@pytest.mark.parametrize("name", ["trace.json", "lines.jsonl"])
+def test_a_recording_is_known_wherever_it_stands(folder: Path, name: str) -> None:
+    _lay(folder, {"lines.jsonl": f"{otlp(trace=1)}\n{otlp(trace=2)}\n"})
+    as_config = run_agentci(["run", name], cwd=folder)
+    assert [p["hint"] for p in as_config.results["problems"]] == [
+        "this is a recording: name it in a config, or give it with --traces"
+    ]
+    as_eval_set = run_agentci(["run", "--eval-set", name], cwd=folder)
+    assert _problems(as_eval_set) == [f"{name}:1: the file is a recording, not an eval set"]
+    assert (as_config.code, as_eval_set.code) == (2, 2)
+
+
+def test_an_eval_set_is_known_among_recordings(folder: Path) -> None:
+    ran = run_agentci(["run", "--traces", "golden.json"], cwd=folder)
+    assert ran.code == 2
+    assert "this is an eval set: name it as `eval_set:`" in ran.out
+
+
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])
 def test_a_config_that_is_not_there_hides_no_problem_of_another(folder: Path, command: str) -> None:
     _lay(folder, {"typo.yaml": CONFIG + "evaluator: 1\n"})
