@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from agentci.judges.transport import Transport
 
 HINT: Final = "see docs/judges.md#without-secrets"
-KEY_HINT: Final = (
-    "set it, in a workflow by `env:` of the step, or name another with `api_key_env` of `judge`; "
-    "--offline judges by recorded replies alone"
-)
+KEY_HINT: Final = "set it, in a workflow by `env:` of the step, or name another with `api_key_env`"
 
 
 def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
