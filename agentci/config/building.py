@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from agentci.config.complaints import complaints, in_order
 from agentci.config.entry_types import types_in
-from agentci.config.merging import Merged, merge
+from agentci.config.merging import Merged, idle_thresholds, merge
 from agentci.config.models import BarSpec, EvalConfig, GateSpec
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.schema import Types
@@ -85,6 +85,8 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
                 problems += _lost_program(entry, programs)
+    if all(each.severity != "error" for each in problems):  # else who is built-in is not known
+        problems += idle_thresholds(document, entries, overrides)
     return Building(
         config=config,
         names=tuple(names),
