@@ -204,7 +204,9 @@ def test_a_trace_without_an_agent_cannot_be_judged(folder: Path) -> None:
     _lay(folder, {"http.json": json.dumps([span])})
     ran = run_agentci(["run", "--traces", "http.json"], cwd=folder)
     assert ran.code == 3
-    assert [result["status"] for result in ran.results["results"]] == ["errored"]
+    [result] = ran.results["results"]
+    assert result["status"] == "errored"
+    assert "of the GenAI semantic conventions or of Google's ADK" in result["reason"]
 
 
 def test_nothing_judged_never_opens_the_gate(folder: Path) -> None:
