@@ -15,6 +15,11 @@ JUDGING: Final = (
     *("judge-model", "only", "jobs", "locked", "offline", "no-cache", "cache-dir", "quiet"),
 )
 ACCESS: Final = ("offline", "no-cache", "cache-dir")
+# Those that change what a run would do, as far as a plan tells it.
+PLANNING: Final = (
+    *("traces", "metric", "group-by", "eval-set", "trace-format", "judge-model", "only", "shard"),
+    "offline",
+)
 
 MAX_REPEATS: Final = 99
 
@@ -40,7 +45,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     adding = {
         "run": _add_run,
-        "plan": _add_run,
+        "plan": _add_plan,
         "calibrate": _add_calibrate,
         "merge": _add_merge,
         "comment": _add_comment,
@@ -61,15 +66,20 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # 
 
 
 def _add_run(commands: _Commands) -> None:
-    for name, purpose in (
-        ("run", "judge recordings, write reports, decide"),
-        ("plan", "say what `run` would judge, and judge nothing"),
-    ):
-        command = _command(commands, name, purpose)
-        _add_configs(command)
-        for option in OPTIONS:
-            if not option.input_only:
-                _add(command, option)
+    run = _command(commands, "run", "judge recordings, write reports, decide")
+    _add_configs(run)
+    for option in OPTIONS:
+        if not option.input_only:
+            _add(run, option)
+
+
+def _add_plan(commands: _Commands) -> None:
+    plan = _command(commands, "plan", "say what `run` would judge, and judge nothing")
+    plan.epilog = "The other options of `run` may be given, too, and have no effect."
+    _add_configs(plan)
+    for option in OPTIONS:
+        if not option.input_only:
+            _add(plan, option, is_told=option.name in PLANNING)
 
 
 def _add_calibrate(commands: _Commands) -> None:
@@ -223,18 +233,18 @@ def _add_some(command: argparse.ArgumentParser, names: Sequence[str]) -> None:
             _add(command, option)
 
 
-def _add(command: argparse.ArgumentParser, option: Option) -> None:
-    text = option.help.replace("`", "").replace("%", "%%")
+def _add(command: argparse.ArgumentParser, option: Option, *, is_told: bool = True) -> None:
+    default = f" Default: {option.default}." if option.default else ""
+    more = " May be given several times." if option.repeats else ""
+    told = f"{option.help}{default}{more}".replace("`", "").replace("%", "%%")
+    text = told if is_told else argparse.SUPPRESS
     if option.is_switch:
         command.add_argument(f"--{option.name}", dest=option.name, action="store_true", help=text)
         return
-    metavar = option.metavar or "|".join(option.choices)
-    default = f" Default: {option.default}." if option.default else ""
-    more = " May be given several times." if option.repeats else ""
     command.add_argument(
         f"--{option.name}",
         dest=option.name,
         action="append",
-        metavar=metavar,
-        help=f"{text}{default}{more}",
+        metavar=option.metavar or "|".join(option.choices),
+        help=text,
     )

@@ -20,7 +20,10 @@ from agentci.repeats import repeated
 if TYPE_CHECKING:
     from agentci.attempts import Attempts
 
-NO_TURNS: Final = "No invocations extracted from trace."
+NO_TURNS: Final = (
+    "No invocations extracted from trace: nothing in it was said in the words of the GenAI semantic"
+    " conventions or of Google's ADK"
+)
 ENDED: Final = "the run was to end before all repeats were judged"
 
 

@@ -11,6 +11,7 @@ from agentci.model.choices import PROBLEM_FORMATS
 from agentci.options import OPTIONS
 from agentci.process import run_guarded
 from agentci.settings import Access, Settings, access_of, settings_of
+from agentci.usage import understood
 
 Options: TypeAlias = Mapping[str, object]
 
@@ -28,7 +29,7 @@ def carry_out(arguments: Sequence[str] | None, world: World) -> int:
         SystemExit: help was asked for, or the usage is wrong (code 2).
     """
     words = sys.argv[1:] if arguments is None else arguments
-    options = vars(parser(next(iter(words), "")).parse_args(words))
+    options = understood(parser(next(iter(words), "")), words)
     return COMMANDS[options["command"]](options, world)
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from agentci.config.suite import Suite
+from agentci.errors import InputError
 from agentci.model.case import Golden, GoldenSet
-from agentci.model.place import COMMAND_LINE
+from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
 from agentci.suites import LoadedSuite
 from agentci.workspace import Workspace, read_file
@@ -33,10 +34,18 @@ def read_goldens(
     else:
         return None
     from agentci.formats.adk_eval_set import read_eval_set  # noqa: PLC0415 (many runs have none)
+    from agentci.formats.registry import is_recording  # noqa: PLC0415 (likewise)
 
     name = workspace.name_of(path)
     data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
-    return read_eval_set(data, file=name)
+    try:
+        return read_eval_set(data, file=name)
+    except InputError:
+        if is_recording(data):
+            message = "the file is a recording, not an eval set"
+            hint = "name it as `traces:`, or give it with --traces"
+            raise InputError.of(message, place=Place(file=name), hint=hint) from None
+        raise
 
 
 def gaps(

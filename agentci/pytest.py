@@ -89,9 +89,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each row."""
-    if FIXTURE not in metafunc.fixturenames:
-        return
     node = metafunc.definition
+    if FIXTURE not in metafunc.fixturenames:
+        if any(mark.name == EVALUATOR for mark in node.own_markers):
+            what = f"does not ask for {FIXTURE}: nothing would be judged"
+            pytest.fail(f"{node.nodeid} has an @evals.evaluator(...), and {what}", pytrace=False)
+        return
     dataset = node.get_closest_marker(DATASET)
     if dataset is None or node.get_closest_marker(EVALUATOR) is None:
         what = "@evals.dataset(...)" if dataset is None else "@evals.evaluator(...)"
@@ -121,7 +124,7 @@ def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
     try:
         return _session(request.config).evaluate(test, request.param, agent)
     except AgentciError as error:
-        return pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 @pytest.hookimpl(trylast=True)
@@ -178,7 +181,7 @@ def _rows(named: str, test: Path, config: pytest.Config) -> "tuple[Row, ...]":
     try:
         return _session(config).rows(path)
     except InputError as error:
-        return pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def _agent(request: pytest.FixtureRequest) -> object | None:

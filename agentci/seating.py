@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agentci.judges.transport import Transport
 
 HINT: Final = "see docs/judges.md#without-secrets"
+KEY_HINT: Final = "set it, in a workflow by `env:` of the step, or name another with `api_key_env`"
 
 
 def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
@@ -109,8 +110,8 @@ def _asks(panel: Panel) -> bool:
     return panel.replay != "only"
 
 
-def _cannot(wanted: WantedPanel, said: str) -> Problem:
-    return Problem(message=f"{wanted.name} cannot be judged: {said}", place=wanted.place)
+def _cannot(wanted: WantedPanel, said: str, *, hint: str | None = None) -> Problem:
+    return Problem(message=f"{wanted.name} cannot be judged: {said}", place=wanted.place, hint=hint)
 
 
 def _key_problems(asked: Iterable[WantedPanel], keys: "Keys") -> Iterator[Problem]:
@@ -124,7 +125,8 @@ def _key_problems(asked: Iterable[WantedPanel], keys: "Keys") -> Iterator[Proble
             why = f"what no recorded reply judges is skipped: {said}, since {keys.withheld}"
             yield Problem(message=why, place=each.place, hint=HINT, severity="warning")
         else:
-            yield _cannot(each, said)
+            is_key = each.panel.settings.federation is None
+            yield _cannot(each, said, hint=KEY_HINT if is_key else None)
 
 
 def _endings(

@@ -43,7 +43,7 @@ LAYERS = (
     {"locking", "lockables"},
     {"commands"},
     {"process"},
-    {"arguments", "testing"},
+    {"arguments", "usage", "testing"},
     {"cli", "action", "pytest"},
     {"__main__"},
 )

@@ -10,10 +10,10 @@ from agentci.model.json import Json
 from agentci.model.result import EXIT_INVALID
 from agentci.replies.inspection import Inspection, inspect
 from agentci.store.base import Key, Stored
-from agentci.store.baselines import BaselineStore
+from agentci.store.baselines import BaselineStore, KeptResults
 from agentci.store.clearing import Cleared, clear
 from agentci.store.evaluators import Entry, EvaluatorStore
-from agentci.store.founding import REPLIES, is_cache, is_free
+from agentci.store.founding import BASELINES, REPLIES, is_cache, is_free
 from agentci.text.escape import one_line
 from agentci.text.names import short_commit
 from agentci.text.strict_json import dumps
@@ -37,7 +37,9 @@ def list_entries(folder: Path, world: World, *, as_json: bool = False) -> int:
     """
     entries = _entries(folder)
     if as_json:
-        world.out.write(f"{dumps([_json(entry) for entry in entries])}\n")
+        results = BaselineStore(folder).entries()
+        told = [*map(_json, entries), *map(_json_of_results, results)]
+        world.out.write(f"{dumps(told)}\n")
         return 0
     rows = [
         _row(entry.key, entry.stored, entry.size_bytes)
@@ -182,6 +184,19 @@ def _json(entry: Entry) -> Json:
         "size_bytes": entry.size_bytes,
         "files": None if stored is None else dict(stored.digests),
         "damage": entry.damage,
+    }
+
+
+def _json_of_results(results: KeptResults) -> Json:
+    return {
+        "source": BASELINES,
+        "repository": None,
+        "ref": None,
+        "commit": results.commit,
+        "path": str(results.path),
+        "size_bytes": results.size_bytes,
+        "files": None,
+        "damage": results.damage,
     }
 
 

@@ -1,13 +1,13 @@
 """Evaluators and a gate out of a config that may still have errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from pydantic import ValidationError
 
 from agentci.config.complaints import complaints, in_order
 from agentci.config.entry_types import types_in
-from agentci.config.merging import Merged, merge
+from agentci.config.merging import Merged, idle_thresholds, merge
 from agentci.config.models import BarSpec, EvalConfig, GateSpec
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.schema import Types
@@ -15,12 +15,14 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.entries import ProcessEntry
 from agentci.dialects.base import Evaluator
 from agentci.dialects.fields import Entry
-from agentci.dialects.panels import Judges
+from agentci.dialects.panels import Judges, NobodyJudgesError, SharedJudgeSpec
+from agentci.dialects.repeating import ONE_ANSWER, SAY_HOW_OFTEN, check_repeat_by
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.comparison import RegressionBar
 from agentci.model.exchange import DOCKER
 from agentci.model.identity import Identity
+from agentci.model.json import Json
 from agentci.model.policy import Bar, GatePolicy
 from agentci.model.problem import Problem
 from agentci.model.values import replace
@@ -57,12 +59,14 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     problems = [*complaints(document, types), *added_metric_problems(overrides.metrics)]
     config = _config(document)
     entries = merge(document, types, overrides)
+    problems += _shared_repeat_by(document, entries)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
+    said = document.data.get("judge")
     judges = Judges(
         payer=document.file,
         folder=programs.folder,
-        shared=None if config is None else config.judge,
+        shared=_judge(said) if config is None else config.judge,
         model=overrides.judge_model,
     )
     evaluators: list[Evaluator] = []
@@ -70,6 +74,9 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
         if entry.name in (overrides.only or names):
             try:
                 evaluators.append(_evaluator(entry, types, gate, judges, programs))
+            except NobodyJudgesError as error:
+                # A judge that is there, and wrong, is a problem where it stands.
+                problems += () if judges.shared is None and said is not None else error.problems
             except InputError as error:
                 # A package that is broken does not know who makes use of it.
                 problems += [
@@ -78,6 +85,8 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
                 problems += _lost_program(entry, programs)
+    if all(each.severity != "error" for each in problems):  # else who is built-in is not known
+        problems += idle_thresholds(document, entries, overrides)
     return Building(
         config=config,
         names=tuple(names),
@@ -111,6 +120,21 @@ def _regression_bar(gate: GateSpec) -> RegressionBar | None:
     )
 
 
+def _judge(said: Json) -> SharedJudgeSpec | None:
+    """The judge of a config whose other parts may be wrong."""
+    try:
+        return SharedJudgeSpec.model_validate(said)
+    except ValidationError:
+        return None
+
+
+def _shared_repeat_by(document: YamlDocument, entries: Sequence[Merged]) -> Iterator[Problem]:
+    """What several answers come to, said for all of a config that asks for one alone."""
+    at = ("defaults", "repeat_by")
+    if document.value(at) is not None and not any("repeat" in entry.data for entry in entries):
+        yield Problem(message=ONE_ANSWER, place=document.place_of(at), hint=SAY_HOW_OFTEN)
+
+
 def _config(document: YamlDocument) -> EvalConfig | None:
     try:
         return EvalConfig.model_validate(document.data)
@@ -133,7 +157,9 @@ def _evaluator(
         judges=judges,
         turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
     )
-    evaluator = kind.build(kind.entry.model_validate(entry.data), surroundings)
+    read = kind.entry.model_validate(entry.data)
+    check_repeat_by(read, of=entry.place, at=entry.place_of("repeat_by"))
+    evaluator = kind.build(read, surroundings)
     if problem := _mean_problem(entry, evaluator.identity):
         raise InputError([problem])
     return evaluator

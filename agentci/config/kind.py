@@ -5,14 +5,16 @@ from typing import Final
 
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
+from agentci.formats.registry import EVAL_SET_KEYS
 from agentci.model.place import Place
 from agentci.text.names import nearest, quoted
 
 # AgentV has called the list of cases by each of these.
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
-EVAL_SET_KEYS: Final = frozenset({"eval_set_id", "evalSetId"})
 RECORDING_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
+
+RECORDING_HINT: Final = "this is a recording: name it in a config, or give it with --traces"
 
 
 def is_eval_file(document: YamlDocument) -> bool:
@@ -55,7 +57,7 @@ def _likely_key(keys: AbstractSet[str]) -> str:
         if meant := nearest(key, ("evaluators", *CASE_KEYS)):
             return f"did you mean `{meant}` instead of {quoted(key)}?"
     if RECORDING_KEYS & keys:
-        return "this is a recording: name it in a config, or give it with --traces"
+        return RECORDING_HINT
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
         return f"`{old[0]}` of older configs is now part of `evaluators`"
     return "add `evaluators:`, a list of what judges recorded runs; an eval file lists `tests:`"

@@ -1,6 +1,6 @@
 """Entries with all that applies to them: defaults, values of the whole config, overrides."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -12,11 +12,13 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.dialects.agentevals.entries import CAMEL_CASE
 from agentci.model.json import JsonObject
 from agentci.model.place import COMMAND_LINE, Place
+from agentci.model.problem import Problem
 
 BUILTIN: Final = "builtin"
 
 # Top-level keys of agentevals 0.7.3 for all built-in metrics; here for those that set none.
-FOR_BUILTINS: Final = ("threshold", "trajectory_match_type", "judge_model")
+THRESHOLD: Final = "threshold"
+FOR_BUILTINS: Final = (THRESHOLD, "trajectory_match_type", "judge_model")
 
 
 class Merged(Struct, frozen=True, kw_only=True):
@@ -62,6 +64,26 @@ def merge(document: YamlDocument, types: Types, overrides: Overrides) -> tuple[M
             place_of=lambda _: COMMAND_LINE,
         )
     return tuple(merged.values())
+
+
+def idle_thresholds(
+    document: YamlDocument, entries: Sequence[Merged], overrides: Overrides
+) -> Iterator[Problem]:
+    """Thresholds for built-in metrics, where there are none."""
+    if any(entry.type == BUILTIN for entry in entries):
+        return
+    said = {
+        "--threshold": overrides.threshold is not None and Place(file=document.file),
+        "this threshold": THRESHOLD in document.data and document.place_of((THRESHOLD,)),
+    }
+    for what, place in said.items():
+        if place:
+            yield Problem(
+                message=f"{what} changes no evaluator of this config: it is for built-in metrics",
+                place=place,
+                hint="give the others a `threshold` of their own, or one in `defaults`",
+                severity="warning",
+            )
 
 
 def _places(document: YamlDocument, index: int) -> Callable[[str], Place]:

@@ -17,7 +17,7 @@ from agentci.model.judging import (
     Replay,
 )
 from agentci.model.place import Place
-from agentci.text.names import one_of
+from agentci.text.names import one_of, quoted
 
 ProviderName: TypeAlias = Literal["openai", "azure", "anthropic", "gemini", "command"]
 PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
@@ -127,6 +127,10 @@ class SharedJudgeSpec(JudgeSpec):
     )
 
 
+class NobodyJudgesError(InputError):
+    """An evaluator asks a model, and nobody said which one."""
+
+
 class Judges(Struct, frozen=True, kw_only=True):
     """Who judges in one config.
 
@@ -154,7 +158,7 @@ class Judges(Struct, frozen=True, kw_only=True):
             own: what its entry says.
 
         Raises:
-            InputError: nobody said who judges.
+            NobodyJudgesError: nobody said who judges.
         """
         fields = _with_command(_given(own))
         shared = _with_provider(_with_command(_given(self.shared)))
@@ -165,12 +169,7 @@ class Judges(Struct, frozen=True, kw_only=True):
             fields["model"] = self.model
         fields = _with_provider(fields)
         if "provider" not in fields:
-            raise InputError.of(
-                "it asks a model, and no `judge` says which one",
-                place=place,
-                hint=f"add `judge: {{provider: ..., model: ...}}`; providers are "
-                f"{one_of(PROVIDER_NAMES)}",
-            )
+            raise _nobody(fields.get("model", ""), place)
         return Panel(
             settings=settings_of(fields),
             samples=fields.get("samples", 1),
@@ -209,6 +208,22 @@ def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:
     if "embedding_model" in fields and not model:
         return {**fields, "provider": "openai"}
     return fields
+
+
+def _nobody(model: str, place: Place) -> InputError:
+    """The error of an evaluator that asks nobody, or a model of nobody knows whom."""
+    providers = f"providers are {one_of(PROVIDER_NAMES)}"
+    if model:
+        return NobodyJudgesError.of(
+            f"it asks the model {quoted(model)}, and nothing says of which provider",
+            place=place,
+            hint=f"name both, as PROVIDER/{model}, or `provider` in `judge`; {providers}",
+        )
+    return NobodyJudgesError.of(
+        "it asks a model, and no `judge` says which one",
+        place=place,
+        hint=f"add `judge: {{provider: ..., model: ...}}`; {providers}",
+    )
 
 
 def _replay(fields: dict[str, Any], place: Place) -> Replay:

@@ -65,10 +65,10 @@ class Subject(Struct, frozen=True, kw_only=True):
             ]
         elif self.event.name == "push" and self.commit:
             found = list(api.pages(f"commits/{self.commit}/pulls"))
+        elif self.event.name:
+            raise NobodyError(f"the event {self.event.name} has no pull request")
         else:
-            raise NobodyError(
-                f"the event {self.event.name or 'of no workflow'} has no pull request"
-            )
+            raise NobodyError("outside of a workflow there is no pull request")
         return _only(found, self.commit)
 
 

@@ -15,6 +15,8 @@ from agentci.telemetry.foreign import DECODER, mended
 from agentci.text.quick_json import decoded
 
 BROKEN_HINT: Final = "a recording is JSON, or JSON Lines; was it cut off while it was written?"
+POINTER: Final = "version https://git-lfs."
+POINTER_HINT: Final = "this is a pointer of Git LFS: check out with `lfs: true`, or `git lfs pull`"
 DEEP_HINT: Final = "no recording of an agent looks like this"
 ENCODING_HINT: Final = "save it as UTF-8"
 
@@ -150,7 +152,7 @@ def _broken(error: JSONDecodeError, line: int, file: str) -> RecordingError:
     return unreadable(
         file,
         f"line {line} is no JSON: {error.msg.lower()}",
-        hint=BROKEN_HINT,
+        hint=POINTER_HINT if error.doc.startswith(POINTER) else BROKEN_HINT,
         line=line,
         column=error.colno,
     )

@@ -15,6 +15,8 @@ from agentci.telemetry.span import Record
 FORMATS: Final[Mapping[str, RecordingFormat]] = {one.name: one for one in (otlp, jaeger)}
 AUTO: Final = "auto"
 
+EVAL_SET_KEYS: Final = frozenset({"eval_set_id", "evalSetId"})
+_EVAL_SET: Final = "this is an eval set: name it as `eval_set:`, or give it with --eval-set"
 _SHAPES: Final = (
     'expected {"resourceSpans": [...]}, {"batches": [...]}, a span a line, '
     'or {"data": [...]} from Jaeger'
@@ -51,6 +53,15 @@ def read_recording(
     return traces
 
 
+def is_recording(data: bytes) -> bool:
+    """Whether what was taken for something else begins as a recording does."""
+    try:
+        first = next(documents_of(content_of([data], file=""), file=""))
+    except RecordingError:
+        return False
+    return any(one.recognises(first.value) for one in FORMATS.values())
+
+
 def _without_spans(file: str, complaints: Sequence[str]) -> RecordingError:
     if complaints:
         hint = "every span needs a trace id and a span id"
@@ -79,5 +90,7 @@ def _recognised(document: Document, file: str) -> RecordingFormat:
     for one in FORMATS.values():
         if one.recognises(document.value):
             return one
-    known = " nor ".join(FORMATS)
-    raise unreadable(file, f"is neither {known}", hint=_SHAPES, line=document.line)
+    known, value = " nor ".join(FORMATS), document.value
+    is_eval_set = isinstance(value, dict) and not EVAL_SET_KEYS.isdisjoint(value)
+    hint = _EVAL_SET if is_eval_set else _SHAPES
+    raise unreadable(file, f"is neither {known}", hint=hint, line=document.line)

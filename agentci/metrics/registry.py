@@ -36,7 +36,7 @@ HOSTED: Final[Mapping[str, HostedMetric]] = {
         purpose="How good the tool calls of the conversation were.", whole=True
     ),
 }
-INSTALL_ADK: Final = 'pip install "agent-eval-action[adk]"'
+INSTALL_ADK: Final = 'pip install "google-adk[eval]>=2.13"'
 
 UNRUNNABLE: Final = "it cannot be run by agentevals 0.11.0 either"
 

@@ -49,7 +49,9 @@ def _advice(confusion: Confusion) -> list[str]:
             f"fewer than {ENOUGH_CASES} cases, or than {ENOUGH_FAILS} that people failed, say"
             " little"
         )
-    if confusion.kappa is None or confusion.kappa < SUBSTANTIAL:
+    if confusion.kappa is None:
+        advice.append("where both said one and the same of all cases, there is no kappa")
+    elif confusion.kappa < SUBSTANTIAL:
         advice.append(f"below a kappa of {SUBSTANTIAL} an evaluator should not hold a gate")
     return advice
 

@@ -5,7 +5,7 @@ reads them strictly, and sees whether they are of the commit that they lie under
 """
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +27,7 @@ MAX_BYTES: Final = 256 * 1024**2
 MAX_ENTRY_BYTES: Final = 128 * 1024**2
 
 _NAME: Final = "the results"
+_GONE: Final = "the results are gone"
 _DIGITS: Final = 16
 
 
@@ -36,6 +37,19 @@ class Kept(Struct, frozen=True, kw_only=True):
     sound: int
     damaged: int
     size_bytes: int
+
+
+class KeptResults(Struct, frozen=True, kw_only=True):
+    """The results of one commit.
+
+    Attributes:
+        damage: why they cannot be read; None where they can.
+    """
+
+    commit: str
+    path: Path
+    size_bytes: int
+    damage: str | None
 
 
 class BaselineStore:
@@ -96,10 +110,22 @@ class BaselineStore:
 
     def inspect(self) -> Kept:
         """Verify all that is kept, and remove nothing."""
-        paths = [*self._entries()]
-        damaged = sum(not self._is_sound(path) for path in paths)
-        size = sum(_size(path) for path in paths)
-        return Kept(sound=len(paths) - damaged, damaged=damaged, size_bytes=size)
+        kept = self.entries()
+        damaged = sum(each.damage is not None for each in kept)
+        size = sum(each.size_bytes for each in kept)
+        return Kept(sound=len(kept) - damaged, damaged=damaged, size_bytes=size)
+
+    def entries(self) -> Sequence[KeptResults]:
+        """All that is kept, verified; nothing is removed."""
+        return [
+            KeptResults(
+                commit=path.name.partition("-")[0],
+                path=path,
+                size_bytes=_size(path),
+                damage=self._damage(path),
+            )
+            for path in self._entries()
+        ]
 
     def _path(self, commit: str, series: str) -> Path:
         digest = sha256(series.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
@@ -120,11 +146,11 @@ class BaselineStore:
         except ArchiveError as error:
             raise DamageError(str(error), path) from None
 
-    def _is_sound(self, path: Path) -> bool:
+    def _damage(self, path: Path) -> str | None:
         try:
-            return self._read(path) is not None
-        except DamageError:
-            return False
+            return None if self._read(path) is not None else _GONE
+        except DamageError as error:
+            return str(error)
 
     def _check_folder(self) -> None:
         """See to it that our folder is none of somebody else's, by a link.

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from agentci.dialects.agentevals.threshold import bar_of
 from agentci.dialects.grading import grade_in
-from agentci.dialects.panels import Judges, SharedJudgeSpec
+from agentci.dialects.panels import Judges, NobodyJudgesError, SharedJudgeSpec
 from agentci.dialects.pytest_agent_evals.building import (
     assemble_prompt,
     check_template,
@@ -37,12 +38,15 @@ from agentci.testing.configs import (
     EvaluatorConfig,
     GraderFunction,
 )
+from agentci.text.names import did_you_mean, quoted
 from agentci.text.strict_json import compact
 from agentci.text.utf8 import decode
 from agentci.workspace import is_file, read_file
 
 MAX_PROMPT_BYTES: Final = 1024**2
 GRADER: Final = "grader"
+NOBODY_JUDGES: Final = "a prompt asks a model, and nothing says which one of which provider"
+NAME_A_MODEL: Final = 'put `@evals.judge_model("PROVIDER/MODEL")` at the test or its class'
 
 
 class FunctionGrader(Struct, frozen=True, kw_only=True):
@@ -121,7 +125,10 @@ def evaluator_of(
             source=_source(config.grader),
         )
     template = _template(config.prompt, folder, place)
-    panel = judges.panel(None, place)
+    try:
+        panel = judges.panel(None, place)
+    except NobodyJudgesError:
+        raise InputError.of(NOBODY_JUDGES, place=place, hint=NAME_A_MODEL) from None
     wanted = WantedPanel(panel=panel, name=config.name, place=place)
     return assemble_prompt(template, bar_of_prompt(config.threshold), place=place, wanted=wanted)
 
@@ -141,15 +148,20 @@ def judges_of(model: str, fields: Mapping[str, Any], *, place: Place) -> Judges:
     except ValidationError as error:
         raise InputError(
             [
-                Problem(
-                    message=f"judge_model: {'.'.join(map(str, each['loc']))}: {each['msg']}",
-                    place=place,
-                )
+                Problem(message=f"judge_model: {_said(each)}", place=place)
                 for each in error.errors(include_url=False)
             ]
         ) from None
     payer = json.dumps([model, shared.model_dump()], sort_keys=True)
     return Judges(payer=payer, shared=shared, model=model)
+
+
+def _said(error: ErrorDetails) -> str:
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] != "extra_forbidden":
+        return f"{name}: {error['msg']}"
+    meant = did_you_mean(name, tuple(SharedJudgeSpec.model_fields))
+    return f"there is no field {quoted(name)}" + (f"; {meant}" if meant else "")
 
 
 def _source(function: GraderFunction) -> str:

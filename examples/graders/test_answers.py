@@ -1,4 +1,4 @@
-"""The same in pytest: ``pip install agent-eval-action``, then ``pytest``."""
+"""The same in pytest: agentci beside pytest, then ``pytest``."""
 
 from graders import asks_before_refunding, keeps_to_the_policy, stays_brief
 

@@ -132,6 +132,20 @@ class TestList:
         BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
         assert ", 1 baseline, " in _run(list_entries, store.folder)[1]
 
+    def test_tells_programs_of_baselines(self, tmp_path: Path) -> None:
+        store, commit, damaged = BaselineStore(tmp_path), "c0de" * 10, "dead" * 10
+        store.put(commit, "agentci-results", b"{}")
+        store.put(damaged, "agentci-results", b"{}")
+        second = next(tmp_path.rglob(f"{damaged}-*"))
+        second.write_bytes(b"PK")
+        entries = json.loads(_run(list_entries, tmp_path, as_json=True)[1])
+        assert [(each["source"], each["commit"]) for each in entries] == [
+            ("baselines", commit),
+            ("baselines", damaged),
+        ]
+        assert entries[1]["path"] == str(second)
+        assert [each["damage"] is None for each in entries] == [True, False]
+
     def test_of_no_cache_is_empty(self, tmp_path: Path) -> None:
         code, out = _run(list_entries, tmp_path / "missing")
         assert (code, out) == (0, f"0 evaluators, 0 bytes, in {tmp_path}/missing\n")

@@ -171,6 +171,20 @@ class TestBuiltins:
         text = f"evaluators: [{{name: {TRAJECTORY}, type: builtin{entry}}}]\n{top}\n"
         assert _builtin(_suite(text)).identity.threshold == threshold
 
+    def test_a_threshold_for_them_is_told_where_there_are_none(self) -> None:
+        programs = "evaluators: [{name: ev, type: code, path: ev.py}]\nthreshold: 0.9\n"
+        given = Overrides(threshold=0.9)
+        assert [
+            str(notice).partition(": it is")[0] for notice in _suite(programs, given).notices
+        ] == [
+            "c.yaml:1: --threshold changes no evaluator of this config",
+            "c.yaml:2:12: this threshold changes no evaluator of this config",
+        ]
+        added = Overrides(threshold=0.9, metrics=(RESPONSE,))
+        assert _suite(programs, added).notices == ()
+        without = Overrides(threshold=0.9, only=("ev",))
+        assert _suite(f"{TWO_METRICS}threshold: 0.9\n", without).notices == ()
+
     def test_match_types_are_read_in_any_case_and_both_spellings(self) -> None:
         text = (
             f"evaluators: [{{name: {TRAJECTORY}, type: builtin, trajectoryMatchType: any_order}}]"

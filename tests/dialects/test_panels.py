@@ -96,9 +96,16 @@ class TestTheModelOfTheCommandLine:
         settings = panel(model="anthropic/claude").settings
         assert (settings.provider, settings.model) == ("anthropic", "claude")
 
-    @pytest.mark.parametrize("model", ["", "gpt", "nobody/gpt"])
-    def test_is_not_guessed_at(self, model: str) -> None:
-        with pytest.raises(InputError, match="no `judge` says which one") as caught:
+    @pytest.mark.parametrize(
+        ("model", "said"),
+        [
+            ("", "no `judge` says which one"),
+            ("gpt", "asks the model 'gpt', and nothing says of which provider"),
+            ("nobody/gpt", "asks the model 'nobody/gpt', and nothing says of which provider"),
+        ],
+    )
+    def test_is_not_guessed_at(self, model: str, said: str) -> None:
+        with pytest.raises(InputError, match=said) as caught:
             panel(model=model)
         assert caught.value.problems[0].place == PLACE
 

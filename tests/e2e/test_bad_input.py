@@ -204,7 +204,9 @@ def test_a_trace_without_an_agent_cannot_be_judged(folder: Path) -> None:
     _lay(folder, {"http.json": json.dumps([span])})
     ran = run_agentci(["run", "--traces", "http.json"], cwd=folder)
     assert ran.code == 3
-    assert [result["status"] for result in ran.results["results"]] == ["errored"]
+    [result] = ran.results["results"]
+    assert result["status"] == "errored"
+    assert "of the GenAI semantic conventions or of Google's ADK" in result["reason"]
 
 
 def test_nothing_judged_never_opens_the_gate(folder: Path) -> None:
@@ -244,6 +246,24 @@ def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str]) -> None:
     assert ran.code == 2
     told = [str(problem) for problem in ran.problems] or ran.out.splitlines()
     assert any(arguments[-1] in line for line in told)
+
+
+@pytest.mark.parametrize("name", ["trace.json", "lines.jsonl"])
+def test_a_recording_is_known_wherever_it_stands(folder: Path, name: str) -> None:
+    _lay(folder, {"lines.jsonl": f"{otlp(trace=1)}\n{otlp(trace=2)}\n"})
+    as_config = run_agentci(["run", name], cwd=folder)
+    assert [p["hint"] for p in as_config.results["problems"]] == [
+        "this is a recording: name it in a config, or give it with --traces"
+    ]
+    as_eval_set = run_agentci(["run", "--eval-set", name], cwd=folder)
+    assert _problems(as_eval_set) == [f"{name}:1: the file is a recording, not an eval set"]
+    assert (as_config.code, as_eval_set.code) == (2, 2)
+
+
+def test_an_eval_set_is_known_among_recordings(folder: Path) -> None:
+    ran = run_agentci(["run", "--traces", "golden.json"], cwd=folder)
+    assert ran.code == 2
+    assert "this is an eval set: name it as `eval_set:`" in ran.out
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])

@@ -134,7 +134,7 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
         ({"provider": "openai"}, "j cannot be judged: no model is named"),
         (
             {"provider": "openai", "model": "m", "api_key_env": "NOPE"},
-            "the environment variable NOPE, for the judge's key, is not set",
+            "the environment variable NOPE, for the judge's key, is not set (set it, in a workflow",
         ),
         (
             {"provider": "openai", "model": "m", "base_url": "https://models.github.ai/inference"},

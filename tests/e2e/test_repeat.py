@@ -305,6 +305,10 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
             "repeat must be a whole number from 1 to 99, not 100",
         ),
         (
+            {"name": "own", "type": "code", "path": "own.py", "repeat_by": "mean"},
+            "`repeat_by` has no effect without `repeat`: there is but one answer",
+        ),
+        (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "median"},
             "repeat_by must be majority or mean, not the text 'median'",
         ),
@@ -340,10 +344,23 @@ def test_defaults_are_for_those_that_may_say_something_else(tmp_path: Path) -> N
     assert [bool(each["repeats"]) for each in judged.report["results"]] == [False, True]
 
 
+def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) -> None:
+    with dice(tmp_path, {"a": FLIPS}) as thrown:
+        shared = {"repeat_by": "mean"}
+        alone = judge(tmp_path, evaluators=[entry(thrown)], defaults=shared)
+        evaluators = [entry(thrown, repeat=3), entry(thrown, name="once")]
+        beside = judge(tmp_path, evaluators=evaluators, defaults=shared)
+    assert alone.ran.code == 2
+    assert "agentci.yaml:1" in alone.ran.out
+    assert "`repeat_by` has no effect without `repeat`" in alone.ran.out
+    assert [bool(each["repeats"]) for each in beside.report["results"]] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("evaluator", "message"),
     [
         ({"name": "has", "type": "contains", "value": "x", "repeat": 3}, "`repeat` is of no use"),
+        ({**JUDGE, "repeat_by": "mean"}, "`repeat_by` has no effect without `repeat`"),
         (
             {
                 "name": "both",

@@ -254,7 +254,7 @@ class TestThePullRequest:
         bench.judge()
         arguments = ["run", "evals", "--comment", "always"]
         ran = run_agentci(arguments, cwd=bench.folder, environ={"GITHUB_TOKEN": "t"})
-        assert "no comment: the event of no workflow has no pull request\n" in ran.out
+        assert "no comment: outside of a workflow there is no pull request\n" in ran.out
 
 
 class TestWhateverFails:

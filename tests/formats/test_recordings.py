@@ -150,6 +150,10 @@ class TestDocuments:
     def test_in_all_forms(self, text: str, traces: list[str]) -> None:
         assert [tree.id for tree in read(text)] == traces
 
+    def test_that_git_keeps_elsewhere_is_known(self) -> None:
+        pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n"
+        assert "check out with `lfs: true`" in str(problem_of(pointer))
+
     @pytest.mark.parametrize(
         ("text", "line", "message"),
         [

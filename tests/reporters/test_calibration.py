@@ -36,7 +36,7 @@ def test_what_can_be_trusted_needs_no_note() -> None:
         (Confusion(right_passes=100, right_fails=14), ["fewer than 50 cases"]),
         (Confusion(right_passes=20, right_fails=20), ["fewer than 50 cases"]),
         (Confusion(right_passes=30, wrong_passes=15, right_fails=15), ["below a kappa of 0.6"]),
-        (Confusion(right_passes=100), ["fewer than 50 cases", "below a kappa of 0.6"]),
+        (Confusion(right_passes=100), ["fewer than 50 cases", "where both said one"]),
     ],
 )
 def test_what_cannot_is_noted(confusion: Confusion, notes: list[str]) -> None:

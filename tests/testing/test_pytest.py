@@ -258,10 +258,15 @@ class TestPrompt:
     @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
-            (JUDGED, "", "no `judge` says which one"),
+            (JUDGED, "", 'put `@evals.judge_model("PROVIDER/MODEL")` at the test'),
+            (JUDGED, "@evals.judge_model('m')", "nothing says which one of which provider"),
             ("prompt=TEMPLATE", 'prompt="none.md"', "none.md does not exist"),
             ("{{response}}", "{{ response", "the prompt is no template on its line 4"),
-            ("command=", "comand=", "judge_model: comand: Extra inputs are not permitted"),
+            (
+                "command=",
+                "comand=",
+                "judge_model: there is no field 'comand'; did you mean 'command'?",
+            ),
             (JUDGED, "@evals.judge_model('gemini/m')", "relevance cannot be judged: "),
         ],
     )
@@ -271,6 +276,7 @@ class TestPrompt:
         tested = _pytest(tmp_path, PROMPT.replace(old, new))
         assert tested.code == 1, tested.out
         assert said in tested.out
+        assert "During handling" not in tested.out
         assert tested.report["decision"]["exit_code"] == 2
 
 
@@ -371,6 +377,10 @@ class TestCollection:
         [
             (SHORT.replace('@evals.dataset("data.jsonl")', ""), "has no @evals.dataset(...)"),
             (re.sub("@evals.evaluator.*", "", SHORT), "has no @evals.evaluator(...)"),
+            (
+                re.sub(r"self, .*", "self): pass", SHORT.partition("        assert")[0]),
+                "does not ask for evaluator_results: nothing would be judged",
+            ),
             (
                 SHORT.replace("data.jsonl", "none.jsonl"),
                 "there is no dataset none.jsonl, neither beside",

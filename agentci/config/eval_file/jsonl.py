@@ -4,11 +4,12 @@ from codecs import BOM_UTF8
 from typing import Final
 
 from agentci.config.eval_file.tree import document_of, listed, node_of, of_fields, value_of
-from agentci.config.kind import CASE_KEYS
+from agentci.config.kind import CASE_KEYS, RECORDING_HINT
 from agentci.config.nodes import Field, Items
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError, RecordingError
 from agentci.formats.documents import BROKEN_HINT, documents_of
+from agentci.formats.registry import is_recording
 from agentci.model.place import Place
 from agentci.model.values import replace
 
@@ -26,8 +27,11 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
         sidecar: what holds for all cases; its places stay its own.
 
     Raises:
-        InputError: a line is no JSON, or the sidecar has cases of its own.
+        InputError: a line is no JSON, the sidecar has cases of its own, or it is a recording.
     """
+    if is_recording(data):
+        message = "the file lists no cases"
+        raise InputError.of(message, place=Place(file=file), hint=RECORDING_HINT)
     cases = lines_of(data, file=file)
     shared = {} if sidecar is None else dict(sidecar.root.fields)
     if own := [shared[key] for key in CASE_KEYS if key in shared]:

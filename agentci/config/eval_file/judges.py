@@ -19,7 +19,7 @@ from agentci.dialects.agentv.payload import Wire
 from agentci.dialects.agentv.templates import TemplateReader
 from agentci.dialects.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
 from agentci.dialects.panels import Judges
-from agentci.dialects.repeating import NO_REPEAT, ONLY_BY_CHANCE
+from agentci.dialects.repeating import NO_REPEAT, ONLY_BY_CHANCE, check_repeat_by
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
@@ -153,7 +153,11 @@ class JudgeReader(Struct, kw_only=True):
             return None
         try:
             read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
-            return TYPES[kind].build(read, self._surroundings(at, members, line))
+            surroundings = self._surroundings(at, members, line)
+            check_repeat_by(
+                read, of=surroundings.place, at=self.document.place_of((*at, "repeat_by"))
+            )
+            return TYPES[kind].build(read, surroundings)
         except ValidationError as error:
             schema = entry_schema(kind)
             self.problems += breaches(self.document, schema, error, at=at, noun="evaluator")

@@ -4,7 +4,7 @@ from typing import Final
 
 from agentci.dialects.openai_eval.entries import OpenAIEvalEntry
 from agentci.dialects.openai_eval.model_specs import ModelSpec, ScoreModel
-from agentci.dialects.panels import JudgeSpec
+from agentci.dialects.panels import JudgeSpec, NobodyJudgesError
 from agentci.dialects.surroundings import Surroundings
 from agentci.errors import InputError
 from agentci.model.judging import ModelSettings, Panel, WantedPanel
@@ -55,7 +55,7 @@ class Panels:
             else None
         )
         if panel is None or not panel.settings.embedding_model:
-            raise InputError.of(
+            raise NobodyJudgesError.of(
                 "cosine compares embeddings, and no `judge` says which model makes them",
                 place=self._grader_place,
                 hint="add `judge: {embedding_model: ...}`; or take `cosine_tf`, which compares "

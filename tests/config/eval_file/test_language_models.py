@@ -86,8 +86,8 @@ class TestByItself:
         [problem] = told(f"cases: [{{{CASE}}}]", judge="")
         assert "1:9: nothing judges the case 'a': AgentV would ask a language model" in problem
 
-    def test_a_name_without_a_provider_is_none(self) -> None:
-        with pytest.raises(InputError, match="it asks a model, and no `judge` says which one"):
+    def test_a_name_without_a_provider_is_not_enough(self) -> None:
+        with pytest.raises(InputError, match="the model 'm', and nothing says of which provider"):
             cases(f"cases: [{{{CASE}}}]", judge="", model="m")
 
 
