@@ -1,5 +1,6 @@
 """What a user asked of one run: options given as text, checked."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -26,6 +27,7 @@ from agentci.model.shard import AUTO, MAX_SHARDS, Shard, read_shard
 from agentci.options import OPTIONS
 
 MAX_JOBS = 256
+PERCENT: Final = 100
 # In the place of a baseline: what the base is, and where its results are, is found out.
 BASE: Final = "base"
 
@@ -212,7 +214,9 @@ class _Given:
         try:
             return read(text) if text else None
         except ValueError:
-            self.problems.append(Problem(message=f"--{name} must be {wanted}, not {text!r}"))
+            message = f"--{name} must be {wanted}, not {text!r}"
+            hint = _share_of_percents(text) if name == "threshold" else None
+            self.problems.append(Problem(message=message, hint=hint))
             return None
 
 
@@ -221,6 +225,14 @@ def _share(text: str) -> float:
     if not 0 <= value <= 1:
         raise ValueError(text)
     return value
+
+
+def _share_of_percents(text: str) -> str | None:
+    """What to write in the place of percents; None where there are none."""
+    percents = text.removesuffix("%").rstrip()
+    if not re.fullmatch("[0-9]{1,3}", percents) or int(percents) > PERCENT:
+        return None
+    return f"write {int(percents) / PERCENT:g} for {percents} percent"
 
 
 def _jobs(text: str) -> int:

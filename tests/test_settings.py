@@ -63,6 +63,22 @@ def test_a_value_that_cannot_be_is_a_problem_that_names_option_and_value(
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("80", "write 0.8 for 80 percent"),
+        ("95 %", "write 0.95 for 95 percent"),
+        ("120%", None),
+        ("9" * 5000, None),
+        ("1.5", None),
+    ],
+)
+def test_a_threshold_in_percents_is_told_as_a_share(text: str, hint: str | None) -> None:
+    with pytest.raises(InputError) as caught:
+        settings_of([], {"threshold": [text]})
+    assert [problem.hint for problem in caught.value.problems] == [hint]
+
+
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(InputError) as caught:
         settings_of([], {"threshold": ["2"], "jobs": ["-1"], "fail-on": ["x"]})

@@ -180,7 +180,7 @@ class TestWhatCannotBeJudged:
             ('{"refusal": "ValueError: no project"}', "cannot judge: ValueError: no project$"),
             (
                 '{"refusal": "ModuleNotFoundError: no pandas"}',
-                r'no pandas \(pip install "agent-eval-action\[adk\]"\)',
+                r'no pandas \(pip install "google-adk\[eval\]>=2.13"\)',
             ),
             ("", "Google's ADK gave no result: Invalid JSON"),
             ('{"score": NaN}', r"Google's ADK gave no result \(score\)"),
