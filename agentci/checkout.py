@@ -21,9 +21,12 @@ def commit_at(workspace: Workspace, github: GitHub) -> str:
     """The commit that is judged: what is checked out, else what the workflow runs on.
 
     The two differ where a workflow checks out something else, as the last commit of a pull request
-    in the place of GitHub's merge of it; then only the first is what was judged.
+    in the place of GitHub's merge of it; then only the first is what was judged. It may do so in a
+    folder of the workspace, where the working directory then is.
     """
-    return head_of(workspace.root) or (_commit(github.sha) if github.active else "")
+    above = (workspace.cwd, *workspace.cwd.parents)
+    heads = (head_of(each) for each in reversed(above) if each.is_relative_to(workspace.root))
+    return next(filter(None, heads), "") or (_commit(github.sha) if github.active else "")
 
 
 def head_of(root: Path) -> str:

@@ -14,7 +14,7 @@ from agentci.settings import Settings
 from agentci.spool import Spool
 from agentci.suites import LoadedSuite
 from agentci.telemetry.recorded import Recorded
-from agentci.workspace import Workspace, read_chunks
+from agentci.workspace import Workspace, is_folder, read_chunks
 
 
 def find_files(loaded: LoadedSuite, settings: Settings, workspace: Workspace) -> tuple[Path, ...]:
@@ -41,6 +41,10 @@ def read_recordings(
         if world.interruption.asked():
             break
         name = world.workspace.name_of(path)
+        if is_folder(path):
+            hint = f"name its recordings, as with {name}/*.jsonl"
+            broken.append(Problem(message=f"{name} is a folder", hint=hint))
+            continue
         try:
             chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
             recorded += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)

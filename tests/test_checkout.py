@@ -72,6 +72,20 @@ class TestWhatIsJudged:
         made = commit(root)
         assert self._judged(root, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
 
+    def test_is_what_is_checked_out_around_the_working_directory(self, root: Path) -> None:
+        (root / "evals").mkdir()
+        made = commit(root)
+        for cwd in (root, root / "evals"):
+            assert (
+                self._judged(root.parent, cwd, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+            )
+
+    def test_is_the_whole_where_the_working_directory_is_a_submodule(self, root: Path) -> None:
+        repository(root / "sub")
+        commit(root / "sub")
+        made = commit(root)
+        assert self._judged(root, root / "sub", GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+
     def test_else_what_the_workflow_runs_on(self, tmp_path: Path) -> None:
         assert self._judged(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == WORKFLOW
 
@@ -80,8 +94,8 @@ class TestWhatIsJudged:
         assert self._judged(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA="main") == ""
 
     @staticmethod
-    def _judged(root: Path, **environ: str) -> str:
-        return commit_at(Workspace(root=root, cwd=root), github_of(environ))
+    def _judged(root: Path, cwd: Path | None = None, **environ: str) -> str:
+        return commit_at(Workspace(root=root, cwd=cwd or root), github_of(environ))
 
 
 class TestACacheIsCommitted:
