@@ -179,7 +179,7 @@ class TestEndings:
     @pytest.mark.parametrize(
         ("stderr", "hint"),
         [
-            pytest.param("PermissionError: [Errno 13] Permission denied", "run nothing", id="files"),
+            pytest.param("PermissionError: [Errno 13] Permission denied", "alone, and", id="files"),
             pytest.param("No module named 'agentevals_evaluator_sdk'", "its image", id="packages"),
             pytest.param("socket.gaierror: name resolution", "has no network", id="network"),
         ],
