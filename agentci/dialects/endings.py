@@ -1,6 +1,7 @@
 """How a program ended that did not do as it should, in words for its author."""
 
 import signal
+from contextlib import suppress
 from typing import Final
 
 from agentci.dialects.walls import hint_at_walls
@@ -54,4 +55,8 @@ def _hint(reply: ProgramReply, *, in_image: bool) -> str:
         return " (the machine may have run out of memory)"
     if reply.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
         return " (127: a command that it calls is not there)"
+    with suppress(ValueError):
+        # What shells and container engines make of it.
+        passed_on = signal.Signals(reply.exit_code - 128)
+        return f" ({reply.exit_code}: as after signal {passed_on.value}, {passed_on.name})"
     return ""

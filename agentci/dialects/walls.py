@@ -7,7 +7,7 @@ CLOSED: Final = (
     "\n(it may write to its TMPDIR alone, and read no more than the workspace, its own folder and"
     " the system)"
 )
-CLOSED_IN_IMAGE: Final = "\n(in its container it may write to /tmp alone)"
+CLOSED_IN_IMAGE: Final = "\n(in its container it may write to /tmp alone, and run nothing there)"
 ABSENT_IN_IMAGE: Final = (
     "\n(in its container there are its image, with the packages of that, and a copy of its own"
     " folder, and no more)"

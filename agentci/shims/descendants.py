@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +14,8 @@ from agentci.shims import identity
 MAX_DYING_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.0005
 LONGEST_PAUSE_SECONDS: Final = 0.02
+# Of the fields of /proc/PID/stat, those after the name counted from 0.
+THREADS: Final = 17
 
 
 def end_all(bury: Callable[[int, int], None], *, user: int | None) -> bool:
@@ -86,10 +88,19 @@ def _children() -> Mapping[int, list[tuple[int, int]]]:
         if name.isdigit():
             with suppress(OSError, ValueError):
                 stat = _content(b"/proc/%s/stat" % name)
-                state, parent, group, *_ = stat.rpartition(b")")[2].split()
-                if state != b"Z":
-                    found.setdefault(int(parent), []).append((int(name), int(group)))
+                fields = stat.rpartition(b")")[2].split()
+                if lives(fields):
+                    found.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
     return found
+
+
+def lives(fields: Sequence[bytes]) -> bool:
+    """Whether a process has a thread that has not ended, which need not be its first one.
+
+    Args:
+        fields: of /proc/PID/stat, those after the name.
+    """
+    return fields[0] != b"Z" or int(fields[THREADS]) > 1
 
 
 def _end_user(user: int) -> None:

@@ -194,10 +194,12 @@ def _run(
 
 
 def _line(process: Path) -> str:
-    try:
-        return (process / "cmdline").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
+    """The command line of a process, of which the first thread may have ended."""
+    found = b""
+    with contextlib.suppress(OSError):
+        for thread in (process / "task").iterdir():
+            found = found or (thread / "cmdline").read_bytes()
+    return found.decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from agentci.executors.child.office import OFFICE
 from agentci.executors.confinement import Confinement
 from agentci.executors.environment import child_environment
 from agentci.executors.local import LocalExecutor
+from agentci.model.exchange import ProgramReply
 
 # What has been taken over speaks on all of its sockets.
 SPEAKS = """\
@@ -77,17 +78,38 @@ def test_what_it_says_harms_nobody_but_its_own_checks(
     module.write_text(SPEAKS.format(words=words))
     begun = time.monotonic()
     try:
-        reply = executor.run(
-            (str(python), str(program)),
-            stdin=b"",
-            timeout_seconds=3,
-            cwd=tmp_path,
-            environment=child_environment({"PATH": "/usr/bin"}),
-            confinement=Confinement(
-                readable=(tmp_path, python.parent.parent), imports=("pydantic",), own_packages=True
-            ),
-        )
+        reply = _run(executor, python, program)
     finally:
         module.unlink()
     assert (reply.stdout, reply.exit_code) == (b"judged\n", 0)
     assert time.monotonic() - begun < 20
+
+
+def test_a_check_that_closes_the_folder_of_its_user_keeps_no_other_from_being_judged(
+    executor: LocalExecutor, python: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib\n"
+        "for folder in list(pathlib.Path(os.environ['TMPDIR']).parents)[1:3]:\n"
+        "    folder.chmod(0)\n"
+        "print('closed')"
+    )
+    assert _run(executor, python, program).stdout == b"closed\n"
+    program.write_text("print('judged')")
+    assert _run(executor, python, program).stdout == b"judged\n"
+
+
+def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramReply:
+    return executor.run(
+        (str(python), str(program)),
+        stdin=b"",
+        timeout_seconds=3,
+        cwd=program.parent,
+        environment=child_environment({"PATH": "/usr/bin"}),
+        confinement=Confinement(
+            readable=(program.parent, python.parent.parent),
+            imports=("pydantic",),
+            own_packages=True,
+        ),
+    )

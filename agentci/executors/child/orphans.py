@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from agentci.shims.descendants import lives
+
 PR_SET_CHILD_SUBREAPER: Final = 36
 
 # A killed process is gone in about a millisecond.
@@ -64,7 +66,6 @@ def _living_children() -> Iterator[int]:
     ours = os.getpid()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            stat = (process / "stat").read_text("utf-8", "replace")
-            state, parent, *_ = stat.rpartition(")")[2].split()
-            if int(parent) == ours and state != "Z":
+            fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[1]) == ours and lives(fields):
                 yield int(process.name)

@@ -124,7 +124,9 @@ class Ward:
             if self._code is None and self._refusal is None:
                 self._refusal = GONE
         elif answer.refusal is not None:
-            self._refusal = _refusal(answer.refusal, self._order)
+            # A folder that checks share a user in is closed by one of them, if at all.
+            spoilt = answer.refusal.stage == "scratch" and self._launcher.folder
+            self._refusal = GONE if spoilt else _refusal(answer.refusal, self._order)
         else:
             self._code = answer.code
             self.excess = answer.excess

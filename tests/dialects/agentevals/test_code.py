@@ -160,6 +160,13 @@ class TestEndings:
                 " (127: a command that it calls is not there)",
                 id="command not found",
             ),
+            pytest.param(
+                139,
+                "",
+                "exited with code 139 (139: as after signal 11, SIGSEGV)",
+                id="crashed in a container or below a shell",
+            ),
+            pytest.param(255, "", "exited with code 255", id="no such signal"),
         ],
     )
     def test_a_program_that_failed_is_told_apart_from_a_zero(
@@ -172,7 +179,7 @@ class TestEndings:
     @pytest.mark.parametrize(
         ("stderr", "hint"),
         [
-            pytest.param("PermissionError: [Errno 13] Permission denied", "/tmp alone", id="files"),
+            pytest.param("PermissionError: [Errno 13] Permission denied", "alone, and", id="files"),
             pytest.param("No module named 'agentevals_evaluator_sdk'", "its image", id="packages"),
             pytest.param("socket.gaierror: name resolution", "has no network", id="network"),
         ],
