@@ -55,6 +55,30 @@ def become(user: int) -> None:
     os.setresuid(user, user, user)
 
 
+def bound(kept: int = 1 << CAP_DAC_READ_SEARCH) -> None:
+    """No program of ours, whatever its file says, ever gets more than ``kept``.
+
+    What this process can do itself it still can.
+
+    Args:
+        kept: capabilities, a bit each; by default what ``limit`` may be asked for.
+
+    Raises:
+        OSError: the kernel refuses for another reason than that we have no say; NO_NEW_PRIVS has.
+    """
+    for number in range(MOST_CAPABILITIES):
+        if kept >> number & 1:
+            continue
+        try:
+            # To look takes a tenth of the time.
+            if kernel.prctl(kernel.PR_CAPBSET_READ, number):
+                kernel.prctl(kernel.PR_CAPBSET_DROP, number)
+        except OSError as error:
+            if error.errno in {errno.EINVAL, errno.EPERM}:  # there are no more, or we have no say
+                return
+            raise
+
+
 def limit(user: int | None, *, searches: bool) -> None:
     """Give up all capabilities, and be ``user`` from now on (None: who we are).
 
@@ -66,7 +90,7 @@ def limit(user: int | None, *, searches: bool) -> None:
         OSError: we may not.
     """
     kept = 1 << CAP_DAC_READ_SEARCH if searches else 0
-    _bound(kept)
+    bound(kept)
     if user is not None:
         if searches:
             kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
@@ -76,19 +100,6 @@ def limit(user: int | None, *, searches: bool) -> None:
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_CLEAR_ALL)
     if searches:
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
-
-
-def _bound(kept: int) -> None:
-    """No program of ours, whatever its file says, ever gets more than ``kept``."""
-    for number in range(MOST_CAPABILITIES):
-        if not kept >> number & 1:
-            try:
-                kernel.prctl(kernel.PR_CAPBSET_DROP, number)
-            except OSError as error:
-                # EINVAL: there are no more. EPERM: we have no say; NO_NEW_PRIVS has.
-                if error.errno in {errno.EINVAL, errno.EPERM}:
-                    return
-                raise
 
 
 def _hold(kept: int) -> None:

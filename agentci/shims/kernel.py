@@ -9,6 +9,7 @@ from typing import Final
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_DUMPABLE: Final = 4
 PR_SET_KEEPCAPS: Final = 8
+PR_CAPBSET_READ: Final = 23
 PR_CAPBSET_DROP: Final = 24
 PR_SET_CHILD_SUBREAPER: Final = 36
 PR_SET_NO_NEW_PRIVS: Final = 38
@@ -18,13 +19,13 @@ IS_LINUX: Final = sys.platform == "linux"
 LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def prctl(option: int, *values: int) -> None:
-    """Change what the kernel thinks of this process.
+def prctl(option: int, *values: int) -> int:
+    """Change what the kernel thinks of this process, or ask for it.
 
     Raises:
         OSError: it does not, or is not Linux.
     """
-    _check(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
+    return _check(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
 
 
 def syscall(number: int, *kinds: type) -> Callable[..., int]:

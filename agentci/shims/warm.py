@@ -11,11 +11,13 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import starmap
 from operator import call
 from typing import Final
 
+from agentci.shims import identity
 from agentci.shims.guise import Call, Guise
 from agentci.shims.imports import Imports
 from agentci.shims.launcher import Launcher, channel_of
@@ -55,6 +57,8 @@ def _programs(channel: socket.socket, disguise: Guise, codes: deque[int]) -> Ite
     """
     os.unsetenv(INSPECT)
     os.dup2(STDOUT, STDIN)
+    with suppress(OSError):  # each fork would take as long for it as for half of the jail
+        identity.bound()
     try:
         Launcher(channel, foresee=disguise.foresee, imitate=disguise.imitate).serve()
         os._exit(0)
