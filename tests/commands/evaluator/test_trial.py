@@ -333,7 +333,7 @@ class TestWrongInput:
         ("arguments", "message"),
         [
             (("--trace", "nope.json"), "no recording matches nope.json"),
-            (("--trace", "sub"), "sub is a folder, not a file"),
+            (("--trace", "sub"), "sub is a folder (name its recordings"),
             (("--trace", ""), "--trace is empty"),
             (("--trace", "empty.json"), "is empty"),
             (("--trace", "broken.json"), "is no JSON"),
