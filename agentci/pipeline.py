@@ -1,9 +1,8 @@
 """Judges all checks of a plan, several at a time; results stand in the order of the plan."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Final
 
 from msgspec import Struct
@@ -83,6 +82,7 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
     most = max(1, min(jobs, len(checks)))
     schedule = Schedule((check.config, check.evaluator.identity.name) for check in checks)
     ends: SimpleQueue[_End | None] = SimpleQueue()
+    over = Event()
 
     def work() -> None:
         try:
@@ -91,6 +91,7 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
                 schedule.end(number)
         finally:
             ends.put(None)
+            over.set()
 
     threads: list[Thread] = []
 
@@ -100,7 +101,7 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
         threads.append(thread)
 
     try:
-        yield from _arriving(ends, len(checks), begin=begin, most=most)
+        yield from _arriving(ends, over, begin=begin, most=most)
     finally:
         schedule.close()
         for thread in threads:
@@ -108,12 +109,12 @@ def _ends(checks: Sequence[Check], world: World, jobs: int) -> Iterator[_End]:
 
 
 def _arriving(
-    ends: SimpleQueue[_End | None], count: int, *, begin: Callable[[], object], most: int
+    ends: SimpleQueue[_End | None], over: Event, *, begin: Callable[[], object], most: int
 ) -> Iterator[_End]:
     """All that comes from threads, which tell by None when they are done.
 
     Args:
-        count: how many ends there are, if none is given up.
+        over: is set as soon as one of them is done.
         begin: begins a thread; is called up to ``most`` times.
     """
     begin()
@@ -130,9 +131,8 @@ def _arriving(
             done += 1
             continue
         yield end
-        count -= 1
-        if count and ends.empty():
-            time.sleep(PAUSE_SECONDS)
+        if ends.empty():
+            over.wait(PAUSE_SECONDS)
 
 
 def _end(number: int, check: Check, world: World) -> _End:
