@@ -1,4 +1,4 @@
-"""The commit that is checked out, however git keeps it."""
+"""What is checked out and what is committed, however git keeps it."""
 
 import os
 from pathlib import Path
