@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from agentci.config.suite import Suite
 from agentci.errors import InputError
+from agentci.formats.registry import is_recording
 from agentci.model.case import Golden, GoldenSet
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.problem import Problem
@@ -34,7 +35,6 @@ def read_goldens(
     else:
         return None
     from agentci.formats.adk_eval_set import read_eval_set  # noqa: PLC0415 (many runs have none)
-    from agentci.formats.registry import is_recording  # noqa: PLC0415 (likewise)
 
     name = workspace.name_of(path)
     data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)

@@ -123,7 +123,8 @@ def _add_summary(report: Report, world: World) -> tuple[Problem, ...]:
     text = "".join(Summary(max_bytes=min(MAX_BYTES, room)).render(report))
     if clip.size(text) > room:
         message = "GITHUB_STEP_SUMMARY has no room left for the summary"
-        hint = f"GitHub shows {limits.SUMMARY_BYTES // 1024**2} MiB a step: run agentci in one more"
+        shown = f"GitHub shows {limits.SUMMARY_BYTES // 1024**2} MiB a step"
+        hint = f"{shown}: give agentci one of its own"
         return (Problem(message=message, hint=hint, severity="warning"),)
     return _added("GITHUB_STEP_SUMMARY", file, text)
 

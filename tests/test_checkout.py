@@ -1,4 +1,4 @@
-"""The commit that is checked out, however git keeps it."""
+"""What is checked out and what is committed, however git keeps it."""
 
 import os
 from pathlib import Path
@@ -129,7 +129,7 @@ class TestACacheIsCommitted:
 
     @pytest.mark.parametrize("version", ["2", "3", "4"])
     @pytest.mark.parametrize("name", ["x", "x" * 200, f"{'x' * 200}/" * 25 + "x"])
-    def test_whatever_the_format_and_the_length_of_the_name(
+    def test_of_one_file_whatever_the_format_and_the_length_of_its_name(
         self, root: Path, version: str, name: str
     ) -> None:
         track(root, f"cache/{name}")

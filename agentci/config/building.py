@@ -59,14 +59,14 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     problems = [*complaints(document, types), *added_metric_problems(overrides.metrics)]
     config = _config(document)
     entries = merge(document, types, overrides)
-    problems += _shared_repeat_by(document, entries)
+    problems += _idle_repeat_by(document, entries)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
     said = document.data.get("judge")
     judges = Judges(
         payer=document.file,
         folder=programs.folder,
-        shared=_judge(said) if config is None else config.judge,
+        shared=_shared_judge(said) if config is None else config.judge,
         model=overrides.judge_model,
     )
     evaluators: list[Evaluator] = []
@@ -76,7 +76,8 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
                 evaluators.append(_evaluator(entry, types, gate, judges, programs))
             except NobodyJudgesError as error:
                 # A judge that is there, and wrong, is a problem where it stands.
-                problems += () if judges.shared is None and said is not None else error.problems
+                if said is None or judges.shared is not None:
+                    problems += error.problems
             except InputError as error:
                 # A package that is broken does not know who makes use of it.
                 problems += [
@@ -85,7 +86,8 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
             except ValidationError as error:
                 problems += _misfit(entry, error, problems)
                 problems += _lost_program(entry, programs)
-    if all(each.severity != "error" for each in problems):  # else who is built-in is not known
+    # Where there are errors, it may not be known which ones are built-in.
+    if all(each.severity != "error" for each in problems):
         problems += idle_thresholds(document, entries, overrides)
     return Building(
         config=config,
@@ -120,7 +122,7 @@ def _regression_bar(gate: GateSpec) -> RegressionBar | None:
     )
 
 
-def _judge(said: Json) -> SharedJudgeSpec | None:
+def _shared_judge(said: Json) -> SharedJudgeSpec | None:
     """The judge of a config whose other parts may be wrong."""
     try:
         return SharedJudgeSpec.model_validate(said)
@@ -128,8 +130,8 @@ def _judge(said: Json) -> SharedJudgeSpec | None:
         return None
 
 
-def _shared_repeat_by(document: YamlDocument, entries: Sequence[Merged]) -> Iterator[Problem]:
-    """What several answers come to, said for all of a config that asks for one alone."""
+def _idle_repeat_by(document: YamlDocument, entries: Sequence[Merged]) -> Iterator[Problem]:
+    """`repeat_by` for all of a config, where no evaluator is asked several times."""
     at = ("defaults", "repeat_by")
     if document.value(at) is not None and not any("repeat" in entry.data for entry in entries):
         yield Problem(message=ONE_ANSWER, place=document.place_of(at), hint=SAY_HOW_OFTEN)

@@ -150,9 +150,9 @@ def remove_file(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def number(connection: sqlite3.Connection, pragma: str) -> int:
-    """What a pragma of SQLite says that has a number."""
-    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+def pragma(connection: sqlite3.Connection, name: str) -> int:
+    """The number that SQLite tells by that name."""
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _make(path: Path, owner: Path | None) -> None:
@@ -167,7 +167,7 @@ def _is_prepared(connection: sqlite3.Connection, *, makes: bool) -> bool:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     connection.text_factory = bytes  # that what is no UTF-8 is looked at like anything else
     connection.execute("PRAGMA trusted_schema = OFF")
-    known = (number(connection, "application_id"), number(connection, "user_version"))
+    known = (pragma(connection, "application_id"), pragma(connection, "user_version"))
     if known == (APPLICATION, VERSION):
         return True
     [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

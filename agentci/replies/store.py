@@ -15,8 +15,8 @@ from agentci.replies.file import (
     NotOursError,
     Row,
     is_damage,
-    number,
     open_file,
+    pragma,
     remove_file,
     row_of,
     told,
@@ -27,15 +27,15 @@ MAX_BYTES: Final = 256 * 1024**2
 # Of one reply with its inputs; that of an honest program is a hundredth of it.
 MAX_REPLY_BYTES: Final = 1024**2
 
-# A file of this size is read at once; to look for its replies one by one would take many times as
-# long.
+# A file up to this size is read at once; to look for its replies one by one would take many times
+# as long.
 AHEAD_BYTES: Final = 4 * 1024**2
 
 # How many wait to be written, and for how long.
 BATCH: Final = 256
 BATCH_SECONDS: Final = 2.0
 DAY: Final = 86_400
-ELSEWHERE: Final = "another folder is taken with --cache-dir"
+ELSEWHERE: Final = "name another folder with --cache-dir"
 
 Found: TypeAlias = dict[object, tuple[object, ...]]
 
@@ -186,7 +186,7 @@ class ReplyStore:
 
 def _all_of_few(connection: sqlite3.Connection) -> Found:
     """All rows by their keys, or none where there are many."""
-    if number(connection, "page_count") * number(connection, "page_size") > AHEAD_BYTES:
+    if pragma(connection, "page_count") * pragma(connection, "page_size") > AHEAD_BYTES:
         return {}
     return {row[0]: row for row in connection.execute(SELECT)}
 
@@ -199,9 +199,9 @@ def _select(connection: sqlite3.Connection, key: bytes) -> tuple[object, ...] | 
 
 def _prune(connection: sqlite3.Connection, max_bytes: int) -> None:
     """Remove quarters of what is there until the rest is small enough."""
-    size = number(connection, "page_size")
+    size = pragma(connection, "page_size")
     while True:
-        pages = number(connection, "page_count") - number(connection, "freelist_count")
+        pages = pragma(connection, "page_count") - pragma(connection, "freelist_count")
         [count] = connection.execute("SELECT count(*) FROM replies").fetchone()
         if not count or pages * size <= max_bytes:
             return

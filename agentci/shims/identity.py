@@ -55,13 +55,13 @@ def become(user: int) -> None:
     os.setresuid(user, user, user)
 
 
-def bound(kept: int = 1 << CAP_DAC_READ_SEARCH) -> None:
+def shrink_bounding_set(kept: int = 1 << CAP_DAC_READ_SEARCH) -> None:
     """No program of ours, whatever its file says, ever gets more than ``kept``.
 
     What this process can do itself it still can.
 
     Args:
-        kept: capabilities, a bit each; by default what ``limit`` may be asked for.
+        kept: capabilities, a bit each; by default all that ``limit`` may leave.
 
     Raises:
         OSError: the kernel refuses for another reason than that we have no say; NO_NEW_PRIVS has.
@@ -70,7 +70,7 @@ def bound(kept: int = 1 << CAP_DAC_READ_SEARCH) -> None:
         if kept >> number & 1:
             continue
         try:
-            # To look takes a tenth of the time.
+            # To look takes a tenth of the time that it takes to drop one.
             if kernel.prctl(kernel.PR_CAPBSET_READ, number):
                 kernel.prctl(kernel.PR_CAPBSET_DROP, number)
         except OSError as error:
@@ -90,7 +90,7 @@ def limit(user: int | None, *, searches: bool) -> None:
         OSError: we may not.
     """
     kept = 1 << CAP_DAC_READ_SEARCH if searches else 0
-    bound(kept)
+    shrink_bounding_set(kept)
     if user is not None:
         if searches:
             kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)

@@ -1,6 +1,6 @@
 """How the two ends of a socket between processes of ours speak: one value at a time.
 
-What tells is not always believed: so orders go as Python's own data, answers as JSON.
+Who answers is not always believed: so orders go as Python's own data, answers as JSON.
 """
 
 import marshal
@@ -56,7 +56,7 @@ def receive_with(channel: socket.socket, count: int) -> tuple[Message | None, li
 
 
 def _json(value: Any) -> str:
-    """The module for it takes longer to import than a launcher takes to start."""
+    """As JSON, whose module takes longer to import than a launcher takes to start."""
     if isinstance(value, dict):
         fields = ",".join(f"{_json(name)}:{_json(each)}" for name, each in value.items())
         return f"{{{fields}}}"

@@ -57,8 +57,8 @@ def _programs(channel: socket.socket, disguise: Guise, codes: deque[int]) -> Ite
     """
     os.unsetenv(INSPECT)
     os.dup2(STDOUT, STDIN)
-    with suppress(OSError):  # each fork would take as long for it as for half of the jail
-        identity.bound()
+    with suppress(OSError):  # once, for all forks: each of them only looks
+        identity.shrink_bounding_set()
     try:
         Launcher(channel, foresee=disguise.foresee, imitate=disguise.imitate).serve()
         os._exit(0)

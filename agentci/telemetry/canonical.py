@@ -41,9 +41,9 @@ class ToolFacts(Struct, frozen=True, kw_only=True):
 
 
 NO_TOOL: Final = ToolFacts()
-# Of attributes that have a message, or a part of one, each.
+# How attributes begin that hold one message each, or a part of one.
 _INDEXED: Final = (semconv.PROMPT, semconv.COMPLETION)
-# What stands for itself as text.
+# What can be shown as text; a union would be made anew each time that it is looked at.
 _SCALARS: Final = (str, int, float)
 
 

@@ -48,7 +48,7 @@ def compact(value: Json) -> str:
 
 
 def _of_library(value: object) -> Json:
-    """What libraries make of texts and numbers, as what it is."""
+    """A text or number of a class of its own, as a plain one."""
     if isinstance(value, str):
         return str.__str__(value)
     for kind in (int, float):

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from agentci.seating import KEY_HINT
 from tests.e2e.judged import Judged, judge, scored
 from tests.http.servers import Answer, Asked, Raw, Server, serve
 from tests.http.tunnel import services
@@ -314,6 +315,7 @@ def test_what_cannot_work_is_told_before_anything_is_asked(
     found = judge(tmp_path, given, environ=environ)
     assert found.ran.code == 2
     assert said in found.ran.out
+    assert KEY_HINT not in found.ran.out
 
 
 def test_on_a_fork_it_is_skipped(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_file_in_the_place_of_the_cache_costs_the_cache_alone(tmp_path: Path) 
     (tmp_path / "no-folder").touch()
     ran = run(tmp_path, "--cache-dir", "no-folder")
     assert (ran.code, ran.cached, NOT_KEPT in ran.out) == (0, [False], True)
-    assert "(another folder is taken with --cache-dir)" in ran.out
+    assert "(name another folder with --cache-dir)" in ran.out
 
 
 def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> None:

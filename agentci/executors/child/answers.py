@@ -55,7 +55,7 @@ class Answers(Generic[Kind]):
     """Answers of one kind, which may come in pieces.
 
     Args:
-        channel: to who gives them.
+        channel: to whoever gives them.
     """
 
     def __init__(self, channel: socket.socket, kind: type[Kind]) -> None:

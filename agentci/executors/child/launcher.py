@@ -6,10 +6,10 @@ import socket
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.executors.child.answers import Answers, Facts
@@ -62,7 +62,7 @@ class Launcher:
         if facts is None:
             self.close()
             raise EvaluatorError(GONE)
-        self.facts: Mapping[str, Any] = facts
+        self.facts = facts
 
     def lives(self) -> bool:
         """Whether it is still there: it never says anything after its first words."""

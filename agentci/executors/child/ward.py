@@ -165,8 +165,6 @@ def start(
     for end in (stdin, stdout, stderr):
         os.close(end)
     streams = (our_stdin, our_stdout, our_stderr)
-    # What it is for is of use in messages; what the program sees is not.
-    order = order | {"environment": None}
     return Ward(channel, streams, launcher=launcher, imports=imports, order=order)
 
 
