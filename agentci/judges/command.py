@@ -60,7 +60,7 @@ class CommandAsker:
         Raises:
             EvaluatorError: it failed, or there is no budget for it.
         """
-        prompt = "\n\n".join(filter(None, (question.system, question.user)))
+        prompt = escape.encodable("\n\n".join(filter(None, (question.system, question.user))))
         key = self._keys.of(settings, until=until)
         with self._budget.spending(self._budget.most_for(question, settings)) as bill:
             printed = self._run(settings, prompt, key, until - self._clock())
@@ -81,7 +81,7 @@ class CommandAsker:
         try:
             return seat.executor.run(
                 [self._found(program), *(each.replace(PROMPT, prompt) for each in arguments)],
-                stdin=b"" if _takes_argument(settings) else prompt.encode("utf-8", "replace"),
+                stdin=b"" if _takes_argument(settings) else prompt.encode(),
                 timeout_seconds=round(seconds, 3),
                 cwd=seat.cwd,
                 environment={**seat.environment, **secret},

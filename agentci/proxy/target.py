@@ -7,7 +7,7 @@ The same is said in the words of all generations of AgentV at once: ``outputMess
 import hmac
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -20,6 +20,9 @@ from agentci.model.judging import ModelReply, Question
 NO_QUESTION: Final = "Missing required field: question"
 NO_REQUESTS: Final = "Missing required field: requests (array)"
 SHUTTING_DOWN: Final = "Proxy is shutting down"
+# What JSON says takes up to thirty times its own size. Nobody has two bodies in memory at a time,
+# nor one for as long as a model answers.
+READING: Final = threading.Lock()
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -45,6 +48,14 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     status: HTTPStatus
     content: JsonObject | None
+
+
+class _Wish(Struct, frozen=True, kw_only=True):
+    """One question; a text is empty where there is none that is a text."""
+
+    question: str
+    system: str
+    target: str
 
 
 class RefusalError(Exception):
@@ -100,9 +111,13 @@ class Target:
                 return self._info()
             case "POST", "/invoke":
                 self._leave_room_for(1, f"Max calls exceeded (limit: {self._max_calls})")
-                return self._invoked(_object_in(asked.body))
+                with READING:
+                    wish = _wish(_object_in(asked.body))
+                return self._invoked(wish)
             case "POST", "/invokeBatch":
-                return self._batch(_object_in(asked.body))
+                with READING:
+                    wishes = self._wishes(_object_in(asked.body))
+                return {"responses": [self._response(each) for each in wishes]}
             case _:
                 raise RefusalError(HTTPStatus.NOT_FOUND, "Not found")
 
@@ -117,30 +132,28 @@ class Target:
             "availableProviderLabels": [self._name],
         }
 
-    def _batch(self, body: Mapping[str, Json]) -> JsonObject:
+    def _wishes(self, body: Mapping[str, Json]) -> Sequence[_Wish]:
         requests = body.get("requests")
         if not isinstance(requests, list):
             raise RefusalError(HTTPStatus.BAD_REQUEST, NO_REQUESTS)
         told = f"current: {self._calls}, batch: {len(requests)}, limit: {self._max_calls}"
         self._leave_room_for(len(requests), f"Batch would exceed max calls ({told})")
-        return {"responses": [self._response(_mapping(each)) for each in requests]}
+        return [_wish(_mapping(each)) for each in requests]
 
-    def _response(self, body: Mapping[str, Json]) -> JsonObject:
+    def _response(self, wish: _Wish) -> JsonObject:
         try:
-            return self._invoked(body)
+            return self._invoked(wish)
         except RefusalError as refusal:
             return {"outputMessages": [], "output": [], "rawText": f"Error: {refusal}"}
 
-    def _invoked(self, body: Mapping[str, Json]) -> JsonObject:
-        question, system = body.get("question"), body.get("systemPrompt")
-        wanted = body.get("target") or body.get("provider") or self._name
-        if not isinstance(question, str) or not question:
+    def _invoked(self, wish: _Wish) -> JsonObject:
+        if not wish.question:
             raise RefusalError(HTTPStatus.BAD_REQUEST, NO_QUESTION)
-        if wanted != self._name:
-            why = f"Unknown target '{wanted}'. Available: {self._name}"
+        if wish.target not in {"", self._name}:
+            why = f"Unknown target '{wish.target}'. Available: {self._name}"
             raise RefusalError(HTTPStatus.BAD_REQUEST, why)
         self._count()
-        posed = Question(system=system if isinstance(system, str) else "", user=question, form=None)
+        posed = Question(system=wish.system, user=wish.question, form=None)
         try:
             return _told(self._ask(posed))
         except EvaluatorError as error:
@@ -171,6 +184,15 @@ def _object_in(body: bytes) -> Mapping[str, Json]:
     except (ValueError, RecursionError) as error:
         why = f"the body is not JSON: {error}"
         raise RefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, why) from None
+
+
+def _wish(body: Mapping[str, Json]) -> _Wish:
+    question, system = body.get("question"), body.get("systemPrompt")
+    return _Wish(
+        question=question if isinstance(question, str) else "",
+        system=system if isinstance(system, str) else "",
+        target=str(body.get("target") or body.get("provider") or ""),
+    )
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:

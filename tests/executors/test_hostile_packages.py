@@ -28,6 +28,17 @@ for number in range(100):
 
 """
 
+# It has the channel by which the program is asked for, and never does anything else.
+FLOODS = """\
+import os, stat
+channels = [
+    number for number in range(100)
+    if os.path.exists(f"/proc/self/fd/{{number}}") and stat.S_ISSOCK(os.fstat(number).st_mode)
+]
+while True:
+    os.write(channels[-1], {words!r} * 1000)
+"""
+
 
 def _message(content: bytes, length: int | None = None) -> bytes:
     return struct.pack("!I", len(content) if length is None else length) + content
@@ -82,6 +93,22 @@ def test_what_it_says_harms_nobody_but_its_own_checks(
     finally:
         module.unlink()
     assert (reply.stdout, reply.exit_code) == (b"judged\n", 0)
+    assert time.monotonic() - begun < 20
+
+
+def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_for_ever(
+    executor: LocalExecutor, python: Path, tmp_path: Path
+) -> None:
+    [packages] = (python.parent.parent / "lib").glob("python*/site-packages")
+    module, program = packages / "pydantic.py", tmp_path / "program.py"
+    program.write_text("")
+    module.write_text(FLOODS.format(words=_message(b'{"code": 0}')))
+    begun = time.monotonic()
+    try:
+        reply = _run(executor, python, program)
+    finally:
+        module.unlink()
+    assert reply.stdout == b""
     assert time.monotonic() - begun < 20
 
 

@@ -116,6 +116,16 @@ def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandAsker, te
         asker.ask(question, settings(ECHO, "{prompt}"), until=time.monotonic() + 30)
 
 
+@pytest.mark.parametrize("arguments", [(), ("{prompt}",)], ids=["stdin", "argument"])
+def test_half_of_a_character_is_told_as_such(
+    asker: CommandAsker, arguments: tuple[str, ...]
+) -> None:
+    question = replace(QUESTION, system="", user="a\ud800\udcff")
+    given = settings("import sys; print(ascii((sys.argv + [sys.stdin.read()])[1]))", *arguments)
+    told = asker.ask(question, given, until=time.monotonic() + 30).text
+    assert told == "'a\\ufffd\\ufffd'\n"
+
+
 def test_a_prompt_of_any_length_can_be_read(asker: CommandAsker) -> None:
     question = replace(QUESTION, user="x" * 2_000_000)
     given = settings("import sys; print(len(sys.stdin.read()))")

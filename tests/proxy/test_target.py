@@ -1,5 +1,6 @@
 """What is answered for a model, as AgentV's target proxy answers it."""
 
+import gc
 import json
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +12,7 @@ from agentci.model.judging import ModelReply, Question
 from agentci.proxy.target import Asked, Target
 
 TOKEN = "0123456789abcdef" * 4
+SENT = "which nobody wants"
 
 
 class Model:
@@ -209,3 +211,18 @@ def test_a_program_that_has_ended_asks_no_more() -> None:
     why = "Proxy is shutting down"
     assert program.invoke(question="Q") == error(HTTPStatus.SERVICE_UNAVAILABLE, why)
     assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("path", ["/invoke", "/invokeBatch"])
+def test_what_else_a_program_sends_is_gone_while_a_model_answers(path: str) -> None:
+    kept: list[int] = []
+
+    def ask(_: Question) -> ModelReply:
+        kept.append(sum(each == [SENT] for each in gc.get_objects() if type(each) is list))
+        return ModelReply(text="", ending="complete")
+
+    target = Target(ask, name="m", token=TOKEN, max_calls=1)
+    wish = {"question": "Q", "else": [[SENT]] * 100}
+    body = json.dumps(wish if path == "/invoke" else {"requests": [wish]}).encode()
+    target.answer(Asked(method="POST", path=path, authorization=f"Bearer {TOKEN}", body=body))
+    assert kept == [1]  # ours

@@ -69,6 +69,7 @@ class Ward:
         self.left = False
         self._killed = False
         self._gone = False
+        self._has_exited = False
         self._code: int | None = None
         self._refusal: str | None = None
         self._answers = Answers(channel, Answer)
@@ -118,6 +119,9 @@ class Ward:
 
     def _take(self, answer: Answer | None) -> None:
         """Keep what the ward tells."""
+        if answer is not None and self._has_exited and not (answer.gone or answer.refusal):
+            answer = None  # that is told once, and whoever repeats it may never stop
+        self._has_exited = True
         self._gone = answer is None or answer.gone or answer.refusal is not None
         if answer is None:
             self.left = True
