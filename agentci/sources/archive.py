@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import BytesIO
 from tarfile import BLOCKSIZE, TarError, TarFile
 from typing import Final
@@ -20,6 +21,9 @@ MAX_UNPACKED_BYTES: Final = 64 * MIB
 
 _ZIP: Final = ".zip"
 _TAR: Final = (".tar.gz", ".tgz")
+
+# Of what a tar says of one member: far more than a path and its times take.
+MAX_HEADER_BYTES: Final = 8 * 1024
 
 _RUNNABLE: Final = 0o111
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -114,21 +118,37 @@ def _zipped(content: bytes) -> Iterator[_Member]:
 
 def _tarred(content: bytes) -> Iterator[_Member]:
     plain = _gunzip(content)
-    with TarFile(fileobj=BytesIO(plain), encoding="utf-8") as archive:
+    with TarFile(fileobj=_Headers(plain), encoding="utf-8") as archive:
         for count, info in enumerate(archive, 1):
             _check_count(count)
             is_plain = info.isdir() or (info.isreg() and not info.issparse())
-            stream = archive.extractfile(info) if is_plain else None
             yield _Member(
                 name=info.name,
                 is_folder=info.isdir(),
                 fault="" if is_plain else "is neither a file nor a folder",
                 executable=bool(info.mode & _RUNNABLE),
-                read=stream.read if stream else lambda _: b"",
+                read=partial(_slice, plain, info.offset_data, info.size),
             )
         # The reader takes a broken header for the end.
         if plain[archive.offset :][:BLOCKSIZE] != bytes(BLOCKSIZE):
             raise EOFError("it is cut off, or damaged")
+
+
+class _Headers(BytesIO):
+    """A tar of which the headers alone are read.
+
+    The reader of Python before 3.11.10 and 3.12.6 looks through a header in the square of its size.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read what belongs to one header; raises ValueError where that is too much."""
+        if size is None or not 0 <= size <= MAX_HEADER_BYTES:
+            raise ValueError("it says too much of one of its members")
+        return super().read(size)
+
+
+def _slice(plain: bytes, begin: int, size: int, limit_bytes: int) -> bytes:
+    return plain[begin : begin + max(0, min(size, limit_bytes))]
 
 
 def _gunzip(content: bytes) -> bytes:

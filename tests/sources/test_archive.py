@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentci.errors import RefusedError
 from agentci.model.program import ProgramFile, Snapshot
-from agentci.sources.archive import MAX_UNPACKED_BYTES, is_archive, unpack
+from agentci.sources.archive import MAX_HEADER_BYTES, MAX_UNPACKED_BYTES, is_archive, unpack
 from agentci.sources.base import MAX_FILE_BYTES, MAX_FILES
 from agentci.zips import MAX_MEMBERS
 from tests.sources.archives import plain_tar, tar_files, tar_info, tarred, zip_info, zipped
@@ -230,6 +230,14 @@ class TestTarArchives:
     def test_with_a_file_that_is_too_large_are_refused(self) -> None:
         with pytest.raises(RefusedError, match=r"'large' is larger than 5 MiB"):
             untar(tar_files({ENTRY: b"1", "e/q/large": bytes(MAX_FILE_BYTES + 1)}))
+
+    def test_that_say_too_much_of_a_member_are_refused(self) -> None:
+        info = tar_info(ENTRY, size=1)
+        info.pax_headers = {"comment": "1" * MAX_HEADER_BYTES}  # some square it
+        with pytest.raises(RefusedError, match="it says too much of one of its members"):
+            untar(tarred([(info, b"1")]))
+        info.pax_headers = {"comment": "1" * (MAX_HEADER_BYTES // 2)}
+        assert untar(tarred([(info, b"1")])).files["q.py"].content == b"1"
 
     def test_of_too_many_members_are_refused(self) -> None:
         block = plain_tar([(tar_info("d", kind=tarfile.DIRTYPE), b"")])[:512]
