@@ -18,7 +18,7 @@ FROM dependencies AS source
 COPY agentci /opt/agentci/src/agentci
 COPY entrypoint.py LICENSE /opt/agentci/
 RUN PYTHONHASHSEED=0 /opt/agentci/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agentci/src \
- && printf '%s\n' '#!/opt/agentci/bin/python -I' 'import sys' 'from agentci.cli import main' 'sys.exit(main())' \
+ && printf '%s\n' '#!/opt/agentci/bin/python -I' 'import sys' 'from agentci.cli.main import main' 'sys.exit(main())' \
       > /opt/agentci/bin/agentci \
  && chmod 755 /opt/agentci/bin/agentci
 

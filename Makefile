@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SRC    := agentci tests scripts entrypoint.py $(wildcard benchmarks)
 SH     := .ci/run $(wildcard scripts/*.sh)
-PURE   := agentci/model/*,agentci/errors.py,agentci/text/*,agentci/github/*,agentci/telemetry/*,agentci/formats/*,agentci/metrics/*,agentci/questions/*,agentci/similarity/*,agentci/comparison/*,agentci/dialects/*,agentci/trial_scores.py,agentci/repeats.py,agentci/intervals.py,agentci/dealings.py,agentci/case_scores.py,agentci/proofs.py,agentci/agreement.py,agentci/demands.py,agentci/reasons.py,agentci/gate.py,agentci/reporters/*,agentci/merging/*
+PURE   := agentci/model/*,agentci/errors.py,agentci/_util/text/*,agentci/recordings/*,agentci/evaluators/*,agentci/gate/*,agentci/reports/*
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 

@@ -4,9 +4,9 @@ import os
 import sys
 
 if len(sys.argv) > 1 or os.environ.get("GITHUB_ACTIONS") != "true":
-    from agentci.cli import main
+    from agentci.cli.main import main
 else:
-    from agentci.action import main
+    from agentci.cli.action import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,6 +2,6 @@
 
 import sys
 
-from agentci.cli import main
+from agentci.cli.main import main
 
 sys.exit(main())

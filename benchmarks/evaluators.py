@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agentci.executors.cell import Builder, Cell
-from agentci.executors.child.office import OFFICE
-from agentci.executors.child.ward import start
-from agentci.executors.confinement import Confinement
-from agentci.executors.environment import child_environment
-from agentci.executors.job import Job
-from agentci.executors.local import LocalExecutor
-from agentci.executors.warming import imports_for, warmth_for
-from agentci.runtimes.python import imports_of
+from agentci.execution.child_process.launcher_pool import OFFICE
+from agentci.execution.child_process.supervised_process import start
+from agentci.execution.environment_variables import child_environment
+from agentci.execution.job import Job
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.execution.prefork_job import imports_for, warmth_for
+from agentci.execution.runtimes.python import imports_of
+from agentci.execution.sandbox import Builder, Cell
 from benchmarks.processes import run_in_turns
 from benchmarks.recordings import write_recordings
 

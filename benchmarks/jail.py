@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agentci.executors.confinement import Confinement
-from agentci.executors.local import LocalExecutor
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
 
 # What agentci adds to a spawned check, above starting its program and reading what it prints.
 MAX_SECONDS: Final = 0.010

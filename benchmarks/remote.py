@@ -39,11 +39,11 @@ def measure(times: int) -> bool:
 def _write_evaluators(folder: Path) -> None:
     """The programs as files, and the same ones in the cache with their lock."""
     # Not at the top: what is measured before counts the memory of this process.
-    from agentci.lockfile import render_lock
     from agentci.model.lock import Lock, LockedProgram
     from agentci.model.program import ProgramFile, Snapshot
-    from agentci.store.base import Key
-    from agentci.store.evaluators import EvaluatorStore
+    from agentci.remote.cache.entry import Key
+    from agentci.remote.cache.evaluators import EvaluatorStore
+    from agentci.remote.lock.file import render_lock
 
     store = EvaluatorStore(folder / "cache")
     locked: list[LockedProgram] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from agentci.options import OPTIONS, Option
+from agentci.config.options import OPTIONS, Option
 from scripts.config_reference import config_reference
 
 ROOT = Path(__file__).parent.parent

@@ -1,1 +1,1 @@
-"""What a config file says, on which line, and whether that is right."""
+"""Config files to a suite, with the file and line of every value."""

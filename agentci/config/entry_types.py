@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentci.config.nodes import KeyPath
+from agentci._util.text.suggest import did_you_mean, one_of, quoted
 from agentci.config.overrides import Programs
 from agentci.config.schema import Types
-from agentci.config.schema_words import shown
+from agentci.config.schema_messages import shown
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.evaluator_type import EvaluatorType
-from agentci.dialects.registry import EVALUATOR_TYPES, OF_EVAL_FILES
+from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING, HOSTED, METRICS
-from agentci.metrics.registry import NOT_YET as METRICS_NOT_YET
+from agentci.evaluators.evaluator_type import EvaluatorType
+from agentci.evaluators.metrics.registry import ASKING, HOSTED, METRICS
+from agentci.evaluators.metrics.registry import NOT_YET as METRICS_NOT_YET
+from agentci.evaluators.registry import EVALUATOR_TYPES, OF_EVAL_FILES
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 from agentci.model.values import replace
-from agentci.text.names import did_you_mean, one_of, quoted
 
 
 def types_in(document: YamlDocument, programs: Programs) -> Types:

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
 
-from agentci.dialects.fields import (
+from agentci.evaluators.fields import (
     AnyConfidence,
     Confidence,
     MatchType,
@@ -13,10 +13,10 @@ from agentci.dialects.fields import (
     Text,
     Version,
 )
-from agentci.dialects.panels import SharedJudgeSpec
-from agentci.formats.registry import AUTO, FORMATS
+from agentci.evaluators.judge_config import SharedJudgeSpec
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
 from agentci.model.comparison import Setback
+from agentci.recordings.registry import AUTO, FORMATS
 
 OWN_PREFIX: Final = "x-"
 

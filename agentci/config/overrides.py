@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from agentci.config.checks import metric_problem
+from agentci._util.text.suggest import did_you_mean, one_of, quoted
+from agentci.config.rules import metric_problem
 from agentci.model.choices import MatchType
 from agentci.model.json import JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, RemoteProgram
-from agentci.text.names import did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
-    from agentci.dialects.evaluator_type import EvaluatorType
-    from agentci.dialects.surroundings import TextFile
+    from agentci.evaluators.context import TextFile
+    from agentci.evaluators.evaluator_type import EvaluatorType
 
 
 class Programs(Protocol):

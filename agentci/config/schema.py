@@ -6,11 +6,11 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel, Field, create_model
 
 from agentci.config.models import EvalConfig
-from agentci.config.schema_words import Schema
-from agentci.dialects.evaluator_type import EvaluatorType
-from agentci.dialects.fields import Strict
-from agentci.dialects.registry import EVALUATOR_TYPES
-from agentci.metrics.registry import ASKING, HOSTED, METRICS
+from agentci.config.schema_messages import Schema
+from agentci.evaluators.evaluator_type import EvaluatorType
+from agentci.evaluators.fields import Strict
+from agentci.evaluators.metrics.registry import ASKING, HOSTED, METRICS
+from agentci.evaluators.registry import EVALUATOR_TYPES
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID: Final = "config.schema.json"

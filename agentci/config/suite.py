@@ -7,10 +7,10 @@ from msgspec import Struct, field
 
 from agentci.config.overrides import Overrides, Programs, added_metric_problems
 from agentci.config.yaml_document import YamlDocument
-from agentci.dialects.agentevals.builtin import assemble_builtin
-from agentci.dialects.base import Evaluator
 from agentci.errors import InputError
-from agentci.metrics.registry import ASKING, HOSTED
+from agentci.evaluators.agentevals.builtin import assemble_builtin
+from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.metrics.registry import ASKING, HOSTED
 from agentci.model.agent import Agent
 from agentci.model.choices import GroupBy
 from agentci.model.place import COMMAND_LINE, Place
@@ -94,7 +94,7 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
 
 def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
     if metric in HOSTED:
-        from agentci.dialects.agentevals.hosted import assemble_hosted  # noqa: PLC0415 (as below)
+        from agentci.evaluators.agentevals.vertex_metric import assemble_hosted  # noqa: PLC0415 (as below)
 
         return assemble_hosted(metric, place=COMMAND_LINE, threshold=overrides.threshold)
     if metric not in ASKING:
@@ -105,9 +105,9 @@ def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
             match_type=overrides.trajectory_match_type,
         )
     # They load pydantic, as below.
-    from agentci.dialects.agentevals.entries import BuiltinEntry  # noqa: PLC0415
-    from agentci.dialects.agentevals.judged_entry import assemble_judged  # noqa: PLC0415
-    from agentci.dialects.panels import Judges  # noqa: PLC0415
+    from agentci.evaluators.agentevals.entries import BuiltinEntry  # noqa: PLC0415
+    from agentci.evaluators.agentevals.judged_entries import assemble_judged  # noqa: PLC0415
+    from agentci.evaluators.judge_config import Judges  # noqa: PLC0415
 
     return assemble_judged(
         BuiltinEntry(name=metric, type="builtin", threshold=overrides.threshold),
@@ -128,7 +128,7 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: Programs)
         InputError: with all problems of the config.
     """
     # It loads pydantic, which is half of our start-up; a run without a config does not need it.
-    from agentci.config.building import build, gate_policy  # noqa: PLC0415
+    from agentci.config.build import build, gate_policy  # noqa: PLC0415
 
     built = build(document, overrides, programs)
     config = built.config

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agentci.config.nodes import Field, Fields, Items, Node, Scalar, plain_data
+from agentci._util.text.utf8 import decode
+from agentci.config.yaml_nodes import Field, Fields, Items, Node, Scalar, plain_data
 from agentci.model.json import Json, JsonObject
 from agentci.model.place import Place
 from agentci.model.problem import Problem
-from agentci.text.utf8 import decode
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ def read_yaml(data: bytes, *, file: str) -> YamlDocument:
         InputError: it is not UTF-8, not YAML, no mapping, or beyond the limits of what is read.
     """
     # PyYAML would be half of our start-up, and a run without a config does not need it.
-    from agentci.config.composer import compose  # noqa: PLC0415
+    from agentci.config.yaml_parse import compose  # noqa: PLC0415
 
     root, problems = compose(decode(data, file=file), file=file)
     content = {key: plain_data(field.value) for key, field in root.fields.items()}
@@ -90,7 +90,7 @@ def read_tree(data: bytes, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
     Raises:
         InputError: as ``read_yaml``, save that any top level will do.
     """
-    from agentci.config.composer import compose_any  # noqa: PLC0415
+    from agentci.config.yaml_parse import compose_any  # noqa: PLC0415
 
     return compose_any(decode(data, file=file), file=file)
 

@@ -1,1 +1,1 @@
-"""What GitHub tells a step of a workflow, and how a step answers: commands, and their limits."""
+"""The GitHub workflow: its event, the pull request, comment, check run and baseline."""

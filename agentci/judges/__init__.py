@@ -1,1 +1,1 @@
-"""Models that judge: how they are asked, what their replies say, and what that costs."""
+"""Ask language models: providers, prompts, retries, budget."""

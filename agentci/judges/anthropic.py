@@ -4,11 +4,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from agentci.judges.base import Call, Format, Way
-from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
+from agentci.evaluators.prompts.answer_schema import schema_of
+from agentci.judges.json_body import JSON_HEADERS, Wire, body_of, parse
+from agentci.judges.provider import Call, Format, Way
 from agentci.model.json import Json
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
-from agentci.questions.forms import schema_of
 
 BASE_URL = "https://api.anthropic.com"
 API_VERSION: Final = "2026-10-21"

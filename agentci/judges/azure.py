@@ -3,8 +3,8 @@
 from urllib.parse import quote
 
 from agentci.judges import chat
-from agentci.judges.base import Call, Way
-from agentci.judges.wire import JSON_HEADERS
+from agentci.judges.json_body import JSON_HEADERS
+from agentci.judges.provider import Call, Way
 from agentci.model.judging import ModelReply, ModelSettings, Question
 
 BASE_URL = ""

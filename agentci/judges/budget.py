@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Final
 
+from agentci._util.http.deadline import GLANCE_SECONDS, INTERRUPTED
+from agentci._util.text.format import number
 from agentci.errors import EvaluatorError
-from agentci.http.watch import GLANCE_SECONDS, INTERRUPTED
 from agentci.model.judging import Caps, ModelReply, ModelSettings, Question
 from agentci.model.spending import Charge
-from agentci.text.words import number
 
 # Of a token, as a rule of thumb, where nobody has counted them.
 CHARACTERS_A_TOKEN: Final = 4

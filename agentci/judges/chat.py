@@ -4,11 +4,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from agentci.judges.base import Format, Way
-from agentci.judges.wire import Wire, body_of, parse
+from agentci.evaluators.prompts.answer_schema import NAME, schema_of
+from agentci.judges.json_body import Wire, body_of, parse
+from agentci.judges.provider import Format, Way
 from agentci.model.json import Json, JsonObject
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
-from agentci.questions.forms import NAME, schema_of
 
 PATH: Final = "chat/completions"
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")

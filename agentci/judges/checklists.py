@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci._util.text.suggest import quoted
+from agentci.evaluators.prompts.answer_schema import CHECKS, ID, OVERALL, REASONING, mark_name
+from agentci.judges.provider import NoVerdictError, UnreadableError
 from agentci.model.json import Json, JsonObject
 from agentci.model.judging import Checklist
 from agentci.model.ruling import Mark, Verdict
-from agentci.questions.forms import CHECKS, ID, OVERALL, REASONING, mark_name
-from agentci.text.names import quoted
 
 
 def verdict_in_checklist(document: JsonObject, form: Checklist) -> Verdict | None:

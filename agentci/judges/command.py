@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from agentci._util.text import escape, truncate
 from agentci.errors import EvaluatorError
-from agentci.executors.base import Executor
-from agentci.executors.confinement import Confinement
+from agentci.execution.executor import Executor
+from agentci.execution.limits import Confinement
 from agentci.judges.budget import Budget, charge_of
 from agentci.judges.keys import Key, Keys
-from agentci.model.exchange import ProgramReply
 from agentci.model.judging import ModelReply, ModelSettings, Question
-from agentci.text import clip, escape
+from agentci.model.requests import ProgramReply
 
 PROMPT: Final = "{prompt}"
 MAX_SAID: Final = 300
@@ -68,7 +68,7 @@ class CommandAsker:
             reply = key.left_out(ModelReply(text=text, ending="complete"))
             bill.charge = charge_of(question, settings, reply)
         if printed.exit_code != 0:
-            said = clip.short(key.hidden_in(escape.one_line(printed.stderr)), MAX_SAID)
+            said = truncate.short(key.hidden_in(escape.one_line(printed.stderr)), MAX_SAID)
             raise EvaluatorError(f"the judge's program ended with code {printed.exit_code}: {said}")
         return reply
 

@@ -9,11 +9,11 @@ from typing import Annotated, Final
 from pydantic import Field, StrictInt
 
 from agentci.errors import EvaluatorError
+from agentci.evaluators.similarity.vectors import cosine
 from agentci.judges import azure, openai
-from agentci.judges.base import Call
-from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
+from agentci.judges.json_body import JSON_HEADERS, Wire, body_of, parse
+from agentci.judges.provider import Call
 from agentci.model.judging import ModelReply, ModelSettings
-from agentci.similarity.vectors import cosine
 
 PATH: Final = "embeddings"
 # Where a provider that has them is asked for something.

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct
 
-from agentci.judges.base import Call
-from agentci.judges.wire import JSON_HEADERS
+from agentci._util.text.suggest import one_of
+from agentci.judges.json_body import JSON_HEADERS
+from agentci.judges.provider import Call
 from agentci.model.judging import Federation, ModelSettings
-from agentci.text.names import one_of
 
 FORM_HEADERS: Final = {
     "Accept": "application/json",

@@ -5,11 +5,11 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from agentci.judges.base import Call, Format, Way
-from agentci.judges.wire import JSON_HEADERS, Wire, body_of, parse
+from agentci.evaluators.prompts.answer_schema import schema_of
+from agentci.judges.json_body import JSON_HEADERS, Wire, body_of, parse
+from agentci.judges.provider import Call, Format, Way
 from agentci.model.json import Json, JsonObject
 from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
-from agentci.questions.forms import schema_of
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")

@@ -6,15 +6,15 @@ from contextlib import suppress
 from statistics import fmean, median
 from typing import Final, Protocol
 
+from agentci._util.text.format import count
 from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
-from agentci.judges.base import NoVerdictError, UnreadableError
-from agentci.judges.records import REPLAY_ONLY, NoRecords, Records, Told, unrecorded
+from agentci.evaluators.prompts.prompts import repair
+from agentci.judges.provider import NoVerdictError, UnreadableError
+from agentci.judges.replay import REPLAY_ONLY, NoRecords, Records, Told, unrecorded
 from agentci.judges.verdicts import read_verdict, unfinished
 from agentci.model.judging import AnyForm, AskModel, Combining, ModelReply, ModelSettings, Question
 from agentci.model.ruling import Ruling, Value, Verdict
 from agentci.model.values import replace
-from agentci.questions.prompts import repair
-from agentci.text.words import count
 
 VERDICT_SECONDS: Final = 180.0
 NO_RECORDS: Final = NoRecords()

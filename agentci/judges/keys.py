@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from agentci._util.text.secrets import without
 from agentci.errors import EvaluatorError, SkippedError
 from agentci.judges.federation import EXCHANGES
 from agentci.judges.registry import PROVIDERS
@@ -11,7 +12,6 @@ from agentci.judges.tokens import IDENTITY_VARIABLES, Tokens
 from agentci.judges.transport import Transport
 from agentci.model.judging import ModelReply, ModelSettings
 from agentci.model.values import replace
-from agentci.text.secrets import without
 
 NO_IDENTITY: Final = (
     "this job can get no id token of GitHub: give it `permissions: {id-token: write}`"

@@ -3,8 +3,8 @@
 from urllib.parse import urlsplit
 
 from agentci.judges import chat
-from agentci.judges.base import Call, Way
-from agentci.judges.wire import JSON_HEADERS
+from agentci.judges.json_body import JSON_HEADERS
+from agentci.judges.provider import Call, Way
 from agentci.model.judging import ModelReply, ModelSettings, Question
 
 BASE_URL = "https://api.openai.com/v1"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentci.judges import anthropic, azure, gemini, openai
-from agentci.judges.base import Provider
+from agentci.judges.provider import Provider
 
 # Its replies come from a program, not from a service.
 COMMAND: Final = "command"

@@ -10,18 +10,18 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
+from agentci._util.http.document import Response
+from agentci._util.http.retries import PassingError
+from agentci._util.text import escape, truncate
+from agentci._util.text.secrets import HIDDEN
 from agentci.errors import EvaluatorError, FetchError
-from agentci.http.base import Response
-from agentci.http.retries import PassingError
-from agentci.judges.account import Account
-from agentci.judges.complaints import complaint_of
+from agentci.judges.api_errors import complaint_of
 from agentci.judges.federation import EXCHANGES
+from agentci.judges.json_body import GarbledError, W, Wire, parse
+from agentci.judges.rate_limit import Account
+from agentci.judges.retry import asked_seconds, is_passing
 from agentci.judges.transport import Letter, Transport
-from agentci.judges.waits import asked_seconds, is_passing
-from agentci.judges.wire import GarbledError, W, Wire, parse
 from agentci.model.judging import Federation, ModelSettings
-from agentci.text import clip, escape
-from agentci.text.secrets import HIDDEN
 
 IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 # Before its end; as long as a verdict may take, so that no question is under way with one at it.
@@ -162,5 +162,5 @@ def _said(response: Response) -> str:
         said = parse(_Oauth, response.content).error_description or complaint.message
     except (GarbledError, EvaluatorError):
         said = complaint.message
-    said = clip.short(escape.one_line(_SECRET.sub(HIDDEN, said)), MAX_SAID)
+    said = truncate.short(escape.one_line(_SECRET.sub(HIDDEN, said)), MAX_SAID)
     return f" ({said})" if said else ""

@@ -7,17 +7,17 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from agentci._util.http.deadline import OverdueError, heed, pause, watched
+from agentci._util.http.document import Response
+from agentci._util.http.limits import Limits
+from agentci._util.http.retries import PassingError
+from agentci._util.text.format import count, number
 from agentci.errors import EvaluatorError
-from agentci.http.base import Response
-from agentci.http.limits import Limits
-from agentci.http.retries import PassingError
-from agentci.http.watch import OverdueError, heed, pause, watched
-from agentci.judges.account import Account
-from agentci.judges.waits import guessed_seconds
-from agentci.text.words import count, number
+from agentci.judges.rate_limit import Account
+from agentci.judges.retry import guessed_seconds
 
 if TYPE_CHECKING:
-    from agentci.http.exchange import Exchange, Wish
+    from agentci._util.http.transport import Exchange, Wish
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class Transport:
             FetchError: the service cannot be trusted, or the run is to end.
         """
         # requests is slow to import, and most runs ask no model.
-        from agentci.http.exchange import wish_of  # noqa: PLC0415 (see above)
+        from agentci._util.http.transport import wish_of  # noqa: PLC0415 (see above)
 
         wish = wish_of(
             letter.url,
@@ -158,7 +158,7 @@ class Transport:
         pause(seconds, sleep=self._sleep, stopped=self.stopped)
 
     def _connections(self) -> "Exchange":
-        from agentci.http.exchange import Exchange  # noqa: PLC0415 (slow to import)
+        from agentci._util.http.transport import Exchange  # noqa: PLC0415 (slow to import)
 
         with self._lock:
             self._exchange = self._exchange or Exchange(self._limits)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci._util.text.format import number
 from agentci.judges.checklists import verdict_in_checklist
+from agentci.judges.provider import NoVerdictError, UnreadableError
 from agentci.model.json import Json, JsonObject
 from agentci.model.judging import AnyForm, Checklist, Form, ModelReply
 from agentci.model.ruling import Mark, Value, Verdict
-from agentci.text.words import number
 
 VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
 REASON_NAMES: Final = ("reasoning", "reason", "explanation")

@@ -1,1 +1,1 @@
-"""The nouns of the domain: frozen values, standard library only."""
+"""Shared value types: frozen, standard library only."""

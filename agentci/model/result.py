@@ -4,10 +4,10 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentci.model.call import Exchanges
 from agentci.model.case import Synopsis
 from agentci.model.choices import RepeatBy
 from agentci.model.comparison import Comparison
-from agentci.model.exchanged import Exchanges
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.policy import Gate

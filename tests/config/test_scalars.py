@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.config.scalars import MAX_CHARACTERS, read_plain
+from agentci.config.yaml_scalars import MAX_CHARACTERS, read_plain
 
 
 class TestTaken:

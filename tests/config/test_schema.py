@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agentci.config.complaints import complaints
-from agentci.config.rejections import rejections
+from agentci.config.model_errors import rejections
 from agentci.config.schema import json_schema
-from agentci.config.violations import violations
+from agentci.config.schema_errors import violations
+from agentci.config.validate import complaints
 from agentci.config.yaml_document import YamlDocument, read_yaml
-from agentci.dialects.registry import EVALUATOR_TYPES
-from agentci.executors.registry import EXECUTORS
-from agentci.metrics.tool_trajectory import MATCHERS
+from agentci.evaluators.metrics.tool_trajectory import MATCHERS
+from agentci.evaluators.registry import EVALUATOR_TYPES
+from agentci.execution.registry import EXECUTORS
 from agentci.model.json import Json
-from tests.support import ROOT
+from tests.helpers.support import ROOT
 
 COMMITTED = ROOT / "schemas" / "config.schema.json"
 

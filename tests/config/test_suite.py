@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentci.config.kind import is_eval_file
+from agentci.config.detect import is_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite, read_suite, suite_of_metrics
 from agentci.config.yaml_document import read_yaml
-from agentci.dialects.agentevals.builtin import BuiltinEvaluator
-from agentci.dialects.agentevals.code import CodeEvaluator
 from agentci.errors import InputError
+from agentci.evaluators.agentevals.builtin import BuiltinEvaluator
+from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.model.place import COMMAND_LINE, Place
 from agentci.model.policy import Bar
 from agentci.model.program import LocalProgram
-from tests.programs import AnyPrograms
-from tests.support import ROOT
+from tests.helpers.programs import AnyPrograms
+from tests.helpers.support import ROOT
 
 TRAJECTORY = "tool_trajectory_avg_score"
 RESPONSE = "response_match_score"
@@ -392,7 +392,7 @@ class TestStartUp:
                 id="nothing heavy without a config",
             ),
             pytest.param(
-                "from tests.programs import AnyPrograms\n"
+                "from tests.helpers.programs import AnyPrograms\n"
                 "read_suite(read_yaml(b'evaluators: [{name: response_match_score, "
                 "type: builtin}]', file='c'), Overrides(), AnyPrograms())",
                 {"jsonschema"},

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.config.composer import MAX_DEPTH, MAX_NODES
 from agentci.config.yaml_document import YamlDocument, read_yaml
+from agentci.config.yaml_parse import MAX_DEPTH, MAX_NODES
 from agentci.errors import InputError
 from agentci.model.json import Json
 from agentci.model.place import Place

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.support import run_agentci
+from tests.helpers.support import run_agentci
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentevals/*/case.json"))
 STATUS = {"PASSED": "passed", "FAILED": "failed", "NOT_EVALUATED": "skipped"}

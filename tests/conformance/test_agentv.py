@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 import pytest
 import yaml
 
-from agentci.dialects.agentv.derived import question_of, reference_answer_of
-from agentci.settings import settings_of
-from agentci.suites import load_suites
-from tests.http.servers import Asked, script, serve
+from agentci.config.settings import settings_of
+from agentci.evaluators.agentv.helpers import question_of, reference_answer_of
+from agentci.runner.load_configs import load_suites
+from tests._util.http.servers import Asked, script, serve
+from tests.helpers.support import Ran, run_agentci, world_at
 from tests.judges.bench import said
-from tests.support import Ran, run_agentci, world_at
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
 # By AgentV's own word; a borderline score does not pass.

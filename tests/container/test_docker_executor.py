@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.executors.confinement import Confinement
-from agentci.executors.docker.executor import DockerExecutor
-from agentci.executors.docker.owner import LABEL, own_label
-from agentci.model.exchange import ProgramReply
+from agentci.execution.docker.executor import DockerExecutor
+from agentci.execution.docker.owner import LABEL, own_label
+from agentci.execution.limits import Confinement
+from agentci.model.requests import ProgramReply
 from tests.container.engine import BASE_IMAGE, ROOT, RunImage, output_of
-from tests.recordings import otlp
+from tests.helpers.recordings import otlp
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(180)]
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.container.engine import OWNER
-from tests.recipes import commands_of_jenkins, gitlab
+from tests.helpers.recipes import commands_of_jenkins, gitlab
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.container.engine import OWNER, RunAction, RunImage
-from tests.environments.package_index import SDK, PackageIndex
+from tests.execution.environments.package_index import SDK, PackageIndex
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 

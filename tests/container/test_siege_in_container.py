@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.container.engine import OWNER
-from tests.executors import siege
-from tests.executors.test_siege import ENDED, NAMES, OPEN_TO_THE_SAME_USER
+from tests.execution import siege
+from tests.execution.test_siege import ENDED, NAMES, OPEN_TO_THE_SAME_USER
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 
@@ -29,7 +29,7 @@ def _besieged(
             *("--volume", f"{tree}/tests:/siege/tests:ro", "--volume", f"{folder}:/scene"),
             *("--env", "PYTHONPATH=/siege", "--env", f"{siege.SECRET}=s3cr3t-of-the-job"),
             *("--env", f"{siege.FORKS}=as evaluators are run"),
-            *(image, "-m", "tests.executors.siege", "/scene", *names),
+            *(image, "-m", "tests.execution.siege", "/scene", *names),
         ],
         capture_output=True,
         text=True,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.github_api.hub import TOKEN, Hub
-from tests.github_api.past import WORKFLOW, Past
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci
+from tests.github.api.hub import TOKEN, Hub
+from tests.github.api.past import WORKFLOW, Past
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 
 PROGRAM = (
     "import json, sys\n"

@@ -7,8 +7,8 @@ import pytest
 
 from tests.e2e.remote import configure
 from tests.e2e.steps import make_workspace
-from tests.recordings import otlp
-from tests.sources.fake_github import FakeGitHub
+from tests.helpers.recordings import otlp
+from tests.remote.sources.fake_github import FakeGitHub
 
 
 @pytest.fixture

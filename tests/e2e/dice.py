@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.http.servers import Answer, Asked, serve
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci
+from tests._util.http.servers import Answer, Asked, serve
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 
 PROGRAM = """\
 import json, sys, urllib.parse, urllib.request

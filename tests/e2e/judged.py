@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.http.servers import Asked, Respond
+from tests._util.http.servers import Asked, Respond
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import said
-from tests.support import Ran, run_agentci
 
 KEY = "sk-secret-0123456789"
 JUDGE = {"name": "j", "type": "llm_judge"}

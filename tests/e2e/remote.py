@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.sources.fake_github import FakeGitHub, Kept
-from tests.support import Ran, run_agentci
+from tests.helpers.support import Ran, run_agentci
+from tests.remote.sources.fake_github import FakeGitHub, Kept
 
 REPOSITORY = "agentevals-dev/evaluators"
 REF = "evaluators/fixed/fixed.py"

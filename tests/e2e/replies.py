@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.recordings import otlp
-from tests.support import run_agentci
+from tests.helpers.recordings import otlp
+from tests.helpers.support import run_agentci
 
 PYTHON = """\
 import json, os, pathlib, sys, time

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.recordings import eval_set, otlp
-from tests.runner import read_output_file
-from tests.support import ROOT
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.runner import read_output_file
+from tests.helpers.support import ROOT
 
 CONFIG = """\
 evaluators:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.steps import CONFIG, run_step
-from tests.recordings import otlp
-from tests.runner import commands_in
-from tests.support import ROOT
+from tests.helpers.recordings import otlp
+from tests.helpers.runner import commands_in
+from tests.helpers.support import ROOT
 
 
 def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support import ROOT, Ran, run_agentci
+from tests.helpers.support import ROOT, Ran, run_agentci
 
 # Answers in the ways that its question asks for, and notes that it was run.
 AGENT: Final = """\

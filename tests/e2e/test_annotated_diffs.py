@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e.steps import Step, run_step
-from tests.github_api.hub import Hub, running_hub
-from tests.recordings import otlp
-from tests.runner import Command, commands_in
-from tests.support import run_agentci
+from tests.github.api.hub import Hub, running_hub
+from tests.helpers.recordings import otlp
+from tests.helpers.runner import Command, commands_in
+from tests.helpers.support import run_agentci
 
 NUMBER: Final = 7
 LISTED: Final = "pulls/list-files"

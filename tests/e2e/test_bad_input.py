@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recordings import eval_set, otlp
-from tests.support import Ran, run_agentci
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.support import Ran, run_agentci
 
 CONFIG = """\
 evaluators:

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from agentci.baselines.search import MAX_TRIED
+from agentci.github.baseline.search import MAX_TRIED
+from tests._util.http.servers import Answer
 from tests.e2e.based import ARTIFACT, Workflow, packed, pull_request, push, record
-from tests.github_api.description import NEEDS_DESCRIPTION
-from tests.github_api.hub import TOKEN, running_hub
-from tests.github_api.past import FORK
-from tests.http.servers import Answer
-from tests.repositories import repository, track
-from tests.support import ROOT, Ran
+from tests.github.api.description import NEEDS_DESCRIPTION
+from tests.github.api.hub import TOKEN, running_hub
+from tests.github.api.past import FORK
+from tests.helpers.repositories import repository, track
+from tests.helpers.support import ROOT, Ran
 
 pytestmark = NEEDS_DESCRIPTION
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.based import record
-from tests.repositories import commit, git, repository
-from tests.support import PATH, Ran, run_agentci
+from tests.helpers.repositories import commit, git, repository
+from tests.helpers.support import PATH, Ran, run_agentci
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.based import record
-from tests.support import Ran, run_agentci
+from tests.helpers.support import Ran, run_agentci
 
 
 def run(folder: Path, *options: str, sunny: int = 6, cases: int = 6, **gate: Any) -> Ran:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
-from tests.recordings import otlp
-from tests.sources.fake_github import FakeGitHub
+from tests.helpers.recordings import otlp
+from tests.remote.sources.fake_github import FakeGitHub
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agentci.cli import main
+from agentci.cli.main import main
+from tests._util.http.servers import Answer, Asked, Server, script, serve
 from tests.e2e.judged import JUDGE, KEY, at, scored, write
-from tests.http.servers import Answer, Asked, Server, script, serve
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import said
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci
 
 GOOD, BAD = scored(0.9), scored(0.1)
 

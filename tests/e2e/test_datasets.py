@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 
 GRADER = """\
 def cites(sample, item):

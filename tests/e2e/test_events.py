@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.judged import JUDGE, at, write
 from tests.e2e.steps import run_step
-from tests.runner import commands_in
-from tests.webhooks import examples, needs_examples
+from tests.helpers.runner import commands_in
+from tests.helpers.webhooks import examples, needs_examples
 
 CONTAINS: Final = {"name": "has", "type": "contains", "value": "Paris"}
 KEY_MISSING: Final = "the environment variable KEY, for the judge's key, is not set"

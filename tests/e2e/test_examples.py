@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT, run_agentci
+from tests.helpers.support import ROOT, run_agentci
 
 EXAMPLES = sorted(
     path.relative_to(ROOT / "examples").as_posix()

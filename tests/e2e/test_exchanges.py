@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from lxml import html
 
+from tests._util.http.servers import script, serve
 from tests.e2e.judged import KEY, at, judge
-from tests.http.servers import script, serve
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import said
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci
 
 SECRET = "s3cret/of-the+program"
 ENVIRON = {"PATH": "/usr/bin:/bin", "DEMO_KEY": SECRET}

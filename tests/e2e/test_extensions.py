@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.http.servers import Answer, Asked, serve
-from tests.recordings import otlp
-from tests.support import ROOT, Ran
+from tests._util.http.servers import Answer, Asked, serve
+from tests.helpers.recordings import otlp
+from tests.helpers.support import ROOT, Ran
 
 EXAMPLES = ROOT / "examples" / "extensions"
 PATH = os.environ["PATH"]
@@ -390,14 +390,14 @@ def test_a_run_that_needs_nothing_of_others_does_not_look_for_them(folder: Path)
     (folder / "it.py").write_text(FIXED % 1)
     program = (
         "import sys\n"
-        "from agentci.executors.registry import Executors\n"
-        "from agentci.runtimes.registry import command_for\n"
+        "from agentci.execution.registry import Executors\n"
+        "from agentci.execution.runtimes.registry import command_for\n"
         "from pathlib import Path\n"
         "command_for(Path('it.py'), search_path='')\n"
         "executors = Executors()\n"
         "assert 'local' in executors\n"
         "executors.stop()\n"
-        "assert 'agentci.extensions' not in sys.modules\n"
+        "assert 'agentci._util.plugins' not in sys.modules\n"
         "assert 'importlib.metadata' not in sys.modules\n"
     )
     ran = subprocess.run(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
-from tests.sources.fake_github import FakeGitHub
+from tests.remote.sources.fake_github import FakeGitHub
 
 
 def test_a_run_without_a_network_finds_what_was_fetched(folder: Path, github: FakeGitHub) -> None:

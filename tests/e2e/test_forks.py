@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests._util.http.servers import script, serve
 from tests.e2e.judged import JUDGE, KEY, Judged, at, judge, scored
-from tests.http.servers import script, serve
 
 CONTAINS = {"name": "has", "type": "contains", "value": "Paris"}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.replies import Judged, run
-from tests.recordings import otlp
-from tests.support import run_agentci
+from tests.helpers.recordings import otlp
+from tests.helpers.support import run_agentci
 
 SHORT = """\
 import json, os, socket, statistics

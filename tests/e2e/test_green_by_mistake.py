@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.recordings import eval_set, otlp
-from tests.support import Ran, run_agentci
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.support import Ran, run_agentci
 
 TRAJECTORY = "- {name: tool_trajectory_avg_score, type: builtin}"
 CODE = "- {name: mine, type: code, path: ev.py}"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentci.metrics.registry import HOSTED
-from tests.adk import STAND_IN
-from tests.recordings import eval_set, otlp
-from tests.support import PATH, ROOT, run_agentci
+from agentci.evaluators.metrics.registry import HOSTED
+from tests.helpers.adk import STAND_IN
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.support import PATH, ROOT, run_agentci
 
 PROJECT = {"GOOGLE_CLOUD_PROJECT": "p"}
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from agentci.model.program import ProgramFile, Snapshot
-from agentci.store.evaluators import EvaluatorStore
-from agentci.store.index import read_index
+from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.remote.cache.index import read_index
+from tests._util.http.servers import Answer, serve
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
-from tests.http.servers import Answer, serve
-from tests.sources.archives import zipped
-from tests.sources.fake_github import FakeGitHub
-from tests.support import run_agentci
+from tests.helpers.support import run_agentci
+from tests.remote.sources.archives import zipped
+from tests.remote.sources.fake_github import FakeGitHub
 
 BOAST = b"print('{\"score\": 1.0}')\n"
 MODEST = b"print('{\"score\": 0.75}')\n"

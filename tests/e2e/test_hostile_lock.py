@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests._util.http.servers import Answer, serve
 from tests.e2e.remote import REPOSITORY, agentci, configure, files, scores
-from tests.http.servers import Answer, serve
-from tests.sources.fake_github import FakeGitHub
-from tests.support import run_agentci
+from tests.helpers.support import run_agentci
+from tests.remote.sources.fake_github import FakeGitHub
 
 
 def read(folder: Path) -> Any:

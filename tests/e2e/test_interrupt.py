@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli import carry_out
-from agentci.engines.world import Interruption
+from agentci.cli.main import carry_out
 from agentci.model.values import replace
-from tests.recordings import otlp
-from tests.support import ROOT, world_at
+from agentci.runner.services import Interruption
+from tests.helpers.recordings import otlp
+from tests.helpers.support import ROOT, world_at
 
 CONFIG = """\
 evaluators:
@@ -86,7 +86,7 @@ class _WhileReading(Interruption):
 def test_a_command_that_only_prints_is_broken_off_at_once(tmp_path: Path) -> None:
     program = """
 import os, signal, sys, time
-from agentci.process import run_guarded
+from agentci.cli.process import run_guarded
 
 def command(world):
     signal.raise_signal(signal.SIGTERM)
@@ -134,8 +134,8 @@ def _lives(pid: int) -> bool:
 
 TWICE = """\
 import itertools, signal, sys
-from agentci.engines.world import Interruption
-from agentci.executors.local import LocalExecutor
+from agentci.runner.services import Interruption
+from agentci.execution.local import LocalExecutor
 
 def interrupt(moment):
     '''The first signal; a second one comes when the handler has gone on by MOMENT lines.'''

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.recordings import eval_set, otlp
-from tests.support import Ran, run_agentci
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.support import Ran, run_agentci
 
 SUNNY = "It is sunny."
 PROGRAM = """\

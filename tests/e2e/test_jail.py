@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentci.cli import carry_out
-from agentci.executors.local import LocalExecutor
-from agentci.executors.registry import Executors
+from agentci.cli.main import carry_out
+from agentci.execution.local import LocalExecutor
+from agentci.execution.registry import Executors
 from agentci.model.values import replace
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci, world_at
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci, world_at
 
 LOOKS = """\
 import json, os, socket

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.http.servers import Answer, Asked, serve
+from tests._util.http.servers import Answer, Asked, serve
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import said
-from tests.recordings import eval_set, otlp
-from tests.support import Ran, run_agentci
 
 NAMES = (
     "final_response_match_v2",

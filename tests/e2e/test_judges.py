@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.http.servers import Answer, Asked, script, serve
+from tests._util.http.servers import Answer, Asked, script, serve
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import refused, said
-from tests.support import Ran, run_agentci
 
 GOOD = said(json.dumps({"reasoning": "so", "hits": ["h"], "misses": [], "score": 0.9}))
 BAD = said(json.dumps({"reasoning": "no", "hits": [], "misses": ["m"], "score": 0.3}))

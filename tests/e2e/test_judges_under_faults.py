@@ -9,10 +9,10 @@ from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
+from tests._util.http.servers import Answer, Asked, Raw, head, serve
 from tests.e2e.judged import at, judge, scored
-from tests.http.servers import Answer, Asked, Raw, head, serve
+from tests.helpers.support import ROOT
 from tests.judges.bench import refused, said
-from tests.support import ROOT
 
 CASES = 500
 # One of so many is never answered.
@@ -86,7 +86,7 @@ def test_no_software_of_a_vendor_is_imported(tmp_path: Path) -> None:
     with serve(lambda _: said(json.dumps({"reasoning": "so", "score": 1}))) as server:
         judge(tmp_path, at(server.url))
         code = (
-            "import sys; from agentci.cli import main; main(['run', 'e.yaml', '--no-cache']);"
+            "import sys; from agentci.cli.main import main; main(['run', 'e.yaml', '--no-cache']);"
             "print(*{name.partition('.')[0] for name in sys.modules})"
         )
         done = subprocess.run(

@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from agentci.seating import KEY_HINT
+from agentci.runner.prepare_judges import KEY_HINT
+from tests._util.http.servers import Answer, Asked, Raw, Server, serve
+from tests._util.http.tunnel import services
 from tests.e2e.judged import Judged, judge, scored
-from tests.http.servers import Answer, Asked, Raw, Server, serve
-from tests.http.tunnel import services
 from tests.judges.bench import refused
 
 IDENTITY = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJyZXBvOm9yZy9hZ2VudCJ9.c2lnbmF0dXJl"

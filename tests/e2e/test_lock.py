@@ -11,9 +11,9 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.e2e.remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
-from tests.repositories import repository, track
-from tests.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
-from tests.support import ROOT
+from tests.helpers.repositories import repository, track
+from tests.helpers.support import ROOT
+from tests.remote.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
 
 
 def locked(folder: Path) -> Any:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recordings import otlp
-from tests.support import ROOT, Ran, run_agentci
+from tests.helpers.recordings import otlp
+from tests.helpers.support import ROOT, Ran, run_agentci
 
 # What one trace says; already of few traces it is more than is kept in memory of all.
 WORDS = "word " * 40_000
@@ -17,7 +17,7 @@ FEW, MANY = 80, 320
 
 RUN = """
 import sys
-from agentci.cli import main
+from agentci.cli.main import main
 code = main()
 [peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")]
 print(peak, file=sys.stderr)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests._util.http.servers import Answer, script, serve
 from tests.e2e.replies import Judged, run
 from tests.e2e.test_forks import environ as fork
-from tests.evals_api.service import FakeEvals
-from tests.http.servers import Answer, script, serve
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import embedded, said
-from tests.recordings import otlp
-from tests.support import Ran, run_agentci
+from tests.judges.evals_api.service import FakeEvals
 
 GOLDEN = {
     "eval_set_id": "s",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.http.servers import script, serve
+from tests._util.http.servers import script, serve
+from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import said
-from tests.support import Ran, run_agentci
 
 ROW = {
     "id": "refund",

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests._util.http.servers import script, serve
 from tests.e2e.judged import JUDGE, KEY, at, judge, scored
-from tests.http.servers import script, serve
 from tests.judges.bench import refused, said
 
 GOOD = scored(0.9, prompt_tokens=100, completion_tokens=20)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
-from tests.sources.fake_github import FakeGitHub, rate_limited
+from tests.remote.sources.fake_github import FakeGitHub, rate_limited
 
 
 class TestRun:

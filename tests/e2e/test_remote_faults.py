@@ -19,17 +19,17 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli import carry_out
-from agentci.http.client import HttpClient
-from agentci.http.limits import Limits
-from agentci.library.sources import Sources
+from agentci._util.http.client import HttpClient
+from agentci._util.http.limits import Limits
+from agentci.cli.main import carry_out
 from agentci.model.values import replace
-from agentci.sources.variables import surroundings_of
-from tests.http.servers import Answer, Asked, Raw, head, script, serve
-from tests.recordings import otlp
-from tests.sources.archives import tar_info, tarred, zipped
-from tests.sources.fake_github import FakeGitHub, Kept
-from tests.support import ROOT, Ran, run_agentci, world_at
+from agentci.remote.run_sources import Sources
+from agentci.remote.sources.variables import surroundings_of
+from tests._util.http.servers import Answer, Asked, Raw, head, script, serve
+from tests.helpers.recordings import otlp
+from tests.helpers.support import ROOT, Ran, run_agentci, world_at
+from tests.remote.sources.archives import tar_info, tarred, zipped
+from tests.remote.sources.fake_github import FakeGitHub, Kept
 
 REPOSITORY = "agentevals-dev/evaluators"
 REF = "evaluators/fixed/fixed.py"
@@ -321,7 +321,7 @@ def _outside(folder: Path) -> set[str]:
 
 SCRIPT = """
 import codecs, os, resource, sys
-from agentci.cli import main
+from agentci.cli.main import main
 """
 # All is loaded by a first run: nobody may read a Python of root's.
 AS_NOBODY = """

@@ -12,12 +12,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agentci.reporters.schema import results_schema
+from agentci.reports.results_schema import results_schema
+from tests._util.http.servers import script, serve
 from tests.e2e.dice import dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
 from tests.e2e.judged import judge as judge_cases
-from tests.http.servers import script, serve
-from tests.support import ROOT, Ran, run_agentci
+from tests.helpers.support import ROOT, Ran, run_agentci
 
 FLIPS = (0.9, 0.1, 0.8)
 RANDOM = """\

@@ -14,18 +14,28 @@ import pytest
 
 from tests.e2e.replies import HELPERS, PROGRAMS, configure, run, write_helper
 from tests.e2e.replies import write_program as write
-from tests.recordings import otlp
-from tests.support import ROOT, run_agentci
+from tests.helpers.recordings import otlp
+from tests.helpers.support import ROOT, run_agentci
 
 NAMES = list(PROGRAMS)
 # Each would take milliseconds of a second that has little to do.
 IDLE = {
     *("asyncio", "concurrent.futures", "difflib", "http.client", "jsonschema", "logging"),
-    *("requests", "ssl", "subprocess", "agentci.action", "agentci.attachments"),
-    *("agentci.config.eval_file.jsonl", "agentci.dialects.agentv", "agentci.engines.command_line"),
-    *("agentci.executors.local", "agentci.executors.docker", "agentci.formats.adk_eval_set"),
-    *("agentci.formats.agentv", "agentci.lockfile", "agentci.merging", "agentci.model.lock"),
-    *("agentci.outputs", "agentci.agents", "agentci.sources.registry", "agentci.store.evaluators"),
+    *("requests", "ssl", "subprocess", "agentci.cli.action", "agentci.config.agentv.attachments"),
+    *("agentci.config.agentv.jsonl", "agentci.evaluators.agentv", "agentci.runner.command_line"),
+    *("agentci.execution.local", "agentci.execution.docker", "agentci.recordings.adk_eval_set"),
+    *(
+        "agentci.recordings.agentv",
+        "agentci.remote.lock.file",
+        "agentci.reports.merge",
+        "agentci.model.lock",
+    ),
+    *(
+        "agentci.runner.load_outputs",
+        "agentci.runner.trial_runner",
+        "agentci.remote.sources.registry",
+        "agentci.remote.cache.evaluators",
+    ),
 }
 
 
@@ -47,7 +57,7 @@ class TestUnchangedInput:
     def test_loads_nothing_that_it_has_no_use_for(self, folder: Path) -> None:
         program = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-            "from agentci.cli import main\n"
+            "from agentci.cli.main import main\n"
             "main(['run', '--quiet', '--cache-dir', '.cache'])\n"
             f"print(*(sys.modules.keys() & {IDLE}))\n"
         )
@@ -63,7 +73,7 @@ class TestUnchangedInput:
             *_, totals, loaded = ran.stdout.splitlines()
             return [totals.rpartition("; ")[2], loaded]
 
-        assert "agentci.executors.local" in judge()[1]
+        assert "agentci.execution.local" in judge()[1]
         assert judge() == ["1 cached", ""]
 
     def test_gives_the_same_report_but_for_seconds_and_cached(self, folder: Path) -> None:

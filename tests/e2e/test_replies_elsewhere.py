@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli import carry_out
-from agentci.executors.confinement import ELSEWHERE, NO_LANDLOCK
-from agentci.executors.local import LocalExecutor
-from agentci.executors.registry import Executors
+from agentci.cli.main import carry_out
+from agentci.execution.limits import ELSEWHERE, NO_LANDLOCK
+from agentci.execution.local import LocalExecutor
+from agentci.execution.registry import Executors
 from agentci.model.values import replace
 from tests.e2e.remote import REF, REPOSITORY, configure, files
 from tests.e2e.replies import Judged, run, write_program
 from tests.e2e.replies import configure as configure_program
-from tests.sources.fake_github import FakeGitHub
-from tests.support import PATH, world_at
+from tests.helpers.support import PATH, world_at
+from tests.remote.sources.fake_github import FakeGitHub
 
 REMOTE = """\
 import json, pathlib, sys, time

@@ -13,18 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from agentci.model.exchange import ProgramReply
-from agentci.replies.file import SELECT, Row, row_of
-from agentci.replies.inspection import inspect
-from agentci.store.founding import REPLIES
+from agentci._util.cache.init import REPLIES
+from agentci.model.requests import ProgramReply
+from agentci.runner.response_cache.database import SELECT, Row, row_of
+from agentci.runner.response_cache.inspect import inspect
 from tests.e2e.replies import run, write_program
-from tests.recordings import otlp
-from tests.support import ROOT, run_agentci
+from tests.helpers.recordings import otlp
+from tests.helpers.support import ROOT, run_agentci
 
 FILE = Path(".agentci", "cache", REPLIES)
 # Without a variable, which programs see, too: in a folder of modules nothing else may happen.
 MAIN = (
-    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from agentci.cli import main; sys.exit(main())"
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+    "from agentci.cli.main import main; sys.exit(main())"
 )
 NOT_KEPT = "replies are not kept: "
 

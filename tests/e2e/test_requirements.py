@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.environments.package_index import SDK, PackageIndex
-from tests.recordings import otlp
-from tests.sources.fake_github import FakeGitHub
-from tests.support import PATH, Ran, run_agentci
+from tests.execution.environments.package_index import SDK, PackageIndex
+from tests.helpers.recordings import otlp
+from tests.helpers.support import PATH, Ran, run_agentci
+from tests.remote.sources.fake_github import FakeGitHub
 
 REF = "evaluators/greeting/greeting.py"
 PROGRAM = """\

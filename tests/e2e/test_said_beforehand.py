@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recordings import eval_set, otlp
-from tests.support import Ran, run_agentci
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.support import Ran, run_agentci
 
 BUILTIN = "evaluators:\n- {name: tool_trajectory_avg_score, type: builtin}\n"
 CODE = "evaluators:\n- {name: mine, type: code, path: ev.py}\n"

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.action import run_action
-from agentci.commands.merge import merge
-from agentci.merging.part import MAX_REPORT_BYTES
-from agentci.settings import settings_of
-from tests.recordings import eval_set, otlp
-from tests.runner import commands_in, read_output_file
-from tests.support import ROOT, Ran, run_agentci, world_at
+from agentci.cli.action import run_action
+from agentci.cli.commands.merge import merge
+from agentci.config.settings import settings_of
+from agentci.reports.merge.part import MAX_REPORT_BYTES
+from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.runner import commands_in, read_output_file
+from tests.helpers.support import ROOT, Ran, run_agentci, world_at
 
 CONFIG = """\
 evaluators:

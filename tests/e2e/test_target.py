@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from agentci.engines.dispatch import carry_out
 from agentci.errors import EvaluatorError
-from agentci.model.exchange import RunCommand
 from agentci.model.judging import ModelAccess, ModelSettings, Panel
+from agentci.model.requests import RunCommand
 from agentci.model.values import replace
-from tests.http.servers import Answer, Asked, Raw, script, serve
+from agentci.runner.dispatch import carry_out
+from tests._util.http.servers import Answer, Asked, Raw, script, serve
+from tests.helpers.support import ROOT, Ran, run_agentci, world_at
 from tests.judges.bench import Bench, refused, said
-from tests.support import ROOT, Ran, run_agentci, world_at
 
 KEY = "sk-secret-0123456789"
 

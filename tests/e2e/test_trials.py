@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support import Ran, run_agentci
+from tests.helpers.support import Ran, run_agentci
 
 # Answers with the next of its scores, or fails where that is none.
 AGENT: Final = """\

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from agentci.cli import carry_out
-from agentci.executors.confinement import Confinement
-from agentci.executors.local import LocalExecutor
-from agentci.executors.registry import Executors
-from agentci.github.limits import SUMMARY_BYTES
-from agentci.model.exchange import ProgramReply
+from agentci.cli.main import carry_out
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.execution.registry import Executors
+from agentci.model.requests import ProgramReply
 from agentci.model.values import replace
-from tests.recordings import otlp
-from tests.runner import commands_in, read_output_file
-from tests.support import ROOT, run_agentci, world_at
+from agentci.reports.github_limits import SUMMARY_BYTES
+from tests.helpers.recordings import otlp
+from tests.helpers.runner import commands_in, read_output_file
+from tests.helpers.support import ROOT, run_agentci, world_at
 
 CONFIG = "evaluators:\n- {name: ev, type: code, path: ev.py}\ntraces: trace.json\n"
 
@@ -243,7 +243,7 @@ def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path
 def test_what_only_the_machine_lacks_is_no_bug(folder: Path, shortage: str) -> None:
     program = f"""
 import os, sys
-from agentci.process import run_guarded
+from agentci.cli.process import run_guarded
 
 def command(world):
     raise {shortage}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentci.events import MAX_EVENT_BYTES, read_event
 from agentci.github.context import github_of
 from agentci.github.event import Event, event_of
+from agentci.github.read_event import MAX_EVENT_BYTES, read_event
 from agentci.model.json import Json
-from tests.webhooks import examples, needs_examples
+from tests.helpers.webhooks import examples, needs_examples
 
 RUNS_ON = "a" * 40
 HEAD = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"

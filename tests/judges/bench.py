@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentci.http.limits import Limits
+from agentci._util.http.limits import Limits
 from agentci.judges.budget import Budget
-from agentci.judges.comparer import Comparer
+from agentci.judges.client import ServiceAsker
+from agentci.judges.embedding_client import Comparer
 from agentci.judges.judge import Judge
 from agentci.judges.keys import Keys
-from agentci.judges.service import ServiceAsker
 from agentci.judges.transport import LIMITS, Transport
 from agentci.model.judging import Caps, Form, ModelSettings, Question
-from tests.http.patience import Patience
-from tests.http.servers import Answer
+from tests._util.http.patience import Patience
+from tests._util.http.servers import Answer
 
 KEY = "sk-secret-0123456789"
 QUESTION = Question(system="Judge.", user="Is it good?", form=Form())

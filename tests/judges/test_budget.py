@@ -9,8 +9,8 @@ from agentci.errors import EvaluatorError
 from agentci.judges.budget import Budget, charge_of
 from agentci.model.judging import Caps, Form, ModelReply, ModelSettings, Prices, Question
 from agentci.model.spending import Charge
-from tests.http.patience import after
-from tests.http.servers import script, serve
+from tests._util.http.patience import after
+from tests._util.http.servers import script, serve
 from tests.judges.bench import QUESTION, Bench, refused, said, scored, settings
 
 PRICES = Prices(input_usd=2, output_usd=10)

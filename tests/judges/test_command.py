@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.executors.confinement import UNCONFINED
-from agentci.executors.local import LocalExecutor
+from agentci.execution.limits import UNCONFINED
+from agentci.execution.local import LocalExecutor
 from agentci.judges.budget import Budget
 from agentci.judges.command import MAX_SAID, CommandAsker, Seat
 from agentci.judges.judge import Judge

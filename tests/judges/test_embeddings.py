@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from agentci.dialects.openai_eval.panels import EMBEDDING_PROVIDERS
 from agentci.errors import EvaluatorError, UnrecordedError
+from agentci.evaluators.openai_eval.judge_models import EMBEDDING_PROVIDERS
 from agentci.judges.embeddings import ADDRESSES, cosine_in
 from agentci.model.embedding import CompareEmbeddings, Likeness
 from agentci.model.judging import Caps, ModelReply, ModelSettings, Panel, Prices, Replay
 from agentci.model.spending import Charge
-from tests.http.servers import Answer, Server, script, serve
+from tests._util.http.servers import Answer, Server, script, serve
 from tests.judges.bench import KEY, Bench, embedded, refused, settings
 
 TEXTS = ("It is sunny.", "The sun shines.")

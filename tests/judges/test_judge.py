@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agentci.dialects.votes import votes_on
 from agentci.errors import EvaluatorError
+from agentci.evaluators.vote_summary import votes_on
 from agentci.judges.judge import combined, enough, is_settled
 from agentci.model.judging import AskModel, Checklist, Form, Panel, Question
 from agentci.model.ruling import Mark, Ruling, Value, Verdict
-from tests.http.servers import Answer, Asked, Raw, script, serve
+from tests._util.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
 
 YES, NO = voted(passed=True), voted(passed=False)

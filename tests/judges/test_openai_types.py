@@ -7,10 +7,10 @@ from typing import Any, get_args
 import pytest
 
 from agentci.judges import chat, embeddings
-from agentci.judges.base import CapName, Format, Way
+from agentci.judges.provider import CapName, Format, Way
 from agentci.judges.registry import PROVIDERS
 from agentci.model.judging import AnyForm, Checklist, Form, ModelReply, ModelSettings, Question
-from tests.openai_types import answered_as, sent_as, theirs
+from tests.helpers.openai_types import answered_as, sent_as, theirs
 
 FORMS: tuple[AnyForm | None, ...] = (
     None,

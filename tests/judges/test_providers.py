@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.judges.base import Format, Way
+from agentci.judges.json_body import GarbledError
+from agentci.judges.provider import Format, Way
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.wire import GarbledError
 from agentci.model.judging import Ending, Form, ModelReply, ModelSettings, Question
 
 QUESTION = Question(system="Judge.", user="Höflich?", form=Form())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.judges.base import NoVerdictError, UnreadableError
+from agentci.judges.provider import NoVerdictError, UnreadableError
 from agentci.judges.verdicts import MAX_CHARACTERS, read_verdict
 from agentci.model.judging import AnyForm, Checklist, Ending, Form, ModelReply
 from agentci.model.ruling import Mark, Verdict

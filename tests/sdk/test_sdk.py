@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import agentci.sdk
-from agentci.dialects.agentevals.result import eval_result
-from agentci.dialects.output import parse_output
+from agentci.evaluators.agentevals.eval_result import eval_result
+from agentci.evaluators.program_output import parse_output
 from agentci.model.values import replace
 from agentci.sdk import (
     EvalInput,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT, run_agentci
+from tests.helpers.support import ROOT, run_agentci
 
 PAGE = (ROOT / "docs/writing-evaluators.md").read_text(encoding="utf-8")
 

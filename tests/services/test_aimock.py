@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.recordings import otlp
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
 from tests.services.servers import MODULES, free_port, running
-from tests.support import Ran, run_agentci
 
 CLI = MODULES / "@copilotkit" / "aimock" / "dist" / "cli.js"
 KEY = "sk-test-0123456789"

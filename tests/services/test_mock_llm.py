@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import pytest
 import requests
 
-from tests.evals_api.answers import DELETED, EVAL, RUN, a_page, a_run, an_eval, an_item
-from tests.recordings import otlp
+from tests.helpers.recordings import otlp
+from tests.helpers.support import Ran, run_agentci
+from tests.judges.evals_api.answers import DELETED, EVAL, RUN, a_page, a_run, an_eval, an_item
 from tests.services.servers import MODULES, free_port, running
-from tests.support import Ran, run_agentci
 
 CLI = MODULES / "@dwmkerr" / "mock-llm" / "dist" / "main.js"
 KEY = "sk-test-0123456789"

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from agentci.errors import RefusedError, UnreachableError
 from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
 from agentci.model.values import replace
-from agentci.sources.base import MAX_TOTAL_BYTES, Surroundings
+from agentci.remote.sources.source import MAX_TOTAL_BYTES, Surroundings
 from pydantic import Base64Bytes, BaseModel, ValidationError
 
 NAME = "company"

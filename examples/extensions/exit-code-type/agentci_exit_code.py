@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentci.dialects.fields import Entry, Seconds, Text
-from agentci.dialects.evaluator_type import EvaluatorType
-from agentci.dialects.surroundings import Surroundings
+from agentci.evaluators.fields import Entry, Seconds, Text
+from agentci.evaluators.evaluator_type import EvaluatorType
+from agentci.evaluators.context import Surroundings
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
-from agentci.model.exchange import ProgramReply, Reply, RunProgram
+from agentci.model.requests import ProgramReply, Reply, RunProgram
 from agentci.model.identity import Identity
 from agentci.model.judgement import Judgement
 from agentci.model.place import Place

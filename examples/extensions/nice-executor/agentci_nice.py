@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from agentci.errors import EvaluatorError
-from agentci.executors.confinement import Confinement
-from agentci.executors.local import LocalExecutor
-from agentci.model.exchange import ProgramReply
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.model.requests import ProgramReply
 
 PRIORITY = 10
 

@@ -1,0 +1,1 @@
+"""Text, files, HTTP and caches: nothing of the domain."""

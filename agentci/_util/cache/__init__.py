@@ -1,0 +1,1 @@
+"""Folders of a cache: created, locked and checked."""

@@ -1,0 +1,1 @@
+"""Documents from servers, with errors, retries and limits."""

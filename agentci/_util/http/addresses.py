@@ -1,0 +1,134 @@
+"""Where documents may be got from: https, and this machine for tests and mirrors."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+import requests
+
+from agentci._util.text import escape, truncate
+from agentci.errors import RefusedError
+
+MAX_SHOWN: Final = 200
+_PORTS: Final = {"http": 80, "https": 443}
+REDIRECT_HINT: Final = "name the address that it leads to in the end, if that is to be trusted"
+_HINT: Final = "write it as https://HOST/PATH"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A URL that may be asked for.
+
+    Attributes:
+        url: as ``requests`` sends it, so that what was looked at is what is connected to.
+        shown: for messages; without name, password and query, which may be secrets.
+        origin: scheme, host and port: whom a request and its headers go to.
+    """
+
+    url: str = field(repr=False)
+    shown: str
+    origin: tuple[str, str, int]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine."""
+        return _is_loopback(self.origin[1])
+
+
+def address_of(url: str, *, unencrypted: bool = False) -> Address:
+    """Take a URL apart.
+
+    Args:
+        unencrypted: whether http will do for other machines, too.
+
+    Raises:
+        RefusedError: it is none, or nothing may be got from there.
+    """
+    prepared = requests.PreparedRequest()
+    try:
+        prepared.prepare_url(url, None)
+        parts = urlsplit(prepared.url or "")
+        port = parts.port
+    except ValueError as error:
+        raise RefusedError(f"{_careful(url)} is not a URL", hint=_HINT) from error
+    scheme, host = parts.scheme, parts.hostname or ""
+    if scheme not in _PORTS or not host:
+        raise RefusedError(f"{_careful(url)} is not a URL of the web", hint=_HINT)
+    if scheme == "http" and not (unencrypted or _is_loopback(host)):
+        raise RefusedError(
+            f"{_shown(scheme, host, port, parts.path)} is not encrypted, so it is not asked for",
+            hint="use https; http is for this machine alone (localhost, 127.0.0.1)",
+        )
+    return Address(
+        url=parts._replace(fragment="").geturl(),
+        shown=_shown(scheme, host, port, parts.path),
+        origin=(scheme, host, _PORTS[scheme] if port is None else port),
+    )
+
+
+def base_of(url: str, *, unencrypted: bool = False) -> Address:
+    """Take the address of an API apart, behind which paths are written.
+
+    Raises:
+        RefusedError: as ``address_of``, or it holds more than that, which may be a secret.
+    """
+    address = address_of(url, unencrypted=unencrypted)
+    parts = urlsplit(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise RefusedError(
+            f"{address.shown} has a name, a password, a query or a fragment beside it",
+            hint="leave that out; `api_key_env` names the variable with a key",
+        )
+    return address
+
+
+def target_of(address: Address, location: str) -> Address:
+    """Where a redirect leads.
+
+    Raises:
+        RefusedError: it is not followed there.
+    """
+    try:
+        target = address_of(urljoin(address.url, _decoded(location)))
+    except (RefusedError, ValueError) as error:
+        said = error if isinstance(error, RefusedError) else "that is not a URL"
+        raise RefusedError(
+            f"{address.shown} redirects to where it is not followed: {said}", hint=REDIRECT_HINT
+        ) from error
+    if address.origin[0] == "https" != target.origin[0]:
+        raise RefusedError(
+            f"{address.shown} redirects from https to {target.shown}, which is not encrypted",
+            hint=REDIRECT_HINT,
+        )
+    return target
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _decoded(location: str) -> str:
+    """A header is read as Latin-1, but URLs are UTF-8 where they are not ASCII."""
+    try:
+        return location.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return location
+
+
+def _shown(scheme: str, host: str, port: int | None, path: str) -> str:
+    name = f"[{host}]" if ":" in host else host
+    server = name if port is None else f"{name}:{port}"
+    return truncate.short(escape.plain_line(f"{scheme}://{server}{path}"), MAX_SHOWN)
+
+
+def _careful(url: str) -> str:
+    """What may be shown of a URL of which nobody can tell where its secrets are."""
+    if any(mark in url for mark in "@?#"):
+        return "what is asked for"
+    return truncate.short(escape.plain_line(url), MAX_SHOWN)

@@ -1,0 +1,137 @@
+"""Gets documents from servers that fail, stall and lie."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from agentci._util.http.deadline import OverdueError, heed, pause, watched
+from agentci._util.http.document import Response
+from agentci._util.http.limits import DEFAULT_LIMITS, Limits
+from agentci._util.http.retries import NETWORK_HINT, PassingError, wait_seconds
+from agentci._util.text.format import count, number
+from agentci.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from agentci._util.http.transport import Exchange, Wish
+
+GET: Final = "GET"
+POST: Final = "POST"
+
+
+def _never() -> bool:
+    return False
+
+
+def _never_busy(_: Response) -> None:
+    return None
+
+
+class HttpClient:
+    """The ``Http`` of a run.
+
+    Args:
+        tell: is called with a line for every wait; from the thread that waits.
+        stopped: whether the run is to end; every wait and every read does within a moment.
+    """
+
+    def __init__(
+        self,
+        *,
+        tell: Callable[[str], None],
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        stopped: Callable[[], bool] = _never,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._tell = tell
+        self._sleep = sleep
+        self._clock = clock
+        self._stopped = stopped
+        self._limits = limits
+        self._lock = Lock()
+        self._exchange: Exchange | None = None
+
+    def get(
+        self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Get ``url``; waits and tries again where that may help.
+
+        Of an answer that is no success, ``limit_bytes`` are read and the rest is left.
+
+        Raises:
+            UnreachableError: no whole answer came, however often it was asked for; or the run is
+                to end.
+            RefusedError: the answer is too large, or leads to where we do not follow.
+        """
+        return self.ask(url, limit_bytes=limit_bytes, headers=headers or {})
+
+    def ask(
+        self,
+        url: str,
+        *,
+        limit_bytes: int,
+        headers: Mapping[str, str],
+        method: str = GET,
+        content: bytes | None = None,
+        busy: Callable[[Response], PassingError | None] = _never_busy,
+    ) -> Response:
+        """As ``get``; with another method, no redirect is followed.
+
+        What is posted is so once: it is not tried again where a server may have taken it.
+
+        Args:
+            busy: what an answer says that another try may mend, for servers that say it in words.
+
+        Raises:
+            FetchError: as above.
+        """
+        # requests is slow to import, and most runs fetch nothing.
+        from agentci._util.http.transport import Exchange, wish_of  # noqa: PLC0415 (see above)
+
+        wish = wish_of(url, headers, limit_bytes, content=content, method=method)
+        with self._lock:
+            exchange = self._exchange = self._exchange or Exchange(self._limits)
+        fetch = partial(exchange.fetch if method == GET else exchange.settle, wish)
+        tries = 1
+        while True:
+            try:
+                response = self._try(fetch)
+                if failure := busy(response):
+                    raise failure
+            except PassingError as failure:
+                self._wait(failure, wish, tries)
+            else:
+                return response
+            tries += 1
+
+    def _try(self, fetch: Callable[[Callable[[], bool]], Response]) -> Response:
+        seconds = self._limits.document_seconds
+        heed(self._stopped)
+        try:
+            return watched(fetch, seconds=seconds, clock=self._clock, stopped=self._stopped)
+        except OverdueError as error:
+            said = f"it was not all there after {number(seconds)} s"
+            raise PassingError(said, hint=NETWORK_HINT) from error
+
+    def _wait(self, failure: PassingError, wish: "Wish", tries: int) -> None:
+        """Wait for the next try.
+
+        Raises:
+            UnreachableError: there is none.
+        """
+        most, shown = self._limits.tries, wish.address.shown
+        if failure.arrived and wish.method == POST:
+            said = f"nobody knows whether {shown} took what was sent: {failure}"
+            raise UnreachableError(said, hint=failure.hint) from failure
+        if tries >= most:
+            said = f"{shown} cannot be had: {failure} (tried {count(most, 'time')})"
+            raise UnreachableError(said, hint=failure.hint) from failure
+        longest, asked = self._limits.longest_wait_seconds, failure.asked_seconds
+        if asked is not None and asked > longest:
+            said = f"{shown} cannot be had: {failure} and asks to wait {asked:,.0f} s"
+            raise UnreachableError(said, hint=failure.hint) from failure
+        seconds = min(wait_seconds(failure, tries), longest)
+        self._tell(f"waiting {number(seconds, 1)} s for {shown}: {failure} (try {tries} of {most})")
+        pause(seconds, sleep=self._sleep, stopped=self._stopped)

@@ -1,0 +1,1 @@
+"""Strings to strings: escaping, truncating, JSON with places."""

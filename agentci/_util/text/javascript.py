@@ -1,0 +1,38 @@
+"""Values as JavaScript writes them, where what it wrote is what people compare with."""
+
+import json
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
+
+from agentci._util.text.strict_json import strict
+from agentci.model.json import Json
+
+
+def number(value: float) -> str:
+    """``3500``, ``0.5``: whole numbers have no decimals."""
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def fixed(value: float, digits: int) -> str:
+    """``value.toFixed(digits)``: of two that are as near, the one further from zero."""
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+
+
+def stringify(value: Json, *, indent: int | None = None) -> str:
+    """``JSON.stringify``: compact, or with ``indent`` spaces a level."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(
+        strict(_plain(value)), ensure_ascii=False, indent=indent, separators=separators
+    )
+
+
+def _plain(value: Json) -> Json:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return value

@@ -1,0 +1,172 @@
+"""Takes the fields of JSON objects that people write, and notes all that is wrong with them."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text.json_place import Step
+from agentci._util.text.suggest import did_you_mean, nearest, quoted
+from agentci.model.json import Json, JsonObject
+
+MAX_DEPTH: Final = 64
+
+KINDS: Mapping[type, str] = {
+    type(None): "null",
+    bool: "a boolean",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    dict: "an object",
+    list: "a list",
+}
+
+
+class Complaint(Struct, frozen=True, kw_only=True):
+    """Something wrong with the value at ``path``."""
+
+    path: tuple[Step, ...]
+    message: str
+    hint: str | None = None
+
+
+class Fields:
+    """The fields of one object, each known by a name in snake_case.
+
+    A file may write any of them in camelCase instead, and null is as good as leaving it out.
+    A value of another kind than the one asked for is complained of and counts as left out.
+
+    Attributes:
+        path: where the object is in its file.
+        complaints: all of the file, shared by all of its objects.
+    """
+
+    def __init__(
+        self, value: JsonObject, *, noun: str, path: tuple[Step, ...], complaints: list[Complaint]
+    ) -> None:
+        self.path = path
+        self.complaints = complaints
+        self._value = value
+        self._noun = noun
+        self._names: dict[str, None] = {}
+
+    def require(self, *names: str) -> None:
+        """Complain of each of ``names`` that is left out."""
+        for name in names:
+            if not self.has(name):
+                given = [key for key, value in self._value.items() if value is not None]
+                close = nearest(name, given)
+                hint = None if close is None else f"it has {close!r}"
+                self.complain(f"{self._noun} needs {name!r}", hint=hint)
+
+    def has(self, name: str) -> bool:
+        """Whether ``name`` is there."""
+        return self._take(name) is not None
+
+    def text(self, name: str) -> str | None:
+        """Take a string."""
+        value = self._take(name)
+        if isinstance(value, str):
+            return value
+        self._complain_of_kind(name, "a string")
+        return None
+
+    def number(self, name: str) -> float | None:
+        """Take a number."""
+        value = self._take(name)
+        if isinstance(value, int | float):
+            return value
+        self._complain_of_kind(name, "a number")
+        return None
+
+    def mapping(self, name: str) -> JsonObject | None:
+        """Take an object whose keys are the user's own."""
+        value = self._take(name)
+        if not isinstance(value, Mapping):
+            self._complain_of_kind(name, "an object")
+            return None
+        if _is_deeper(value, MAX_DEPTH):
+            self.complain(f"{name!r} is nested deeper than {MAX_DEPTH} levels", name)
+            return None
+        return value
+
+    def object(self, name: str, *, noun: str, hint: str | None = None) -> "Fields | None":
+        """Take an object whose fields are known.
+
+        Args:
+            noun: what it is, for complaints: "an invocation".
+            hint: a way out where it is something else.
+        """
+        value = self._take(name)
+        if isinstance(value, Mapping):
+            return self._inner(value, noun, self._key(name))
+        self._complain_of_kind(name, "an object", hint)
+        return None
+
+    def objects(self, name: str, *, noun: str) -> Iterator["Fields"]:
+        """Take a list of objects whose fields are known; ``noun`` is what each of them is."""
+        items = self._take(name)
+        if not isinstance(items, list):
+            self._complain_of_kind(name, "a list")
+            return
+        for index, value in enumerate(items):
+            if isinstance(value, Mapping):
+                yield self._inner(value, noun, self._key(name), index)
+            else:
+                self.complain(f"{noun} is {_kind(value)}, not an object", name, index)
+
+    def close(self, *others: str) -> None:
+        """Complain of every key that was not asked for and is none of ``others``."""
+        for name in others:
+            self._take(name)
+        known = [*self._names, *map(camel, self._names)]
+        for key in self._value:
+            if key not in known:
+                hint = did_you_mean(key, known)
+                self.complain(f"{self._noun} has no key {quoted(key)}", key, hint=hint)
+
+    def complain(self, message: str, *steps: Step, hint: str | None = None) -> None:
+        """Note something wrong with this object, or with what ``steps`` lead to."""
+        first, rest = steps[:1], steps[1:]
+        key = (self._key(step) if isinstance(step, str) else step for step in first)
+        self.complaints.append(
+            Complaint(path=(*self.path, *key, *rest), message=message, hint=hint)
+        )
+
+    def _take(self, name: str) -> Json:
+        if name not in self._names:
+            self._names[name] = None
+            if name in self._value and camel(name) != name and camel(name) in self._value:
+                self.complain(f"{name!r} and {camel(name)!r} are the same key", camel(name))
+        return self._value.get(self._key(name))
+
+    def _key(self, name: str) -> str:
+        """The spelling of ``name`` in the file."""
+        return name if name in self._value else camel(name)
+
+    def _inner(self, value: JsonObject, noun: str, *steps: Step) -> "Fields":
+        return Fields(value, noun=noun, path=(*self.path, *steps), complaints=self.complaints)
+
+    def _complain_of_kind(self, name: str, kind: str, hint: str | None = None) -> None:
+        value = self._take(name)
+        if value is not None:
+            self.complain(f"{self._key(name)!r} is {_kind(value)}, not {kind}", name, hint=hint)
+
+
+@cache
+def camel(name: str) -> str:
+    """``user_content`` as ``userContent``."""
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _kind(value: Json) -> str:
+    return KINDS[type(value)]
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)

@@ -1,0 +1,92 @@
+"""Templates with ``{{ name }}`` in them, filled in one pass: what is put in is never expanded."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from agentci._util.text import strict_json
+from agentci._util.text.suggest import did_you_mean, quoted
+from agentci.model.json import Json, JsonObject
+
+_STEP: Final = r"\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\]|\[\"[^\"\\\]\n]*\"\]"
+_PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)((?:" + _STEP + r")*)\s*\}\}")
+_STEPS: Final = re.compile(_STEP)
+
+
+class MissingError(Exception):
+    """A template names what is not there; says what, as a sentence."""
+
+
+def fill(
+    template: str,
+    values: JsonObject,
+    *,
+    show: Callable[[str, str], str] = lambda _, text: text,
+    leaves_unknown: bool = False,
+) -> str:
+    """Put values in: texts as they are, everything else as JSON.
+
+    Args:
+        show: is given the path that a place names and its text, and returns what is put in.
+        leaves_unknown: a place whose path leads nowhere stays as it is written.
+
+    Raises:
+        MissingError: a path leads nowhere, and that is not to be left.
+    """
+
+    def text_of(place: re.Match[str]) -> str:
+        path = place[1] + place[2]
+        try:
+            value = _at(values, place[1], _STEPS.findall(place[2]))
+        except MissingError:
+            if leaves_unknown:
+                return place[0]
+            raise
+        return show(path, value if isinstance(value, str) else strict_json.readable(value))
+
+    return _PLACE.sub(text_of, template)
+
+
+def named(template: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
+    """What the places of a template name: each a name, and the members and indices behind it."""
+    return tuple(
+        (place[1], tuple(map(_key, _STEPS.findall(place[2]))))
+        for place in _PLACE.finditer(template)
+    )
+
+
+def names_in(template: str) -> tuple[str, ...]:
+    """The names alone, each once."""
+    return tuple(dict.fromkeys(name for name, _ in named(template)))
+
+
+def _at(values: JsonObject, name: str, steps: Sequence[str]) -> Json:
+    if name not in values:
+        hint = did_you_mean(name, tuple(values)) or f"there are {', '.join(values) or 'none'}"
+        raise MissingError(f"the template names {quoted(name)}, which is not there; {hint}")
+    value, path = values[name], name
+    for step in steps:
+        value = _member(value, step, path)
+        path += step
+    return value
+
+
+def _member(value: Json, step: str, path: str) -> Json:
+    key = _key(step)
+    if isinstance(key, str) and isinstance(value, Mapping) and key in value:
+        return value[key]
+    is_text = isinstance(value, str)
+    if isinstance(key, int) and isinstance(value, Sequence) and not is_text and key < len(value):
+        return value[key]
+    names = tuple(value) if isinstance(value, Mapping) else ()
+    meant = did_you_mean(f"{key}", names)
+    raise MissingError(
+        f"the template names {quoted(path + step)}, and {path} has no such part"
+        f"{f'; {meant}' if meant else ''}"
+    )
+
+
+def _key(step: str) -> str | int:
+    key: str | int = step[1:] if step.startswith(".") else json.loads(step[1:-1])
+    return key

@@ -1,1 +1,0 @@
-"""Earlier reports: where they are found, and runs beside them."""

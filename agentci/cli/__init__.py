@@ -1,0 +1,1 @@
+"""The command line and the action: parse input, run one command, return an exit code."""

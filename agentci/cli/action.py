@@ -1,0 +1,107 @@
+"""The action: reads the inputs of a workflow step instead of a command line."""
+
+import os
+import re
+from collections.abc import Collection, Mapping
+
+from agentci._util.text.suggest import quoted
+from agentci.cli.commands.run import run
+from agentci.cli.process import run_guarded
+from agentci.cli.publish import refuse
+from agentci.config.options import OPTIONS, REPORTING
+from agentci.config.settings import settings_of
+from agentci.errors import InputError
+from agentci.model.problem import Problem
+from agentci.runner.services import World
+
+CONFIG_INPUT = "config"
+MERGE_INPUT = "merge"
+COMMENT_INPUT = "comment-report"
+ANSWERING = ("comment", "check-run", "offline")
+_LISTED = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
+
+
+def main() -> int:
+    """Run the action on the inputs that the environment holds."""
+    inputs = {
+        name: os.environ.get(f"INPUT_{name.upper()}", "")
+        for name in (CONFIG_INPUT, *(option.name for option in OPTIONS if not option.cli_only))
+    }
+    return run_guarded(lambda world: run_action(inputs, world), os.environ)
+
+
+def run_action(inputs: Mapping[str, str], world: World) -> int:
+    """Judge as ``inputs`` say, one value a line where an input takes several.
+
+    Outputs are written on every way out, also when the inputs themselves are wrong.
+    """
+    repeated = {CONFIG_INPUT, *(option.name for option in OPTIONS if option.repeats)}
+    values = {name: _lines(text) if name in repeated else (text,) for name, text in inputs.items()}
+    try:
+        _refuse_lists({name: values[name] for name in values if name in repeated})
+        settings = settings_of(values[CONFIG_INPUT], values)
+        if reports := values[MERGE_INPUT]:
+            _refuse_others(inputs, MERGE_INPUT, REPORTING)
+        if foreign := inputs[COMMENT_INPUT].strip():
+            _refuse_others(inputs, COMMENT_INPUT, ANSWERING)
+    except InputError as error:
+        return refuse(error.problems, world)
+    if foreign:
+        from agentci.cli.commands.comment import comment  # noqa: PLC0415 (likewise)
+
+        return comment(foreign, settings, world)
+    if reports:
+        from agentci.cli.commands.merge import merge  # noqa: PLC0415 (of no use to most steps)
+
+        return merge(reports, settings, world)
+    return run(settings, world)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.split("\n") if line.strip())
+
+
+def _refuse_lists(values: Mapping[str, Collection[str]]) -> None:
+    """An input of GitHub's is text, whatever it looks like.
+
+    Raises:
+        InputError: one is written as a list of YAML or JSON, or in quotes.
+    """
+    problems = [
+        Problem(
+            message=f"{name} takes one value a line as it is, not {quoted(value)}",
+            hint="leave out `- `, quotes and brackets",
+        )
+        for name, given in values.items()
+        for value in given
+        if _LISTED.search(value)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str]) -> None:
+    """Let nobody think that something is judged beside.
+
+    Args:
+        inputs: all that were given.
+        instead: the one that says what is done instead of judging.
+        kept: those that mean something beside it.
+
+    Raises:
+        InputError: inputs are given that say what to judge, and how.
+    """
+    unsaid = {option.name: {"", "false", option.default.casefold()} for option in OPTIONS}
+    judging = [option.name for option in OPTIONS if not option.input_only]
+    others = [name for name in (CONFIG_INPUT, MERGE_INPUT, *judging) if name != instead]
+    given = {name: text.strip().casefold() for name, text in inputs.items()}
+    problems = [
+        Problem(
+            message=f"{name} has no effect beside {instead}, which judges nothing",
+            hint="give it to the steps that judge",
+        )
+        for name in others
+        if name not in kept and given.get(name, "") not in unsaid.get(name, {""})
+    ]
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,50 @@
+"""``agentci comment``: tell a pull request what another run came to, whose word nobody takes.
+
+For the workflow that follows one of a pull request from a fork, which may write nothing itself.
+Where to comment is GitHub's to say, by the event; of the report come only words, and it is as
+foreign as any recording: read strictly, in bounds, and made into Markdown anew.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from agentci._util.workspace import is_folder
+from agentci.cli.publish import answer, refuse
+from agentci.config.settings import Settings
+from agentci.errors import InputError
+from agentci.github.baseline.read import read_earlier
+from agentci.reports.merge.part import REPORT_NAME
+from agentci.runner.services import World
+
+# A report of ten thousand checks takes a fifth of it.
+MAX_FOREIGN_BYTES: Final = 64 * 1024**2
+
+
+def comment(named: str, settings: Settings, world: World) -> int:
+    """Answer on GitHub with the report ``named``, and return 0 whatever its gate said.
+
+    Args:
+        named: ``results.json``, or the folder that has it.
+    """
+    try:
+        _check(named, settings, world)
+        report = read_earlier(named, world.workspace, limit_bytes=MAX_FOREIGN_BYTES)
+    except InputError as error:
+        return refuse(error.problems, world)
+    answer(report, settings, world)
+    return 0
+
+
+def _check(named: str, settings: Settings, world: World) -> None:
+    """See whether there is something to do, and that no link leads elsewhere.
+
+    Raises:
+        InputError: there is not, or one does.
+    """
+    if settings.commenting == "never" and not settings.check_run:
+        message = "nothing is to be told of the report"
+        raise InputError.of(message, hint="say `comment: always`, or name a check-run")
+    path: Path = world.workspace.cwd / named
+    path = path / REPORT_NAME if is_folder(path) else path
+    if not world.workspace.holds(path):
+        raise InputError.of(f"{named} leads out of the workspace", hint="name a file inside of it")

@@ -1,0 +1,1 @@
+"""``agentci evaluator``: list, write, try out and fetch evaluators."""

@@ -1,1 +1,0 @@
-"""``agentci evaluator``: for those who look for evaluators, and those who write them."""

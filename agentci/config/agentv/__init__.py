@@ -1,0 +1,1 @@
+"""AgentV's eval files to a suite: cases with the evaluators of each."""

@@ -1,0 +1,154 @@
+"""Messages of cases: shorthands written out, files read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+from pydantic import ValidationError
+
+from agentci.config.agentv.file_references import Files
+from agentci.config.agentv.models import MessageSpec
+from agentci.config.schema_errors import breaches
+from agentci.config.yaml_document import YamlDocument
+from agentci.config.yaml_nodes import KeyPath
+from agentci.errors import InputError
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Problem
+
+USER, ASSISTANT = "user", "assistant"
+
+
+class MessageReader(Struct, kw_only=True):
+    """Reads the messages of one case.
+
+    Attributes:
+        problems: what is wrong with them.
+        guideline_files, input_files: absolute paths of what input messages refer to.
+        input_texts: what the latter say, by their names in the messages.
+    """
+
+    document: YamlDocument
+    files: Files
+    problems: list[Problem] = field(default_factory=list)
+    guideline_files: list[str] = field(default_factory=list)
+    input_files: list[str] = field(default_factory=list)
+    input_texts: dict[str, str] = field(default_factory=dict)
+
+    def asked(self, at: KeyPath) -> tuple[JsonObject, ...]:
+        """The input messages at ``at``: parts that refer to files stay as they are."""
+        messages = self._messages(at, USER)
+        for message, path in messages:
+            for index, part in enumerate(_parts(message)):
+                self._attach(part, (*path, "content", index))
+        return tuple(message for message, _ in messages)
+
+    def expected(self, at: KeyPath) -> tuple[JsonObject, ...]:
+        """The expected messages at ``at``, with what the files say that they refer to."""
+        return tuple(self._written_out(*each) for each in self._messages(at, ASSISTANT))
+
+    def _messages(self, at: KeyPath, role: str) -> list[tuple[JsonObject, KeyPath]]:
+        """Messages with their paths; of a shorthand, the message that it stands for."""
+        value = self.document.value(at)
+        if isinstance(value, Mapping) and "role" in value:
+            return [(value, at)] if self._is_message(value, at) else []
+        if isinstance(value, list) and (role == USER or _begins_with_message(value)):
+            numbered = [(each, (*at, index)) for index, each in enumerate(value)]
+            return [(m, path) for m, path in numbered if self._is_message(m, path)]
+        if isinstance(value, list):
+            value = self._mappings(value, at)
+        return [] if value is None else [({"role": role, "content": value}, at)]
+
+    def _mappings(self, items: Sequence[Json], at: KeyPath) -> list[Json]:
+        """The items of a shorthand that AgentV keeps."""
+        kept: list[Json] = [each for each in items if isinstance(each, Mapping)]
+        if len(kept) < len(items):
+            self.problems.append(
+                Problem(
+                    message="a list as expected output keeps only its mappings, as in AgentV",
+                    place=self.document.place_of(at),
+                    hint="give the data as a mapping, or as the content of a message",
+                    severity="warning",
+                )
+            )
+        return kept
+
+    def _is_message(self, value: Json, at: KeyPath) -> bool:
+        try:
+            message = MessageSpec.model_validate(value)
+        except ValidationError as error:
+            schema = MessageSpec.model_json_schema()
+            self.problems += breaches(self.document, schema, error, at=at, noun="message")
+            return False
+        if message.content is None and message.tool_calls is None:
+            self.problems.append(
+                Problem(
+                    message="a message has neither `content` nor `tool_calls`",
+                    place=self.document.place_of(at),
+                )
+            )
+            return False
+        return True
+
+    def _file_in(self, part: JsonObject, at: KeyPath) -> str | None:
+        """What a part of a message names, None where it is no reference to a file."""
+        if part.get("type") != "file":
+            return None
+        named = part.get("value")
+        if not isinstance(named, str) or not named:
+            self.problems.append(
+                Problem(
+                    message="a part of type file needs `value`: a path",
+                    place=self.document.place_of((*at, "value")),
+                )
+            )
+            return None
+        return named
+
+    def _attach(self, part: JsonObject, at: KeyPath) -> None:
+        named = self._file_in(part, at)
+        if named is None:
+            return
+        try:
+            found = self.files.read(named, self.document.place_of((*at, "value")))
+        except InputError as error:
+            self.problems += error.problems
+            return
+        if found.is_guideline:
+            self.guideline_files.append(found.path)
+            return
+        self.input_files.append(found.path)
+        self.input_texts[named] = found.text
+
+    def _written_out(self, message: JsonObject, at: KeyPath) -> JsonObject:
+        if not isinstance(message.get("content"), list):
+            return message
+        parts = enumerate(_parts(message))
+        return {**message, "content": [self._part(p, (*at, "content", i)) for i, p in parts]}
+
+    def _part(self, part: JsonObject, at: KeyPath) -> JsonObject:
+        named = self._file_in(part, at)
+        if named is None:
+            return part
+        try:
+            found = self.files.read(named, self.document.place_of((*at, "value")))
+        except InputError as error:
+            self.problems += error.problems
+            return part
+        return {
+            "type": "file",
+            "path": found.shown,
+            "text": found.text,
+            "resolved_path": found.path,
+        }
+
+
+def _begins_with_message(items: Sequence[Json]) -> bool:
+    return bool(items) and isinstance(items[0], Mapping) and "role" in items[0]
+
+
+def _parts(message: JsonObject) -> Iterator[JsonObject]:
+    content = message.get("content")
+    yield from (each for each in _listed(content) if isinstance(each, Mapping))
+
+
+def _listed(content: Json) -> Sequence[Json]:
+    return content if isinstance(content, list) else ()

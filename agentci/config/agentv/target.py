@@ -1,0 +1,234 @@
+"""The agent of an eval file, in the words of AgentV's cli provider, and how often it is run."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, Literal
+
+from msgspec import Struct, field
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from agentci._util.text.suggest import did_you_mean, one_of, quoted
+from agentci.config.agentv.file_references import Files
+from agentci.config.agentv.models import Lenient
+from agentci.config.schema_errors import breaches
+from agentci.config.yaml_document import YamlDocument
+from agentci.config.yaml_nodes import KeyPath
+from agentci.errors import InputError
+from agentci.evaluators.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, names_in
+from agentci.evaluators.agentv.entry_fields import NonNegative, without_default
+from agentci.evaluators.fields import Seconds, Strict, Text, VariableName
+from agentci.model.agent import Agent, CommandTemplate
+from agentci.model.json import JsonObject
+from agentci.model.problem import Problem
+from agentci.model.trials import Strategy, Trials
+
+DEFAULT_TIMEOUT_SECONDS: Final = 120
+MAX_TRIALS: Final = 1000
+# AgentV 4 knows one that counts first.
+TARGETS: Final[tuple[KeyPath, ...]] = (("execution", "target"), ("target",))
+TRIALS: Final[KeyPath] = ("execution", "trials")
+
+# By AgentV's other words for them.
+ALIASES: Final = {"command_template": "command", "timeout": "timeout_seconds"}
+# Of a target in AgentV's own list, and of no use here.
+WITHOUT_EFFECT: Final = frozenset(
+    {"name", "judge_target", "grader_target", "workers", "verbose", "keep_temp_files"}
+)
+_HUMP: Final = re.compile(r"(?<=[a-z])([A-Z])")
+
+
+class TargetSpec(Lenient):
+    """The agent: what is run for each case that has no recorded output."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=without_default("command"))
+
+    provider: Literal["cli"] = Field(default="cli", description="A command, as AgentV calls it.")
+    command: Text | Annotated[list[Text], Field(min_length=1)] = Field(
+        description="A line for the shell, or a list of words, with placeholders such as {PROMPT}. "
+        "`command_template` says the same."
+    )
+    cwd: Text | None = Field(
+        default=None, description="Folder that it runs in; by default that of this file."
+    )
+    timeout_seconds: Seconds = Field(
+        default=DEFAULT_TIMEOUT_SECONDS,
+        description="Seconds after which it is stopped. `timeout` says the same.",
+    )
+    files_format: Text = Field(
+        default="{path}", description="Each file in {FILES}, made of {path} and {basename}."
+    )
+    env: list[VariableName] = Field(
+        default=[],
+        description="Names of environment variables that it may see, beside the harmless ones.",
+    )
+    jail: bool = Field(
+        default=False,
+        description="Whether it runs in the jail of evaluators; its reply is then what it prints.",
+    )
+    network: bool = Field(default=True, description="Whether it may use the network in the jail.")
+    provider_batching: bool = Field(default=False, description="One run for all cases: not here.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_words(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        renamed: dict[str, JsonValue] = {}
+        for key, value in data.items():
+            name = canonical(key)
+            if name in renamed:
+                raise ValueError(f"{name} is given twice: keep one of its spellings")
+            renamed[name] = value
+        if "command" not in renamed:
+            raise ValueError("a target needs `command`, such as python3 agent.py {PROMPT}")
+        return renamed
+
+
+class TrialsSpec(Strict):
+    """Several runs of each case."""
+
+    count: Annotated[int, Field(ge=1, le=MAX_TRIALS)] = Field(
+        description="How often the agent is run for a case, at most."
+    )
+    strategy: Strategy = Field(
+        default="pass_at_k",
+        description="What counts: the best run, the mean, or the lower end of the 95 % confidence "
+        "interval of the mean.",
+    )
+    cost_limit_usd: NonNegative | None = Field(
+        default=None, description="No further run once those of a case have cost as much."
+    )
+
+
+def canonical(key: str) -> str:
+    """Our word for a key of a target, which AgentV also writes in camelCase."""
+    name = _HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
+    return ALIASES.get(name, name)
+
+
+def template_of(spec: TargetSpec) -> CommandTemplate:
+    """The command as a value that does not change."""
+    return spec.command if isinstance(spec.command, str) else tuple(spec.command)
+
+
+class TargetReader(Struct, kw_only=True):
+    """Reads the target and the trials of one eval file.
+
+    Attributes:
+        problems: what is wrong with them.
+    """
+
+    document: YamlDocument
+    files: Files
+    problems: list[Problem] = field(default_factory=list)
+
+    def agent(self) -> Agent | None:
+        """The agent that the file describes; a mere name is for AgentV, which has a list."""
+        at = next((path for path in TARGETS if self.document.value(path) is not None), None)
+        value = None if at is None else self.document.value(at)
+        if at is None or isinstance(value, str):
+            return None
+        if not isinstance(value, Mapping):
+            hint = "like {command: 'python3 agent.py {PROMPT}'}"
+            self._complain("target must be a name, or a mapping with `command`", at, hint=hint)
+            return None
+        try:
+            spec = TargetSpec.model_validate(value)
+        except ValidationError as error:
+            self.problems += self._rejected(error, at, TargetSpec)
+            return None
+        self.problems += self._odd(value, spec, at)
+        try:
+            folder = self.files.folder(spec.cwd, self.document.place_of((*at, "cwd")))
+        except InputError as error:
+            self.problems += error.problems
+            return None
+        return Agent(
+            command=template_of(spec),
+            folder=folder,
+            home=self.files.home,
+            timeout_seconds=spec.timeout_seconds,
+            variables=tuple(spec.env),
+            jailed=spec.jail,
+            network=spec.network,
+            files_format=spec.files_format,
+            place=self.document.place_of(at),
+        )
+
+    def of_cases(self, key: str) -> None:
+        """Warn where single cases say what only the whole file can, as in AgentV."""
+        cases = self.document.value((key,))
+        for index in range(len(cases) if isinstance(cases, list) else 0):
+            for path in (*TARGETS, TRIALS):
+                at = (key, index, *path)
+                if isinstance(self.document.value(at), Mapping):
+                    place = self.document.place_of(at, key=True)
+                    verb = "has" if path[-1] == "target" else "have"
+                    warning = Problem(
+                        message=f"`{path[-1]}` of a single case {verb} no effect",
+                        place=place,
+                        hint="say it for the whole file",
+                        severity="warning",
+                    )
+                    self.problems.append(warning)
+
+    def trials(self) -> Trials | None:
+        """The trials of the file, None where each case is run once."""
+        value = self.document.value(TRIALS)
+        if value is None:
+            return None
+        try:
+            spec = TrialsSpec.model_validate(value)
+        except ValidationError as error:
+            self.problems += self._rejected(error, TRIALS, TrialsSpec)
+            return None
+        if spec.count == 1:
+            return None
+        return Trials(
+            count=spec.count,
+            strategy=spec.strategy,
+            cost_limit_usd=spec.cost_limit_usd,
+            place=self.document.place_of(TRIALS, key=True),
+        )
+
+    def _odd(self, value: JsonObject, spec: TargetSpec, at: KeyPath) -> Iterator[Problem]:
+        if spec.provider_batching:
+            yield Problem(
+                message="`provider_batching` is not done by this version of agentci",
+                place=self.document.place_of((*at, "provider_batching"), key=True),
+                hint="run the batch before, and name what it wrote as `outputs`",
+            )
+        named = names_in(template_of(spec))
+        if spec.jail and OUTPUT_FILE in named:
+            yield Problem(
+                message="in the jail the agent can write no {OUTPUT_FILE}",
+                place=self.document.place_of((*at, "jail"), key=True),
+                hint="let it print its reply",
+            )
+        for name in named:
+            if name not in PLACEHOLDERS:
+                yield Problem(
+                    message=f"there is no placeholder {{{name}}}, which stays as it is",
+                    place=self.document.place_of(at),
+                    hint=did_you_mean(name, PLACEHOLDERS) or f"there is {one_of(PLACEHOLDERS)}",
+                    severity="warning",
+                )
+        known = [*TargetSpec.model_fields, *ALIASES]
+        for key in value:
+            name = canonical(key)
+            if name not in known and name not in WITHOUT_EFFECT and not key.startswith("x-"):
+                yield Problem(
+                    message=f"unknown key {quoted(key)}, which has no effect",
+                    place=self.document.place_of((*at, key), key=True),
+                    hint=did_you_mean(key, known),
+                    severity="warning",
+                )
+
+    def _rejected(
+        self, error: ValidationError, at: KeyPath, model: type[TargetSpec] | type[TrialsSpec]
+    ) -> tuple[Problem, ...]:
+        """In the words of the schema, which knows the keys of users as far as they are ours."""
+        noun = "target" if model is TargetSpec else "mapping of trials"
+        return breaches(self.document, model.model_json_schema(), error, at=at, noun=noun)
+
+    def _complain(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
+        place = self.document.place_of(at)
+        self.problems.append(Problem(message=message, place=place, hint=hint))

@@ -1,1 +1,0 @@
-"""AgentV's eval files: cases with the evaluators of each."""

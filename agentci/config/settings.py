@@ -1,0 +1,242 @@
+"""What a user asked of one run: options given as text, checked."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from agentci.config.options import OPTIONS
+from agentci.errors import InputError
+from agentci.model.choices import (
+    COMMENTINGS,
+    EXCHANGES_OF,
+    FAIL_ON,
+    GROUPINGS,
+    JUNIT_DIALECTS,
+    MATCH_TYPES,
+    SHOWINGS,
+    Commenting,
+    ExchangesOf,
+    FailOn,
+    GroupBy,
+    JUnitDialect,
+    MatchType,
+)
+from agentci.model.problem import Problem
+from agentci.model.shard import AUTO, MAX_SHARDS, Shard, read_shard
+
+MAX_JOBS = 256
+PERCENT: Final = 100
+# In the place of a baseline: what the base is, and where its results are, is found out.
+BASE: Final = "base"
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """By which rules programs are taken that are kept elsewhere.
+
+    Attributes:
+        cache_dir: as the user named it; empty for the default.
+        locked: nothing is taken that is not in the lock.
+        offline: nothing is asked of a network.
+        anew: what the cache has is not taken.
+    """
+
+    cache_dir: str = ""
+    locked: bool = False
+    offline: bool = False
+    anew: bool = False
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What the user asked of one run, checked; None where the config decides."""
+
+    configs: tuple[str, ...]
+    traces: tuple[str, ...]
+    metrics: tuple[str, ...]
+    group_by: GroupBy | None
+    eval_set: str | None
+    trace_format: str | None
+    threshold: float | None
+    trajectory_match_type: MatchType | None
+    judge_model: str
+    only: tuple[str, ...]
+    output_dir: str
+    jobs: int | None
+    shard: Shard | None
+    baseline: str
+    baseline_artifact: str
+    access: Access
+    fail_on: FailOn
+    annotations: bool
+    summary: bool
+    exchanges: ExchangesOf
+    junit_dialect: JUnitDialect
+    commenting: Commenting
+    check_run: str
+    matrix: str
+    plan: bool
+    quiet: bool
+    verbose: bool
+
+
+def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> Settings:
+    """Check what was given as text.
+
+    Args:
+        configs: files, folders and globs of configs.
+        values: texts by option name; empty texts count as not given.
+
+    Raises:
+        InputError: one problem for every value that cannot be used.
+    """
+    given = _Given(values)
+    settings = Settings(
+        configs=tuple(configs),
+        traces=given.texts("traces"),
+        metrics=given.texts("metric"),
+        group_by=given.choice("group-by", GROUPINGS),
+        eval_set=given.text("eval-set") or None,
+        trace_format=given.text("trace-format") or None,
+        threshold=given.number("threshold", _share, "a number from 0 to 1"),
+        trajectory_match_type=given.choice("trajectory-match-type", MATCH_TYPES),
+        judge_model=given.text("judge-model"),
+        only=given.texts("only"),
+        output_dir=given.text("output-dir"),
+        jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
+        shard=given.shard(),
+        baseline=given.text("baseline"),
+        baseline_artifact=given.text("baseline-artifact"),
+        access=given.access(),
+        fail_on=given.choice("fail-on", FAIL_ON) or "failed",
+        annotations=given.choice("annotations", SHOWINGS) != "none",
+        summary=given.choice("summary", SHOWINGS) != "none",
+        exchanges=given.choice("exchanges", EXCHANGES_OF) or "failed",
+        junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
+        commenting=given.choice("comment", COMMENTINGS) or "never",
+        check_run=given.text("check-run"),
+        matrix=given.text("matrix"),
+        plan=given.switch("plan"),
+        quiet=given.switch("quiet"),
+        verbose=given.switch("verbose"),
+    )
+    if given.problems:
+        raise InputError(given.problems)
+    return settings
+
+
+def access_of(values: Mapping[str, Sequence[str]]) -> Access:
+    """Check what was given of it, by option name; as ``settings_of``.
+
+    Raises:
+        InputError: one problem for every value that cannot be used.
+    """
+    given = _Given(values)
+    access = given.access()
+    if given.problems:
+        raise InputError(given.problems)
+    return access
+
+
+C = TypeVar("C", bound=str)
+N = TypeVar("N", int, float)
+
+_DEFAULTS = {option.name: option.default for option in OPTIONS}
+
+
+class _Given:
+    """Texts by option; what cannot be used is a problem, and counts as not given."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+        self.problems: list[Problem] = []
+        self._values = values
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return tuple(text.strip() for text in self._values.get(name, ()) if text.strip())
+
+    def text(self, name: str) -> str:
+        """The last text, else the default."""
+        return self.texts(name)[-1] if self.texts(name) else _DEFAULTS[name]
+
+    def choice(self, name: str, choices: Sequence[C]) -> C | None:
+        """The choice that is meant, whatever its case; hyphens are as good as underscores."""
+        text = self.text(name)
+        spelt = text.casefold().replace("-", "_")
+        found = next((each for each in choices if each.casefold() == spelt), None)
+        if text and found is None:
+            message, hint = f"--{name} cannot be {text!r}", f"use one of {', '.join(choices)}"
+            self.problems.append(Problem(message=message, hint=hint))
+        return found
+
+    def switch(self, name: str) -> bool:
+        """Whether it is on: as a flag it is when it is there, as an input it says so."""
+        text = self.text(name).casefold()
+        if text not in ("", "true", "false"):
+            self.problems.append(
+                Problem(message=f"{name} cannot be {text!r}", hint="use true or false")
+            )
+        return text == "true"
+
+    def access(self) -> Access:
+        """What belongs together about programs that are kept elsewhere."""
+        access = Access(
+            cache_dir=self.text("cache-dir"),
+            locked=self.switch("locked"),
+            offline=self.switch("offline"),
+            anew=self.switch("no-cache"),
+        )
+        if access.offline and access.anew:
+            self.problems.append(
+                Problem(
+                    message="--offline takes evaluators from the cache, --no-cache does not",
+                    hint="give one of them",
+                )
+            )
+        return access
+
+    def shard(self) -> Shard | None:
+        """The part of the checks to judge; None for all."""
+        text = self.text("shard")
+        try:
+            return read_shard(text, matrix_job=self.text("matrix-job")) if text else None
+        except ValueError:
+            message = f"--shard must be I/N, with I from 1 to N and N to {MAX_SHARDS}, not {text!r}"
+            hint = None
+            if text.casefold() == AUTO:
+                message = f"--shard {AUTO} finds no matrix of a workflow to take a shard from"
+                hint = "it is for the action, in a job with `strategy: matrix`; else say which"
+            self.problems.append(Problem(message=message, hint=hint))
+            return None
+
+    def number(self, name: str, read: Callable[[str], N], wanted: str) -> N | None:
+        """A number as ``read`` takes it; ValueError says that it does not."""
+        text = self.text(name)
+        try:
+            return read(text) if text else None
+        except ValueError:
+            message = f"--{name} must be {wanted}, not {text!r}"
+            hint = _share_of_percents(text) if name == "threshold" else None
+            self.problems.append(Problem(message=message, hint=hint))
+            return None
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
+
+
+def _share_of_percents(text: str) -> str | None:
+    """What to write in the place of percents; None where there are none."""
+    percents = text.removesuffix("%").rstrip()
+    if not re.fullmatch("[0-9]{1,3}", percents) or int(percents) > PERCENT:
+        return None
+    return f"write {int(percents) / PERCENT:g} for {percents} percent"
+
+
+def _jobs(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= MAX_JOBS:
+        raise ValueError(text)
+    return value

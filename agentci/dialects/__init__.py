@@ -1,1 +1,0 @@
-"""The ways in which teams write evaluators down."""

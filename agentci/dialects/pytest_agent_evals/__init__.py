@@ -1,1 +1,0 @@
-"""The dialect of pytest-agent-evals: functions that grade, and prompts, over rows of a dataset."""

@@ -1,1 +1,0 @@
-"""How requests of evaluators are carried out."""

@@ -1,0 +1,1 @@
+"""Evaluator types: a case to a request, a response to a judgement."""

@@ -1,0 +1,1 @@
+"""agentevals' evaluators: built-in metrics and programs that read EvalInput."""

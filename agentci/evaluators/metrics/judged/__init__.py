@@ -1,0 +1,1 @@
+"""Metrics that a judge model scores, turn by turn."""

@@ -1,0 +1,40 @@
+"""How many rubrics the final answer of each turn fulfils, as a model sees it."""
+
+from typing import Final
+
+from agentci.evaluators.metrics.judged import rubrics
+from agentci.evaluators.metrics.judged.judged_metric import Matter, final_text, steps_of
+from agentci.model.judging import Question
+
+name: Final = "rubric_based_final_response_quality_v1"
+needs_golden: Final = False
+rubric_type: Final = "FINAL_RESPONSE_QUALITY"
+grade = rubrics.grade
+
+INSTRUCTIONS: Final = """\
+You judge the final answer of an AI agent by properties that it is to have.
+- Evidence is what the user said, and what tools answered that were called rightly: the right \
+tool, with arguments that the question calls for. What the agent itself says is no evidence, nor \
+is the answer of a tool that was called wrongly.
+- A claim of the answer is right only where the evidence shows it. Where evidence is missing \
+because the agent did not call a tool that it should have called, the property is not fulfilled.
+- Other words and usual ways to write numbers are as good, as long as the meaning is the same."""
+TEMPLATE: Final = """\
+What the user asked:
+{{ question }}
+
+What the agent did:
+{{ steps }}
+
+Its final answer:
+{{ answer }}"""
+
+
+def question(matter: Matter) -> Question:
+    """Ask which rubrics the answer fulfils."""
+    values = {
+        "question": matter.turn.user_text,
+        "steps": steps_of(matter.turn),
+        "answer": final_text(matter.turn),
+    }
+    return rubrics.ask(INSTRUCTIONS, TEMPLATE, values, matter)

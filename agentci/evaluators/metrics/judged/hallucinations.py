@@ -1,0 +1,81 @@
+"""How many sentences of the final answer are shown by what the agent had before it.
+
+The scores are those of ``hallucinations_v1`` of ADK 2.13: a sentence counts as right where it is
+supported or needs no support; the score of a turn is their share, and that of a case the mean over
+its turns. Sentences are split here, where ADK asks a model: they are the same in every run.
+"""
+
+from typing import Final
+
+from agentci._util.text.sentences import sentences
+from agentci.evaluators.metrics.judged.judged_metric import (
+    Grade,
+    Matter,
+    final_text,
+    require_all,
+    steps_of,
+)
+from agentci.evaluators.prompts.prompts import pose
+from agentci.model.judging import Checklist, Question
+from agentci.model.ruling import Ruling
+
+name: Final = "hallucinations_v1"
+needs_golden: Final = False
+rubric_type: Final = ""
+
+RIGHT: Final = ("supported", "not_applicable")
+LABELS: Final = (*RIGHT, "unsupported", "contradictory", "disputed")
+INSTRUCTIONS: Final = """\
+You judge whether what an AI agent said is shown by what it had before it: the user's words, and \
+what its tools answered. Label every sentence of its answer, each by its number:
+- supported: all that it claims is shown there, in whatever words.
+- unsupported: something that it claims is not there.
+- contradictory: what is there says otherwise.
+- disputed: one part of what is there shows it, another says otherwise.
+- not_applicable: it claims nothing about the world: a question, an offer, a greeting, an opinion, \
+a warning, what everybody knows, or what the agent says of itself.
+Do not judge by what you know yourself."""
+TEMPLATE: Final = """\
+What the user asked:
+{{ question }}
+
+The tools that the agent used, and what they answered:
+{{ steps }}
+
+The sentences of its answer:
+{{ sentences }}"""
+
+
+def question(matter: Matter) -> Question | None:
+    """Ask about every sentence; None where there is none."""
+    found = sentences(final_text(matter.turn))
+    if not found:
+        return None
+    values = {
+        "question": matter.turn.user_text,
+        "steps": steps_of(matter.turn),
+        "sentences": "\n".join(f"[{number}] {each}" for number, each in enumerate(found, start=1)),
+    }
+    return pose(
+        INSTRUCTIONS,
+        TEMPLATE,
+        values,
+        Checklist(names=_numbers(found), kind="label", labels=LABELS),
+    )
+
+
+def grade(ruling: Ruling, matter: Matter) -> Grade:
+    """The share of sentences that are right."""
+    found = sentences(final_text(matter.turn))
+    numbers = _numbers(found)
+    require_all(ruling, numbers, "sentence")
+    misses = tuple(
+        f"{ruling.values[number]}: {sentence}"
+        for number, sentence in zip(numbers, found, strict=True)
+        if ruling.values[number] not in RIGHT
+    )
+    return Grade(score=1 - len(misses) / len(found), misses=misses)
+
+
+def _numbers(found: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(1, len(found) + 1))

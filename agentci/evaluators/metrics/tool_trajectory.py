@@ -1,0 +1,144 @@
+"""Whether the agent called the tools that it should have called, with the right arguments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from reprlib import Repr
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci.errors import EvaluatorError
+from agentci.evaluators.metrics.metric import mean, pairs, turn_counts
+from agentci.model.json import JsonObject
+from agentci.model.requests import Measurement
+from agentci.model.trace import ToolCall, Turn
+
+name: Final = "tool_trajectory_avg_score"
+needs_golden: Final = True
+
+SHOWN_CHARACTERS: Final = 200
+
+
+def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject) -> Measurement:
+    """Score each turn 1 or 0.
+
+    Option ``match_type``: one of ``MatchType``, in any case; EXACT by default.
+    """
+    match_type = _match_type(options)
+    compared = [_compare(mine, its, match_type) for mine, its in pairs(actual, golden)]
+    scores = tuple(float(each.is_match) for each in compared)
+    return Measurement(
+        score=mean(scores),
+        turn_scores=scores,
+        misses=tuple(
+            f"turn {number}: {each.miss}"
+            for number, each in enumerate(compared, start=1)
+            if not each.is_match
+        ),
+        details={
+            "comparisons": [each.as_json for each in compared],
+            **turn_counts(actual, golden),
+        },
+    )
+
+
+class _Comparison(Struct, frozen=True, kw_only=True):
+    """The calls of one turn beside the golden ones."""
+
+    turn_id: str
+    made: tuple[ToolCall, ...]
+    wanted: tuple[ToolCall, ...]
+    order: str
+    is_match: bool
+
+    @property
+    def miss(self) -> str:
+        """What was expected and what came instead, in words."""
+        return f"expected {_shown(self.wanted)}{self.order}, got {_shown(self.made)}"
+
+    @property
+    def as_json(self) -> JsonObject:
+        """As the reports of agentevals write it."""
+        return {
+            "invocation_id": self.turn_id,
+            "expected": [{"name": call.name, "args": call.args} for call in self.wanted],
+            "actual": [{"name": call.name, "args": call.args} for call in self.made],
+            "matched": self.is_match,
+        }
+
+
+def _match_type(options: JsonObject) -> str:
+    match_type = str(options.get("match_type") or "EXACT").upper()
+    if match_type not in MATCHERS:
+        known = ", ".join(MATCHERS)
+        raise EvaluatorError(f"the match type is {match_type!r}, not one of {known}")
+    return match_type
+
+
+def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
+    """Compare the calls of two turns.
+
+    A recorded call without arguments has ``{}``, a bare argument is wrapped. Golden calls stay as
+    they are: arguments left out there equal no recorded call, as in agentevals 0.11.0.
+    """
+    made = tuple(ToolCall(name=call.name, args=call.named_args) for call in actual.tool_calls)
+    matches, order = MATCHERS[match_type]
+    return _Comparison(
+        turn_id=actual.id,
+        made=made,
+        wanted=golden.tool_calls,
+        order=order if len(golden.tool_calls) > 1 else "",
+        is_match=matches(made, golden.tool_calls),
+    )
+
+
+def _match_exactly(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:
+    return len(made) == len(wanted) and all(map(_are_equal, made, wanted))
+
+
+def _match_in_order(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:
+    rest = iter(made)
+    return all(any(_are_equal(call, sought) for call in rest) for sought in wanted)
+
+
+def _match_in_any_order(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:
+    rest = list(made)
+    for sought in wanted:
+        found = next((i for i, call in enumerate(rest) if _are_equal(call, sought)), None)
+        if found is None:
+            return False
+        del rest[found]
+    return True
+
+
+def _are_equal(made: ToolCall, wanted: ToolCall) -> bool:
+    """Compare as Python does: ``1 == 1.0 == True``, the order of keys is free, ids do not count."""
+    return made.name == wanted.name and made.args == wanted.args
+
+
+Matcher = Callable[[Sequence[ToolCall], Sequence[ToolCall]], bool]
+
+# How calls are compared, and what that adds to the words of a miss.
+MATCHERS: Mapping[str, tuple[Matcher, str]] = {
+    "EXACT": (_match_exactly, ""),
+    "IN_ORDER": (_match_in_order, " in this order"),
+    "ANY_ORDER": (_match_in_any_order, " in any order"),
+}
+
+
+def _shown(tool_calls: Sequence[ToolCall]) -> str:
+    text = ", ".join(map(_signature, tool_calls)) or "no tool call"
+    return truncate.characters(text, SHOWN_CHARACTERS)
+
+
+def _signature(call: ToolCall) -> str:
+    """Write a call as code: ``get_weather(city='Paris')``."""
+    if not isinstance(call.args, Mapping):
+        return f"{call.name}(arguments left out, which matches no call)"
+    named = (f"{key}={BRIEF.repr(value)}" for key, value in call.args.items())
+    return f"{call.name}({', '.join(named)})"
+
+
+BRIEF = Repr()
+BRIEF.maxlevel = 3
+BRIEF.maxstring = BRIEF.maxother = 60

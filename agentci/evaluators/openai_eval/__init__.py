@@ -1,0 +1,1 @@
+"""Graders of OpenAI's Evals API (``type: openai_eval``)."""

@@ -1,0 +1,149 @@
+"""The formula of a ``multi`` grader: arithmetic over the scores of others, and nothing more."""
+
+import ast
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+
+MAX_CHARACTERS: Final = 2_000
+MAX_DEPTH: Final = 50
+MAX_SHOWN: Final = 40
+
+_BINARY: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.Pow: math.pow,
+}
+_UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {
+    ast.UAdd: lambda a: a,
+    ast.USub: lambda a: -a,
+}
+_OF_ONE: Final[Mapping[str, Callable[[float], float]]] = {
+    "abs": abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "exp": math.exp,
+    "sqrt": math.sqrt,
+    "log": math.log,
+}
+_OF_MANY: Final[Mapping[str, Callable[..., float]]] = {"min": min, "max": max}
+
+# What is computed: a number, a name, or a function of others.
+_Term: TypeAlias = "float | str | tuple[Callable[..., float], tuple[_Term, ...]]"
+
+
+class Formula(Struct, frozen=True, kw_only=True):
+    """A formula that was understood.
+
+    Attributes:
+        text: as it is written.
+        names: of the scores that it is made of.
+    """
+
+    text: str
+    names: frozenset[str]
+    _term: _Term
+
+    def value(self, scores: Mapping[str, float]) -> float:
+        """What it comes to with ``scores``, which has all of ``names``.
+
+        Raises:
+            ValueError: it comes to no finite number; says why.
+        """
+        try:
+            value = _computed(self._term, scores)
+        except ZeroDivisionError:
+            raise ValueError("it divides by zero") from None
+        except (ValueError, OverflowError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise ValueError("it comes to no finite number")
+        return value
+
+
+def parse_formula(text: str) -> Formula:
+    """Understand a formula: numbers, names, ``+ - * / ^``, and eight functions.
+
+    Raises:
+        ValueError: it is none; says what is wrong with it.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"a formula has at most {MAX_CHARACTERS:,} characters")
+    source = text.strip().replace("^", "**")
+    names: set[str] = set()
+    try:
+        term = _term(_parsed(source), names, MAX_DEPTH)
+    except _ForeignError as error:
+        part = truncate.short(ast.get_source_segment(source, error.node) or source, MAX_SHOWN)
+        raise ValueError(f"`{part}` is nothing that a formula may say") from None
+    return Formula(text=text, names=frozenset(names), _term=term)
+
+
+class _ForeignError(Exception):
+    """A part of the syntax of Python that is none of a formula's."""
+
+    def __init__(self, node: ast.expr) -> None:
+        self.node = node
+        super().__init__()
+
+
+def _parsed(source: str) -> ast.expr:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # Python's opinions on style
+            return ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError("it is no formula, such as `0.5 * first + 0.5 * second`") from None
+
+
+def _term(node: ast.expr, names: set[str], levels: int) -> _Term:
+    function: Callable[..., float]
+    if not levels:
+        raise ValueError(f"a formula is nested at most {MAX_DEPTH} levels deep")
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return _number(value)
+        case ast.Name(id=name):
+            names.add(name)
+            return name
+        case ast.UnaryOp(op=sign) if type(sign) in _UNARY:
+            operands, function = [node.operand], _UNARY[type(sign)]
+        case ast.BinOp(op=operator) if type(operator) in _BINARY:
+            operands, function = [node.left, node.right], _BINARY[type(operator)]
+        case ast.Call(func=ast.Name(id=name), args=operands, keywords=[]):
+            function = _function(name, len(operands))
+        case _:
+            raise _ForeignError(node)
+    return function, tuple(_term(each, names, levels - 1) for each in operands)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a number in it is too large") from None
+
+
+def _function(name: str, arguments: int) -> Callable[..., float]:
+    if name in _OF_ONE and arguments == 1:
+        return _OF_ONE[name]
+    if name in _OF_MANY and arguments:
+        return _OF_MANY[name] if arguments > 1 else float
+    if name in _OF_ONE or name in _OF_MANY:
+        raise ValueError(f"{name} takes {'one number' if name in _OF_ONE else 'numbers'}")
+    raise ValueError(f"there is no function {name!r}; there is {', '.join((*_OF_MANY, *_OF_ONE))}")
+
+
+def _computed(term: _Term, scores: Mapping[str, float]) -> float:
+    if isinstance(term, str):
+        return scores[term]
+    if isinstance(term, float):
+        return term
+    function, terms = term
+    return float(function(*(_computed(each, scores) for each in terms)))

@@ -1,0 +1,1 @@
+"""Prompts to judge models and the schemas of their answers."""

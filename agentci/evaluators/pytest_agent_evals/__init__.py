@@ -1,0 +1,1 @@
+"""pytest-agent-evals' graders and prompts over rows of a dataset."""

@@ -1,0 +1,82 @@
+"""Entries of ``evaluators:`` for the graders and prompts of pytest-agent-evals."""
+
+from typing import Annotated, Final, Literal, Self, TypeAlias
+
+from pydantic import Field, WithJsonSchema, model_validator
+
+from agentci.evaluators.agentevals.entries import ProcessEntry
+from agentci.evaluators.fields import Entry, Grader, Seconds, Text
+from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.repeat import Repeated
+
+# As OpenAI's graders and Foundry's evaluators are called.
+DEFAULT_FUNCTION: Final = "grade"
+# That of OpenAI's graders.
+GRADER_SECONDS: Final = 120
+
+
+class GraderEntry(ProcessEntry):
+    """A Python function of your own, `grade(sample, item)`, that returns a score."""
+
+    type: Literal["grader"] = Field(description="A Python function that returns a score.")
+    grader: Grader = Field(
+        description="File and function, `FILE.py:FUNCTION`; relative to this config. Without a "
+        "function it is `grade`.",
+        examples=["graders.py:is_short"],
+    )
+    timeout: Seconds = Field(
+        default=GRADER_SECONDS, description="Seconds after which a call is stopped."
+    )
+    network: bool = Field(default=True, description="Whether it may use the network.")
+
+    @property
+    def file(self) -> str:
+        """The part before the colon."""
+        return self.grader.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        """The part behind it."""
+        return self.grader.partition(":")[2] or DEFAULT_FUNCTION
+
+
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+# A whole number stays one, since its scale is another.
+Threshold: TypeAlias = Annotated[
+    bool | int | Number, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number"}]})
+]
+
+
+class PromptEntry(Repeated, Entry):
+    """A prompt of your own, by which a language model judges."""
+
+    type: Literal["prompt"] = Field(description="A prompt for a language model.")
+    prompt: Text = Field(
+        description="The prompt, or a file with it, relative to this config: a Jinja2 template of "
+        "`query`, `response`, `tool_calls`, `tool_definitions` and the columns of the dataset.",
+        examples=["relevance.md"],
+    )
+    threshold: Threshold = Field(
+        description="What passes: a number, from which on the judge's own passes, or `true` or "
+        "`false`, which is what it has to say."
+    )
+    scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
+        default=None,
+        description="Lowest and highest number that the judge may give; 0 and 1 where `threshold` "
+        "is a number with decimals between them, else unknown, and then there is no score.",
+        examples=[[1, 5]],
+    )
+    judge: JudgeSpec | None = Field(
+        default=None, description="Which model judges, where that is not the one of the config."
+    )
+
+    @model_validator(mode="after")
+    def _on_its_scale(self) -> Self:
+        if self.scale is None:
+            return self
+        low, high = self.scale
+        if isinstance(self.threshold, bool):
+            raise ValueError("scale is for numbers, and threshold is none")  # noqa: TRY004
+        if not low < high or not low <= self.threshold <= high:
+            raise ValueError("scale is [lowest, highest], with threshold on it")
+        return self

@@ -1,0 +1,92 @@
+"""The types of evaluators that a config can list: a new one is a module and some lines here.
+
+Packages of others add theirs as entry points of the group ``agentci.dialects``: the name is the
+type, the object an :class:`EvaluatorType`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from agentci.evaluators.agentevals.build import build_builtin, build_code, build_remote
+from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, RemoteEntry
+from agentci.evaluators.context import Surroundings
+from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator_type import EvaluatorType
+
+GROUP: Final = "agentci.dialects"
+
+
+class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
+    """Types by name, each loaded when it is asked for: most configs have one or two."""
+
+    def __init__(self, loaders: Mapping[str, Callable[[], EvaluatorType[Any]]]) -> None:
+        self._loaders = loaders
+
+    def __getitem__(self, name: str) -> EvaluatorType[Any]:
+        return self._loaders[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is one, which loads nothing."""
+        return name in self._loaders
+
+    def also(self, others: Mapping[str, EvaluatorType[Any]]) -> "EvaluatorTypes":
+        """These and ``others``."""
+        theirs = {name: partial(others.__getitem__, name) for name in others}
+        return EvaluatorTypes({**self._loaders, **theirs})
+
+
+def _openai_eval() -> EvaluatorType[Any]:
+    from agentci.evaluators.openai_eval.entries import OpenAIEvalEntry
+
+    return EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval)
+
+
+def _grader() -> EvaluatorType[Any]:
+    from agentci.evaluators.pytest_agent_evals.build_grader import build_grader
+    from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
+
+    return EvaluatorType(entry=GraderEntry, build=build_grader)
+
+
+def _prompt() -> EvaluatorType[Any]:
+    from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
+
+    return EvaluatorType(entry=PromptEntry, build=_build_prompt)
+
+
+def _build_openai_eval(entry: Any, surroundings: Surroundings) -> Evaluator:
+    # A score of modules, which are of no use to who only wants the schema.
+    from agentci.evaluators.openai_eval.build import build_openai_eval
+
+    return build_openai_eval(entry, surroundings)
+
+
+def _build_prompt(entry: Any, surroundings: Surroundings) -> Evaluator:
+    from agentci.evaluators.pytest_agent_evals.build import build_prompt  # with Jinja
+
+    return build_prompt(entry, surroundings)
+
+
+EVALUATOR_TYPES: Final = EvaluatorTypes(
+    {
+        "builtin": lambda: EvaluatorType(entry=BuiltinEntry, build=build_builtin),
+        "code": lambda: EvaluatorType(entry=CodeEntry, build=build_code),
+        "remote": lambda: EvaluatorType(entry=RemoteEntry, build=build_remote),
+        "openai_eval": _openai_eval,
+        "grader": _grader,
+        "prompt": _prompt,
+    }
+)
+
+# Types of AgentV's eval files, and which ones do the same in configs.
+OF_EVAL_FILES: Final[Mapping[str, str]] = {
+    "code_judge": "in configs `type: code` runs a program of your own",
+    "llm_judge": "in configs `type: prompt` asks a language model",
+}

@@ -1,0 +1,1 @@
+"""String similarity measures, from 0 to 1."""

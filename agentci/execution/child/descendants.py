@@ -1,0 +1,133 @@
+"""Ends all that this process has started, directly or not; it must be a subreaper."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from agentci.execution.child import identity
+
+# A killed process is gone in about a millisecond, a fork bomb in some seconds; one that hangs in
+# the kernel must not hold us.
+MAX_DYING_SECONDS: Final = 20.0
+PAUSE_SECONDS: Final = 0.0005
+LONGEST_PAUSE_SECONDS: Final = 0.02
+# Of the fields of /proc/PID/stat, those after the name counted from 0.
+THREADS: Final = 17
+
+
+def end_all(bury: Callable[[int, int], None], *, user: int | None) -> bool:
+    """Kill every descendant and wait for it; say whether none is left.
+
+    Args:
+        bury: is told the number and the status of each child that has ended.
+        user: whom they all run as, and nobody else on this machine; None where it is no such one.
+    """
+    if not reap(bury):
+        return True
+    if user is not None:
+        _end_user(user)
+    deadline, pause = time.monotonic() + MAX_DYING_SECONDS, PAUSE_SECONDS
+    # The dead are not buried while others live: they count for the limit, which keeps a fork bomb
+    # from replacing them.
+    while (living := descendants()) or reap(bury):
+        if time.monotonic() > deadline:
+            return False
+        kill(living)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+    return True
+
+
+def kill(found: Mapping[int, int]) -> None:
+    """Kill processes, with all of their groups: of a group none escapes by forking."""
+    ours = os.getpgrp()
+    for group in {group for group in found.values() if group != ours}:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    for number, group in found.items():
+        if group == ours:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
+
+
+def reap(bury: Callable[[int, int], None]) -> bool:
+    """Wait for the children that have ended; say whether there are others."""
+    try:
+        while True:
+            number, status = os.waitpid(-1, os.WNOHANG)
+            if number == 0:
+                return True
+            bury(number, status)
+    except ChildProcessError:
+        return False
+
+
+def descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
+    """The living descendants of this process, without the children in ``spared`` and theirs.
+
+    Returns:
+        The group of each.
+    """
+    children = _children()
+    unseen = [each for each in children.get(os.getpid(), ()) if each[0] not in spared]
+    found: dict[int, int] = {}
+    while unseen:
+        number, group = unseen.pop()
+        unseen += children.get(number, ())
+        found[number] = group
+    return found
+
+
+def _children() -> Mapping[int, list[tuple[int, int]]]:
+    """All living processes and their groups, by the number of their parent."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for name in _names(b"/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError):
+                stat = _content(b"/proc/%s/stat" % name)
+                fields = stat.rpartition(b")")[2].split()
+                if lives(fields):
+                    found.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
+    return found
+
+
+def lives(fields: Sequence[bytes]) -> bool:
+    """Whether a process has a thread that has not ended, which need not be its first one.
+
+    Args:
+        fields: of /proc/PID/stat, those after the name.
+    """
+    return fields[0] != b"Z" or int(fields[THREADS]) > 1
+
+
+def _end_user(user: int) -> None:
+    """Kill all processes of ``user`` at one stroke, which not even a fork bomb escapes."""
+    number = os.fork()
+    if number == 0:
+        try:
+            identity.become(user)
+            # Whom this reaches depends on who we are: better nobody than the wrong ones.
+            if os.getresuid() == (user, user, user) and identity.effective() == 0:
+                os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    with suppress(ChildProcessError):
+        os.waitpid(number, 0)
+
+
+def _names(folder: bytes) -> list[bytes]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _content(path: bytes) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)

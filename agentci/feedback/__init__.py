@@ -1,1 +1,0 @@
-"""What a run tells on GitHub itself: annotations, a comment on its pull request, a check run."""

@@ -1,1 +1,0 @@
-"""Recorded files to spans, eval sets to golden cases."""

@@ -1,1 +1,0 @@
-"""Recorded outputs as AgentV's tools write them."""

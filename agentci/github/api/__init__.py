@@ -1,0 +1,1 @@
+"""GitHub's API for the repository of the workflow."""

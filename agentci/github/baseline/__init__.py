@@ -1,0 +1,1 @@
+"""Results of earlier runs: find, read, save and compare them."""

@@ -1,0 +1,36 @@
+"""Reads the report of an earlier run."""
+
+from agentci._util.workspace import Workspace, is_file, is_folder, read_file
+from agentci.errors import InputError
+from agentci.model.result import Report
+from agentci.reports.merge.part import MAX_REPORT_BYTES, REPORT_NAME
+from agentci.reports.merge.read import read_report
+
+
+def read_earlier(
+    named: str, workspace: Workspace, *, limit_bytes: int = MAX_REPORT_BYTES
+) -> Report:
+    """Read a report, or that of a folder.
+
+    Raises:
+        InputError: there is none, it is larger than that, or it is none of this version.
+    """
+    path = workspace.cwd / named
+    path = path / REPORT_NAME if is_folder(path) else path
+    if not is_file(path):
+        raise InputError.of(
+            f"there is no report {named}", hint=f"name a {REPORT_NAME}, or the folder that has it"
+        )
+    name = workspace.name_of(path)
+    return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)
+
+
+def lack_of(report: Report) -> str:
+    """Why a report is not of a whole run, as the end of a sentence; empty where it is."""
+    if not report.complete:
+        return "is of a run that was broken off"
+    if report.portion is not None:
+        return f"is of {report.portion.shard} alone"
+    if not report.results:
+        return "has no results"
+    return ""

@@ -1,0 +1,53 @@
+"""Keeps the results of a commit in the cache, for later runs to be compared with."""
+
+from agentci.config.settings import Access, Settings
+from agentci.errors import FetchError, InputError
+from agentci.github.base_commit import TRUSTED_EVENTS
+from agentci.github.baseline.cache import BaselineStore
+from agentci.github.baseline.git import repository_of
+from agentci.github.baseline.read import lack_of
+from agentci.model.problem import Problem
+from agentci.model.result import EXIT_INVALID, Report
+from agentci.model.values import replace
+from agentci.reports.json_report import JsonReport
+from agentci.runner.prepare_programs import cache_folder
+from agentci.runner.services import World
+
+
+def keep(report: Report, settings: Settings, world: World) -> Report:
+    """Keep a report, if it is all that there is to say of a commit; tells why it could not be."""
+    try:
+        if _is_whole(report) and _is_of_its_commit(report, world):
+            content = "".join(JsonReport().render(report)).encode()
+            store = baseline_store(settings.access, world)
+            store.put(report.commit, settings.baseline_artifact, content)
+    except (FetchError, InputError) as error:
+        message = f"the results are not kept for later runs to be compared with: {error}"
+        problem = Problem(message=message, severity="notice")
+        return replace(report, problems=(*report.problems, problem))
+    return report
+
+
+def baseline_store(access: Access, world: World) -> BaselineStore:
+    """The results in the cache.
+
+    Raises:
+        InputError: the cache is one that the repository brings along.
+    """
+    return BaselineStore(cache_folder(access, world), owner=world.workspace.root)
+
+
+def _is_whole(report: Report) -> bool:
+    return report.decision.exit_code != EXIT_INVALID and not lack_of(report)
+
+
+def _is_of_its_commit(report: Report, world: World) -> bool:
+    """Whether what was judged is the commit, as it is in the repository.
+
+    A pull request never is: what is judged there is a merge that is in no branch, of changes that
+    nobody may have seen yet. And what a workflow checks out beside is not what its run is of.
+    """
+    github = world.github
+    if github.active:
+        return github.event in TRUSTED_EVENTS and report.commit == github.sha
+    return report.commit != "" and not repository_of(world).is_changed()

@@ -1,1 +1,0 @@
-"""GitHub's API for one repository: that of the workflow which runs us."""

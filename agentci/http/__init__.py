@@ -1,1 +1,0 @@
-"""Documents from servers, with their failures, waits and limits."""

@@ -1,0 +1,1 @@
+"""Services that implement OpenAI's Evals API: requests and responses."""

@@ -1,0 +1,1 @@
+"""A server through which programs ask language models while they run."""

@@ -1,1 +1,0 @@
-"""Programs from elsewhere: fetched, verified, with their packages, ready to run."""

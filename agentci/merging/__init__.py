@@ -1,1 +1,0 @@
-"""Reports that other runs wrote: read as foreign data, and made into one."""

@@ -1,1 +1,0 @@
-"""Scores that are computed here, without a process."""

@@ -1,0 +1,195 @@
+"""Evaluators in pytest, by the names of pytest-agent-evals: ``from agentci.pytest import evals``.
+
+A plugin of pytest; everything that is not needed to collect tests is loaded by tests that judge.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from agentci.pytest.configs import (
+    CustomCodeEvaluatorConfig,
+    CustomPromptEvaluatorConfig,
+    EvaluatorConfig,
+    EvaluatorResult,
+    EvaluatorResults,
+)
+
+if TYPE_CHECKING:
+    from agentci.model.dataset import Row
+    from agentci.pytest.session import Session
+
+__all__ = [
+    "CustomCodeEvaluatorConfig",
+    "CustomPromptEvaluatorConfig",
+    "EvaluatorResult",
+    "EvaluatorResults",
+    "evals",
+]
+
+FIXTURE: Final = "evaluator_results"
+AGENT: Final = "agent"
+EVALUATOR, DATASET, JUDGE = "agentci_evaluator", "agentci_dataset", "agentci_judge_model"
+MARKERS: Final = {
+    EVALUATOR: "an evaluator that judges every row; made by evals.evaluator",
+    DATASET: "the rows that are judged; made by evals.dataset",
+    JUDGE: "the model that judges by prompts; made by evals.judge_model",
+}
+EXPORTED: Final = "agentci_report"
+SESSION: "Final[pytest.StashKey[Session]]" = pytest.StashKey()
+TOLD: Final[pytest.StashKey[str]] = pytest.StashKey()
+
+
+class evals:  # noqa: N801 (a name of pytest-agent-evals)
+    """Decorators for tests, and for classes of tests."""
+
+    @staticmethod
+    def evaluator(config: EvaluatorConfig) -> pytest.MarkDecorator:
+        """Have every row of the dataset judged; the test sees by ``evaluator_results`` how."""
+        if not isinstance(config, CustomCodeEvaluatorConfig | CustomPromptEvaluatorConfig):
+            raise TypeError(
+                "evals.evaluator takes a CustomCodeEvaluatorConfig or a"
+                f" CustomPromptEvaluatorConfig, not {type(config).__name__}"
+            )
+        return getattr(pytest.mark, EVALUATOR).with_args(config)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def dataset(path: str | Path) -> pytest.MarkDecorator:
+        """Name the rows, in JSON Lines: relative to the test file, else to pytest's rootdir."""
+        return getattr(pytest.mark, DATASET).with_args(str(path))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def judge_model(model: str = "", **fields: object) -> pytest.MarkDecorator:
+        """Name the model that judges by prompts.
+
+        Args:
+            model: its name, also ``provider/model``.
+            fields: the others of ``judge`` in a config: ``provider``, ``base_url``, ...
+        """
+        return getattr(pytest.mark, JUDGE).with_args(model, **fields)  # type: ignore[no-any-return]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Where reports are written to."""
+    parser.getgroup("agentci").addoption(
+        "--agentci-output-dir",
+        metavar="DIR",
+        default="agentci-results",
+        help="Folder for the reports over evaluators (default: agentci-results).",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the markers known."""
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each row."""
+    node = metafunc.definition
+    if FIXTURE not in metafunc.fixturenames:
+        if any(mark.name == EVALUATOR for mark in node.own_markers):
+            what = f"does not ask for {FIXTURE}: nothing would be judged"
+            pytest.fail(f"{node.nodeid} has an @evals.evaluator(...), and {what}", pytrace=False)
+        return
+    dataset = node.get_closest_marker(DATASET)
+    if dataset is None or node.get_closest_marker(EVALUATOR) is None:
+        what = "@evals.dataset(...)" if dataset is None else "@evals.evaluator(...)"
+        pytest.fail(f"{node.nodeid} asks for {FIXTURE}, and has no {what}", pytrace=False)
+    rows = _rows(dataset.args[0], node.path, metafunc.config)
+    metafunc.parametrize(FIXTURE, rows, ids=[row.id for row in rows], indirect=True)
+
+
+@pytest.fixture
+def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
+    """What the evaluators of a test say of a row."""
+    __tracebackhide__ = True
+    from agentci.errors import AgentciError
+    from agentci.pytest.session import Test
+
+    node = request.node
+    judge = node.get_closest_marker(JUDGE)
+    test = Test(
+        file=node.path,
+        line=node.reportinfo()[1] + 1,
+        name=node.nodeid.partition("::")[2],
+        configs=tuple(each.args[0] for each in node.iter_markers(EVALUATOR))[::-1],
+        model=judge.args[0] if judge else "",
+        judge=judge.kwargs if judge else {},
+    )
+    agent = _agent(request)
+    try:
+        return _session(request.config).evaluate(test, request.param, agent)
+    except AgentciError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write the reports; a process that another one has tests run by hands its results over."""
+    judged = session.config.stash.get(SESSION, None)
+    if judged is None:
+        return
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[EXPORTED] = judged.export()
+        return
+    complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    folder = session.config.getoption("--agentci-output-dir")
+    stopped = session.shouldstop or session.shouldfail
+    session.config.stash[TOLD] = judged.publish(folder, complete=complete and not stopped)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over the results of a worker of pytest-xdist."""
+    exported = getattr(node, "workeroutput", {}).get(EXPORTED)
+    if exported is not None:
+        _session(node.config).add(exported)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Show what the reports come to."""
+    told = config.stash.get(TOLD, "")
+    if told:
+        terminalreporter.section("agentci")
+        terminalreporter.write(told)
+
+
+def _session(config: pytest.Config) -> "Session":
+    from agentci.pytest.session import Session
+
+    if SESSION not in config.stash:
+        config.stash[SESSION] = Session(os.environ)
+    return config.stash[SESSION]
+
+
+def _rows(named: str, test: Path, config: pytest.Config) -> "tuple[Row, ...]":
+    from agentci.errors import InputError
+
+    path = next(
+        (each for each in (test.parent / named, config.rootpath / named) if each.is_file()), None
+    )
+    if path is None:
+        pytest.fail(
+            f"there is no dataset {named}, neither beside {test.name} nor in {config.rootpath}",
+            pytrace=False,
+        )
+    try:
+        return _session(config).rows(path)
+    except InputError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+def _agent(request: pytest.FixtureRequest) -> object | None:
+    """The fixture of that name; None where there is none."""
+    try:
+        found: object = request.getfixturevalue(AGENT)
+    except pytest.FixtureLookupError as error:
+        if error.argname != AGENT:
+            raise
+        return None
+    return found

@@ -1,0 +1,1 @@
+"""Traces, transcripts, eval sets and datasets to cases."""

@@ -1,0 +1,226 @@
+"""Golden cases from an eval set of Google's Agent Development Kit, as agentevals reads it.
+
+Every key may be written in snake_case or in camelCase. (agentevals 0.11.0 wants snake_case at the
+top level alone, for no reason that a user could see; we do not.) An unknown key is passed over at
+the top level and in a case, where ADK's own tools put more than is documented, and is a problem
+further in, where it is a typing error that would make a golden turn mean something else.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text.json_document import JsonDocument, read_json
+from agentci._util.text.json_fields import Complaint, Fields
+from agentci.errors import InputError
+from agentci.model.case import Golden, GoldenSet
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.model.rubric import Rubric
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+
+SET_HINT: Final = 'an eval set is {"eval_set_id": "...", "eval_cases": [...]}'
+CONTENT_HINT: Final = 'write {"parts": [{"text": "..."}]}'
+
+# What a part may be besides text, a function call and its response.
+OTHER_PARTS: Final = (
+    *("thought", "thought_signature", "inline_data", "file_data", "video_metadata"),
+    *("executable_code", "code_execution_result", "media_resolution", "media_processing"),
+    *("tool_call", "tool_response", "part_metadata", "audio_transcription", "speech_metadata"),
+)
+
+
+def read_eval_set(data: bytes, *, file: str) -> GoldenSet:
+    """Read an eval set.
+
+    Args:
+        data: the file, JSON in UTF-8.
+        file: its path, for places.
+
+    Raises:
+        InputError: it cannot be used; with every problem, each on its line.
+    """
+    document = read_json(data, file=file)
+    if not isinstance(document.value, dict):
+        message = "the file holds no eval set: it is not an object"
+        raise InputError([Problem(message=message, place=Place(file=file), hint=SET_HINT)])
+    complaints: list[Complaint] = []
+    top = Fields(document.value, noun="an eval set", path=(), complaints=complaints)
+    golden_set = _golden_set(top, document)
+    if complaints:
+        problems = [_problem(complaint, document) for complaint in complaints]
+        raise InputError(sorted(problems, key=_line_and_column))
+    return golden_set
+
+
+def _golden_set(fields: Fields, document: JsonDocument) -> GoldenSet:
+    fields.require("eval_set_id", "eval_cases")
+    fields.text("name")
+    fields.text("description")
+    fields.number("creation_timestamp")
+    return GoldenSet(
+        id=fields.text("eval_set_id") or "",
+        cases=tuple(_cases(fields, document)),
+        place=document.place_of(()),
+    )
+
+
+def _cases(fields: Fields, document: JsonDocument) -> Iterator[Golden]:
+    ids: set[str] = set()
+    for case in fields.objects("eval_cases", noun="a case"):
+        golden = _golden(case, document.place_of(case.path))
+        if golden.id in ids:
+            case.complain(f"an earlier case has the eval_id {golden.id!r}", "eval_id")
+        ids.add(golden.id)
+        yield golden
+
+
+def _golden(fields: Fields, place: Place) -> Golden:
+    fields.require("eval_id")
+    fields.number("creation_timestamp")
+    fields.object("session_input", noun="a session")
+    fields.object("final_session_state", noun="a state")
+    fields.object("conversation_scenario", noun="a scenario")
+    if fields.has("conversation") == fields.has("conversation_scenario"):
+        fields.complain("a case has either a 'conversation' or a 'conversation_scenario'")
+    shared = _rubrics(fields)
+    invocations = fields.objects("conversation", noun="an invocation")
+    read = [(_turn(each), _rubrics(each)) for each in invocations]
+    return Golden(
+        id=fields.text("eval_id") or "",
+        turns=tuple(turn for turn, _ in read),
+        rubrics=tuple((*shared, *own) for _, own in read),
+        place=place,
+    )
+
+
+def _turn(fields: Fields) -> Turn:
+    fields.require("user_content")
+    for name in ("creation_timestamp", "duration", "model_duration", "tool_duration"):
+        fields.number(name)
+    trajectory = _trajectory(fields)
+    turn = Turn(
+        id=fields.text("invocation_id") or "",
+        user_text="".join(_content(fields, "user_content").texts),
+        answer_parts=_content(fields, "final_response").texts,
+        tool_calls=trajectory.calls,
+        tool_responses=tuple(_answering(trajectory)),
+    )
+    fields.close("app_details", "rubrics")
+    return turn
+
+
+class _Content(Struct, frozen=True, kw_only=True):
+    """What a content, or several of them, say."""
+
+    texts: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    responses: tuple[ToolResponse, ...] = ()
+
+
+def _trajectory(fields: Fields) -> _Content:
+    """The tools of a turn, from either of the two ways to write them."""
+    data = fields.object("intermediate_data", noun="intermediate data")
+    if data is None:
+        return _Content()
+    if data.has("invocation_events") and (data.has("tool_uses") or data.has("tool_responses")):
+        data.complain("'invocation_events' leaves no room for 'tool_uses' and 'tool_responses'")
+    events = [_event(event) for event in data.objects("invocation_events", noun="an event")]
+    uses = map(_call, data.objects("tool_uses", noun="a tool use"))
+    responses = map(_response, data.objects("tool_responses", noun="a tool response"))
+    trajectory = _Content(
+        calls=(*uses, *(call for event in events for call in event.calls)),
+        responses=(*responses, *(answer for event in events for answer in event.responses)),
+    )
+    data.close("intermediate_responses")
+    return trajectory
+
+
+def _event(fields: Fields) -> _Content:
+    fields.require("author")
+    fields.text("author")
+    return _content(fields, "content")
+
+
+def _content(fields: Fields, name: str) -> _Content:
+    content = fields.object(name, noun="a content", hint=CONTENT_HINT)
+    if content is None:
+        return _Content()
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    responses: list[ToolResponse] = []
+    for part in content.objects("parts", noun="a part"):
+        if text := part.text("text"):
+            texts.append(text)
+        if call := part.object("function_call", noun="a function call"):
+            calls.append(_call(call))
+        if response := part.object("function_response", noun="a function response"):
+            responses.append(_response(response))
+        part.close(*OTHER_PARTS)
+    content.text("role")
+    content.close()
+    return _Content(texts=tuple(texts), calls=tuple(calls), responses=tuple(responses))
+
+
+def _call(fields: Fields) -> ToolCall:
+    call = ToolCall(
+        name=fields.text("name") or "", args=fields.mapping("args"), id=fields.text("id")
+    )
+    fields.close("partial_args", "will_continue")
+    return call
+
+
+def _response(fields: Fields) -> ToolResponse:
+    response = ToolResponse(
+        name=fields.text("name") or "", output=fields.mapping("response"), id=fields.text("id")
+    )
+    fields.close("parts", "scheduling", "will_continue")
+    return response
+
+
+def _answering(trajectory: _Content) -> Iterator[ToolResponse]:
+    """Each response with the call that it answers: by id, else the next call of that name."""
+    numbered = list(enumerate(trajectory.calls))
+    by_id = {call.id: index for index, call in reversed(numbered) if call.id}
+    claimed = {by_id[it.id] for it in trajectory.responses if it.id in by_id}
+    by_name: defaultdict[str, deque[int]] = defaultdict(deque)
+    for index, call in numbered:
+        if index not in claimed:
+            by_name[call.name].append(index)
+    for it in trajectory.responses:
+        call_index = by_id.get(it.id) if it.id else None
+        if call_index is None and by_name[it.name]:
+            call_index = by_name[it.name].popleft()
+        yield ToolResponse(name=it.name, output=it.output, id=it.id, call=call_index)
+
+
+def _rubrics(fields: Fields) -> tuple[Rubric, ...]:
+    return tuple(map(_rubric, fields.objects("rubrics", noun="a rubric")))
+
+
+def _rubric(fields: Fields) -> Rubric:
+    fields.require("rubric_id", "rubric_content")
+    fields.text("description")
+    content = fields.object("rubric_content", noun="a rubric's content")
+    rubric = Rubric(
+        id=fields.text("rubric_id") or "",
+        text="" if content is None else content.text("text_property") or "",
+        type=fields.text("type") or "",
+    )
+    if content is not None:
+        content.close()
+    fields.close()
+    return rubric
+
+
+def _problem(complaint: Complaint, document: JsonDocument) -> Problem:
+    return Problem(
+        message=complaint.message, place=document.place_of(complaint.path), hint=complaint.hint
+    )
+
+
+def _line_and_column(problem: Problem) -> tuple[int, int]:
+    place = problem.place
+    return (0, 0) if place is None else (place.line, place.column or 0)

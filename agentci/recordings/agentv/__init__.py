@@ -1,0 +1,1 @@
+"""Recorded outputs in AgentV's formats."""

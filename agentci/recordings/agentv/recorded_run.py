@@ -1,0 +1,126 @@
+"""One recorded run of an agent, and the case that it says it belongs to."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from agentci.model.json import Json, JsonObject
+from agentci.model.place import Place
+from agentci.model.transcript import TokenUsage, Transcript
+from agentci.recordings.trace_format import ShapeError
+
+ID_KEYS = ("id", "test_id", "eval_id", "case_id")
+
+
+class RecordedRun(Struct, frozen=True, kw_only=True):
+    """One run.
+
+    Attributes:
+        case_id: of the case that it names; None where it names none.
+        attempt: which run of the case it is, counted from 0; None where it does not say.
+        question: what the agent was asked, where that tells the case.
+        warnings: what was dropped.
+    """
+
+    case_id: str | None
+    transcript: Transcript
+    place: Place
+    attempt: int | None = None
+    question: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def case_id_of(row: JsonObject) -> str | None:
+    """The case that ``row`` names, by any of AgentV's spellings."""
+    ids = (row.get(key) for key in ID_KEYS)
+    return next((each for each in ids if isinstance(each, str) and each), None)
+
+
+def attempt_of(row: JsonObject) -> int | None:
+    """Which run of its case ``row`` is, None where it does not say.
+
+    Raises:
+        ShapeError: it says something else.
+    """
+    attempt = row.get("attempt")
+    if attempt is None or (type(attempt) is int and attempt >= 0):
+        return attempt
+    raise ShapeError("has an attempt that is no number from 0 on")
+
+
+class Metrics(Struct, frozen=True, kw_only=True):
+    """What a run took, as far as it was recorded."""
+
+    token_usage: TokenUsage | None
+    cost_usd: float | None
+    duration_ms: float | None
+    warnings: tuple[str, ...]
+
+
+def metrics_of(row: JsonObject, *, prefix: str = "") -> Metrics:
+    """The metrics in ``row``; negative ones count as not recorded, as in AgentV.
+
+    Raises:
+        ShapeError: one of them is no number.
+    """
+    warnings: list[str] = []
+
+    def amount(key: str) -> float | None:
+        value = row.get(f"{prefix}{key}")
+        number = number_of(value, f"{prefix}{key}")
+        if number is not None and number < 0:
+            warnings.append(f"{prefix}{key} is negative ({number:g}): taken as not recorded")
+            return None
+        return number
+
+    return Metrics(
+        token_usage=_usage(row.get(f"{prefix}token_usage")),
+        cost_usd=amount("cost_usd"),
+        duration_ms=amount("duration_ms"),
+        warnings=tuple(warnings),
+    )
+
+
+def number_of(value: Json, name: str) -> float | None:
+    """A number, or None where there is none.
+
+    Raises:
+        ShapeError: it is something else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ShapeError(f"has a {name} that is no number")
+    return value
+
+
+def text_of(value: Json, name: str) -> str | None:
+    """A text, or None where there is none; as ``number_of``."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ShapeError(f"has a {name} that is no text")
+
+
+def objects_of(value: Json, name: str) -> Iterator[JsonObject]:
+    """The objects of a list; as ``number_of``."""
+    if not isinstance(value, list):
+        raise ShapeError(f"has {name} that are no list")
+    for each in value:
+        if not isinstance(each, dict):
+            raise ShapeError(f"has {name} that are no objects")
+        yield each
+
+
+def _usage(value: Json) -> TokenUsage | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ShapeError("has a token_usage that is no object")
+    counts = {
+        name: number_of(value.get(name), f"token_usage.{name}")
+        for name in ("input", "output", "cached")
+    }
+    given, produced = counts["input"], counts["output"]
+    if given is None or produced is None:
+        raise ShapeError("has a token_usage without input and output")
+    return TokenUsage(input=given, output=produced, cached=counts["cached"])

@@ -1,0 +1,1 @@
+"""OpenTelemetry spans of agents to turns."""

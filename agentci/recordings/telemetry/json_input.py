@@ -1,0 +1,131 @@
+"""Looking into JSON that others wrote: whatever it holds, the answer is a plain value.
+
+Numbers that JSON does not have (NaN, 1e999) become null, halves of a surrogate pair become U+FFFD:
+neither can be written out again.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agentci._util.text.quick_json import decoded
+from agentci.model.json import Json, JsonObject
+
+MAX_DEPTH: Final = 64
+MAX_WHOLE: Final = 2**63
+# What may be a number; a union would be made anew each time that it is looked at.
+_NUMERIC: Final = (int, float, str)
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+def mended(text: str) -> str:
+    """JSON text without escapes of lone surrogates; of the same length, so positions hold."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda escape: "\\ufffd" if escape["lone"] else escape[0], text)
+
+
+def loads(text: str) -> Json:
+    """The value of a JSON text that stands inside a recording.
+
+    Raises:
+        ValueError: it is no JSON, or nested deeper than ``MAX_DEPTH``.
+    """
+    try:
+        value = decoded(mended(text), DECODER)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and not is_shallow(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def loads_or_text(text: str) -> Json:
+    """The value of a JSON text, or the text itself where it is no JSON."""
+    try:
+        return loads(text)
+    except ValueError:
+        return text
+
+
+def read_value(raw: Json) -> Json:
+    """The value of JSON text; text that is no JSON, or only ``null``, stays what it is."""
+    value = loads_or_text(raw) if isinstance(raw, str) else raw
+    return raw if value is None else value
+
+
+def is_shallow(value: Json) -> bool:
+    """Whether a value is nested no deeper than ``MAX_DEPTH``, so that it can be written safely."""
+    level: list[Json] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return True
+    return False
+
+
+def objects_in(value: Json) -> Iterator[JsonObject]:
+    """The objects of a list; nothing where it is none."""
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict):
+                yield item
+
+
+def whole(value: Json) -> int | None:
+    """A number, or the text of one, cut to an integer of 64 bits; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, _NUMERIC):
+        return None
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        number = _from_float_text(value)
+    return number if -MAX_WHOLE <= number < MAX_WHOLE else None
+
+
+def real(value: Json) -> float | None:
+    """A number, or the text of one, as a float; None for anything else, NaN and infinity."""
+    if isinstance(value, bool) or not isinstance(value, _NUMERIC):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _from_float_text(value: float | str) -> int:
+    number = real(value)
+    return MAX_WHOLE if number is None else int(number)
+
+
+def _inside(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _float(text: str) -> float | None:
+    return real(text)
+
+
+def _int(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:  # it has more digits than Python reads
+        return None
+
+
+def _constant(_: str) -> None:
+    return None
+
+
+DECODER: Final = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_constant)

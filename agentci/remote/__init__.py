@@ -1,0 +1,1 @@
+"""Evaluators that are kept elsewhere: sources, cache, lock."""

@@ -1,0 +1,1 @@
+"""``agentci.lock``: pinned commits, contents and packages of remote evaluators."""

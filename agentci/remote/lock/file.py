@@ -1,0 +1,164 @@
+"""``agentci.lock`` as text: strict where it is read, stable where it is written."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from agentci.config.yaml_document import read_yaml
+from agentci.errors import InputError
+from agentci.evaluators.fields import Sha256, Strict, Text, Version
+from agentci.model.lock import LOCK_NAME, Lock, LockedProgram, LockedRequirements
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.model.values import replace
+
+HEADER: Final = (
+    "# Written by `agentci lock`: what evaluators from elsewhere consist of.\n"
+    "# Commit it, and review changes of it as you would review code.\n"
+)
+SCHEMA_ID: Final = "lock.schema.json"
+HINT: Final = "correct it, or remove it and run `agentci lock`"
+
+Hash: TypeAlias = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
+
+
+class EvaluatorSpec(Strict):
+    """One remote evaluator."""
+
+    source: Text = Field(description="The source that it comes from.")
+    repository: str = Field(description="Where the source keeps it.")
+    revision: str = Field(description="Branch, tag or commit that the config names.")
+    ref: Text = Field(description="Path of the program, or its address.")
+    commit: Text = Field(description="What the revision meant when it was locked.")
+    files: dict[str, Sha256] = Field(
+        min_length=1, description="sha256 of every file, by path in the program's folder."
+    )
+    executables: list[Text] = Field(default=[], description="Files that can be run.")
+
+
+class RequirementsSpec(Strict):
+    """What one requirements file comes to."""
+
+    file: Text = Field(description="Where it lay when it was locked.")
+    sha256: Sha256 = Field(description="Digest of its content.")
+    packages: dict[Text, list[Hash]] = Field(
+        description="Packages with their versions, and the hashes of their files."
+    )
+
+
+class LockSpec(Strict):
+    """What evaluators from elsewhere consist of: commits, contents, packages."""
+
+    version: Version = Field(description="Version of this format.")
+    evaluators: list[EvaluatorSpec] = Field(default=[], description="Remote evaluators.")
+    requirements: list[RequirementsSpec] = Field(
+        default=[], description="Requirements of evaluators."
+    )
+
+
+def read_lock(data: bytes, *, file: str) -> Lock:
+    """Read a lock.
+
+    Raises:
+        InputError: it is no lock, with every problem and its line.
+    """
+    try:
+        document = read_yaml(data, file=file)
+    except InputError as error:
+        raise _unusable(error.problems) from None
+    broken = [problem for problem in document.problems if problem.severity == "error"]
+    if broken:
+        raise _unusable(broken)
+    try:
+        spec = LockSpec.model_validate(document.data)
+    except ValidationError as error:
+        raise _unusable(
+            Problem(
+                message=f"{'.'.join(map(str, each['loc'])) or LOCK_NAME}: {each['msg']}",
+                place=document.place_of(each["loc"]),
+            )
+            for each in error.errors(include_url=False)
+        ) from None
+    lock = _lock(spec)
+    twice = [
+        Problem(message=f"{each} is locked twice", place=Place(file=file))
+        for each in _repeated(lock)
+    ]
+    if twice:
+        raise _unusable(twice)
+    return lock
+
+
+def _unusable(problems: Iterable[Problem]) -> InputError:
+    """The error of a lock that is none, with a way out that is not a config's."""
+    return InputError([replace(problem, hint=HINT) for problem in problems])
+
+
+def _repeated(lock: Lock) -> Iterator[str]:
+    """What the lock holds more than one entry of: a reader would not know which one counts."""
+    programs = Counter(each.named for each in lock.programs)
+    requirements = Counter(each.sha256 for each in lock.requirements)
+    yield from (named[-1] for named, count in programs.items() if count > 1)
+    for each in lock.requirements:
+        if requirements.pop(each.sha256, 1) > 1:
+            yield each.file
+
+
+def _lock(spec: LockSpec) -> Lock:
+    return Lock(
+        programs=tuple(_program(each) for each in spec.evaluators),
+        requirements=tuple(
+            LockedRequirements(
+                file=each.file,
+                sha256=each.sha256,
+                packages={name: tuple(hashes) for name, hashes in each.packages.items()},
+            )
+            for each in spec.requirements
+        ),
+    )
+
+
+def _program(spec: EvaluatorSpec) -> LockedProgram:
+    return LockedProgram(**{**spec.model_dump(), "executables": tuple(spec.executables)})
+
+
+def render_lock(lock: Lock) -> str:
+    """Write a lock, the same text for the same content."""
+    import yaml  # noqa: PLC0415 (only `agentci lock` writes one)
+
+    programs = sorted(lock.programs, key=lambda each: each.named)
+    requirements = sorted(lock.requirements, key=lambda each: (each.file, each.sha256))
+    data = {
+        "version": 1,
+        "evaluators": [
+            {
+                "source": each.source,
+                "repository": each.repository,
+                "revision": each.revision,
+                "ref": each.ref,
+                "commit": each.commit,
+                "files": dict(sorted(each.files.items())),
+                **({"executables": sorted(each.executables)} if each.executables else {}),
+            }
+            for each in programs
+        ],
+        "requirements": [
+            {
+                "file": each.file,
+                "sha256": each.sha256,
+                "packages": {name: list(each.packages[name]) for name in sorted(each.packages)},
+            }
+            for each in requirements
+        ],
+    }
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=2**31)
+    return f"{HEADER}{text}"
+
+
+def lock_schema() -> dict[str, Any]:
+    """The JSON Schema of locks."""
+    from agentci.config.schema import DIALECT  # noqa: PLC0415 (is of no use to a run)
+
+    return {"$schema": DIALECT, "$id": SCHEMA_ID, **LockSpec.model_json_schema()}

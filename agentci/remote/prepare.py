@@ -1,0 +1,172 @@
+"""All programs that a run needs, made ready before anything is judged."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from agentci._util.parallel import side_by_side
+from agentci._util.workspace import read_file
+from agentci.errors import EvaluatorError, InputError, RefusedError, UnreachableError
+from agentci.model.lock import LOCK_NAME
+from agentci.model.problem import Problem
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Program, Wanted
+from agentci.model.result import Provenance
+from agentci.remote.fetch import LOCK_HINT, Fetched, fetch
+from agentci.remote.options import Stock
+from agentci.remote.programs import Found, Ready, Shelf, Unready
+
+MAX_REQUIREMENTS_BYTES = 1024**2
+
+
+class Gathered(Struct, frozen=True, kw_only=True):
+    """Programs that can be run, and what the user should know about them."""
+
+    shelf: Shelf
+    notices: tuple[Problem, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+
+
+def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
+    """Fetch, verify and equip all programs, several at a time.
+
+    A program that cannot be had for now is on the shelf with the reason: its checks are errored.
+
+    Raises:
+        InputError: what a config names is not there, or is not what was pinned; with every problem.
+    """
+    outcomes = side_by_side(lambda each: _made_ready(each, stock), wanted)
+    refused = [each for each in outcomes if isinstance(each, Problem)]
+    if refused:
+        raise InputError(refused)
+    programs: dict[Program, Found] = {}
+    notices: dict[Problem, None] = {}
+    for outcome in outcomes:
+        if not isinstance(outcome, Problem):
+            programs[outcome.program] = outcome.found
+            notices.update(dict.fromkeys(outcome.notices))
+    return Gathered(
+        shelf=Shelf(programs=programs),
+        notices=tuple(notices),
+        provenance=tuple(
+            each.provenance
+            for each in outcomes
+            if not isinstance(each, Problem) and each.provenance is not None
+        ),
+    )
+
+
+class _Outcome(Struct, frozen=True, kw_only=True):
+    program: Program
+    found: Found
+    notices: tuple[Problem, ...] = ()
+    provenance: Provenance | None = None
+
+
+_Ended: TypeAlias = _Outcome | Problem
+
+
+def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
+    """What became of one program; a problem where its config is to blame."""
+    program = wanted.program
+    notices: tuple[Problem, ...] = ()
+    provenance: Provenance | None = None
+    tree: Path | None = None
+    try:
+        if isinstance(program, LocalProgram):
+            path = Path(program.path)
+            requirements = None if program.requirements is None else Path(program.requirements)
+        else:
+            fetched = fetch(program, stock)
+            notices = tuple(_notices(fetched, wanted, stock))
+            provenance = _provenance(fetched, wanted)
+            path, requirements = fetched.stored.path, requirements_file(fetched)
+            tree = fetched.stored.folder
+        python = _python(requirements, wanted, stock)
+    except RefusedError as error:
+        return Problem(message=str(error), place=wanted.place, hint=error.hint)
+    except UnreachableError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        return _Outcome(
+            program=program, found=Unready(reason=f"could not be fetched: {error}{hint}")
+        )
+    except EvaluatorError as error:
+        found: Found = Unready(reason=str(error))
+    else:
+        found = Ready(path=path, python=python, tree=tree)
+    return _Outcome(program=program, found=found, notices=notices, provenance=provenance)
+
+
+def requirements_file(fetched: Fetched) -> Path | None:
+    """The requirements file of a fetched program, None where none is to be installed."""
+    if not fetched.program.installs or fetched.stored.path.suffix != ".py":
+        return None
+    file = fetched.stored.path.parent / REQUIREMENTS_NAME
+    name = file.relative_to(fetched.stored.folder).as_posix()
+    return file if name in fetched.stored.digests else None
+
+
+def _python(file: Path | None, wanted: Wanted, stock: Stock) -> str | None:
+    """The interpreter of the environment that ``file`` asks for.
+
+    Raises:
+        RefusedError: it is not locked, and has to be.
+        EvaluatorError: it cannot be made.
+    """
+    if file is None:
+        return None
+    content = read_requirements(file)
+    digest = hashlib.sha256(content).hexdigest()
+    locked = None if stock.lock is None else stock.lock.find_requirements(digest)
+    if locked is None and stock.locked:
+        message = f"the {file.name} of {wanted.name} is not in {LOCK_NAME}"
+        raise RefusedError(message, hint=LOCK_HINT)
+    lines = () if locked is None else locked.lines
+    return stock.packages.python_for(content, locked=lines, name=wanted.name)
+
+
+def read_requirements(file: Path) -> bytes:
+    """The content of a requirements file.
+
+    Raises:
+        EvaluatorError: it cannot be read.
+    """
+    try:
+        return read_file(file, name=file.name, limit_bytes=MAX_REQUIREMENTS_BYTES)
+    except InputError as error:
+        raise EvaluatorError(f"cannot be given its packages: {error.problems[0].message}") from None
+
+
+def _provenance(fetched: Fetched, wanted: Wanted) -> Provenance:
+    program = fetched.program
+    return Provenance(
+        config=wanted.place.file,
+        evaluator=wanted.name,
+        source=program.source,
+        repository=program.repository,
+        revision=program.revision,
+        ref=program.ref,
+        commit=fetched.commit,
+        digest=fetched.stored.folder.name,
+    )
+
+
+def _notices(fetched: Fetched, wanted: Wanted, stock: Stock) -> list[Problem]:
+    program = fetched.program
+    notices = [
+        Problem(message=text, place=wanted.place, severity="warning") for text in fetched.notices
+    ]
+    if fetched.pin is not None:
+        message = f"{wanted.name} follows {program.revision} of {program.repository}"
+        way_out = "or run `agentci lock`" if stock.lock is None else f"or {LOCK_HINT}"
+        notices.append(
+            Problem(
+                message=f"{message}, so it can change without a change of yours",
+                place=wanted.place,
+                hint=f"pin it with `{fetched.pin}`, {way_out}",
+                severity="warning",
+            )
+        )
+    return notices

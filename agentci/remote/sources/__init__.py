@@ -1,0 +1,1 @@
+"""Where remote evaluators are fetched from."""

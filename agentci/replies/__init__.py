@@ -1,1 +1,0 @@
-"""Replies of programs, kept for as long as nothing changes that they were made from."""

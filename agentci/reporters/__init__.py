@@ -1,1 +1,0 @@
-"""A report as text, one file a form."""

@@ -1,1 +1,0 @@
-"""The report for people who look: one page that needs nothing but itself."""

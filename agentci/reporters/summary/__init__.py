@@ -1,1 +1,0 @@
-"""The report for people: Markdown on the page of a workflow run."""

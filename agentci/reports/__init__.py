@@ -1,0 +1,1 @@
+"""A report in every output format."""

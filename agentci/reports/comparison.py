@@ -1,0 +1,66 @@
+"""A comparison with a baseline in words, for every form of the report."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentci._util.text.format import count, number
+from agentci.model.comparison import Change, Comparison, Trend
+from agentci.reports.locations import file_name
+
+COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcome")
+
+
+def name(trend: Trend, comparison: Comparison) -> str:
+    """The evaluator, with its config where there are several."""
+    several = any(each.config != trend.config for each in comparison.trends)
+    return f"{trend.evaluator} ({file_name(trend.config)})" if several else trend.evaluator
+
+
+def cells(trend: Trend, comparison: Comparison) -> tuple[str, ...]:
+    """What a table shows of an evaluator, in the order of ``COLUMNS``."""
+    return (
+        name(trend, comparison),
+        f"{trend.pairs:,}",
+        _score(trend.before),
+        _score(trend.after),
+        f"{len(trend.regressions):,}",
+        f"{len(trend.improvements):,}",
+        trend.outcome,
+    )
+
+
+def in_words(trend: Trend) -> str:
+    """What became of an evaluator: "was 0.9; 2 worse, 0 better: fail"."""
+    changed = f"{len(trend.regressions):,} worse, {len(trend.improvements):,} better"
+    return f"was {_score(trend.before)}; {changed}: {trend.outcome}"
+
+
+def remarks(comparison: Comparison) -> Iterator[str]:
+    """What a table has no column for."""
+    if comparison.refused:
+        yield comparison.refused
+    if comparison.stale:
+        yield comparison.stale
+    for trend in comparison.trends:
+        if trend.outcome != "pass":
+            yield f"{name(trend, comparison)}: {trend.why}"
+    if comparison.added:
+        yield f"{count(comparison.added, 'check')} of this run alone"
+    if comparison.gone:
+        yield f"{count(comparison.gone, 'check')} of the baseline alone"
+
+
+def regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+    """The checks that passed and now fail: case, evaluator, and their scores in words."""
+    for trend in comparison.trends:
+        for each in trend.regressions:
+            yield each.case, name(trend, comparison), scores(each)
+
+
+def scores(change: Change) -> str:
+    """What a check came to in both runs: "score 0.2, was 0.9"."""
+    return f"score {_score(change.after)}, was {_score(change.before)}"
+
+
+def _score(score: float | None) -> str:
+    return "-" if score is None else number(score)

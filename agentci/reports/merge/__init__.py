@@ -1,0 +1,1 @@
+"""Reports of other runs: read as untrusted input and merged into one."""

@@ -1,0 +1,56 @@
+"""Problems of configs and recordings, for people, programs and pull requests."""
+
+from collections.abc import Sequence
+
+from agentci._util.text import escape, strict_json
+from agentci._util.text.format import count
+from agentci.model.choices import ProblemFormat
+from agentci.model.problem import Problem
+from agentci.reports.locations import problem_line
+from agentci.reports.report_format import problem_annotation, problem_fields
+from agentci.reports.workflow_commands import LEVELS, annotate
+
+
+def render_problems(
+    problems: Sequence[Problem], form: ProblemFormat, *, files: int | None = None
+) -> str:
+    """All of ``problems`` in their order.
+
+    Args:
+        problems: of any severity.
+        form: ``text`` ends with their number; ``github`` and ``sarif`` keep to GitHub's
+            limits.
+        files: how many files were looked at, where that is worth a word.
+    """
+    if form == "json":
+        return _json(problems)
+    if form == "text":
+        return _text(problems, files)
+    if form == "sarif":
+        from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (of no use to most runs)
+
+        return render_sarif(problems)
+    return annotate(tuple(map(problem_annotation, problems)))
+
+
+def _text(problems: Sequence[Problem], files: int | None) -> str:
+    """``FILE:LINE:COLUMN: error: MESSAGE``, the form that editors and problem matchers read."""
+    looked_at = "" if files is None else f" in {count(files, 'file')}"
+    lines = [*map(_line, problems), f"{_counted(problems)}{looked_at}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(problem: Problem) -> str:
+    return escape.one_line(problem_line(problem, severity=True))
+
+
+def _counted(problems: Sequence[Problem]) -> str:
+    severities = [problem.severity for problem in problems]
+    counts = (count(severities.count(level), level) for level in LEVELS if level in severities)
+    return ", ".join(counts) or "no problems"
+
+
+def _json(problems: Sequence[Problem]) -> str:
+    """An object, so that no problems can be told from no output; one problem a line."""
+    lines = ",\n".join(f"  {strict_json.dumps(problem_fields(each))}" for each in problems)
+    return f'{{"problems": [\n{lines}\n]}}\n' if problems else '{"problems": []}\n'

@@ -1,0 +1,147 @@
+"""Problems as SARIF 2.1.0, which code scanning and editors read.
+
+See https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, and for what GitHub reads of
+it https://docs.github.com/code-security/reference/code-scanning/sarif-files.
+
+Two properties are left to the upload, since GitHub's action for it sets them only where they are
+missing: ``automationDetails``, out of the workflow, the job and its matrix, and the fingerprint
+``primaryLocationLineHash``, out of the content of the line.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from agentci._util.text import escape, strict_json, truncate
+from agentci._util.text.format import count
+from agentci.model.json import Json, JsonObject
+from agentci.model.place import Place
+from agentci.model.problem import Problem, Severity
+from agentci.reports import github_limits
+from agentci.reports.locations import in_a_file
+from agentci.reports.workflow_commands import LEVELS
+from agentci.version import __version__
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+# What paths are relative to, by the name that GitHub knows it by.
+ROOT: Final = "%SRCROOT%"
+FINGERPRINT: Final = "agentciProblem/v1"
+
+_LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "notice": "note"}
+# Problems have no kinds but what they mean for a run. Alerts hang on the ids, which never change.
+_RULES: Final[dict[Severity, tuple[str, str, str]]] = {
+    "error": (
+        "unusable-input",
+        "A config, or a file that it names, cannot be used",
+        "A run over it judges nothing and ends with exit code 2.",
+    ),
+    "warning": (
+        "input-warning",
+        "A config, or a file that it names, may not do what is meant",
+        "A run goes on.",
+    ),
+    "notice": (
+        "input-notice",
+        "Something worth knowing about a config, or a file that it names",
+        "A run goes on, and nothing has to be done.",
+    ),
+}
+# What viewers take for a link: ``[text](address)``.
+_LINK: Final = re.compile(r"\](?=\()")
+
+
+def render_sarif(problems: Sequence[Problem]) -> str:
+    """A log of one run, on one line.
+
+    Code scanning refuses results without a place: what lies in no file is a notification, and so
+    is the count of what is more than GitHub takes.
+    """
+    placed = [(problem, place) for problem in problems if (place := in_a_file(problem.place))]
+    if left := max(0, len(placed) - github_limits.SARIF_RESULTS):
+        placed.sort(key=lambda each: LEVELS.index(each[0].severity))
+    log: JsonObject = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": _driver()},
+                "invocations": [
+                    _invocation([each for each in problems if not in_a_file(each.place)], left)
+                ],
+                "originalUriBaseIds": {ROOT: {"description": {"text": "the workspace"}}},
+                "columnKind": "unicodeCodePoints",
+                "results": [*_results(placed[: github_limits.SARIF_RESULTS])],
+            }
+        ],
+    }
+    return f"{strict_json.dumps(log)}\n"
+
+
+def _driver() -> JsonObject:
+    return {
+        "name": "agentci",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(level) for level in LEVELS],
+    }
+
+
+def _rule(severity: Severity) -> JsonObject:
+    name, what, then = _RULES[severity]
+    return {
+        "id": name,
+        "shortDescription": {"text": f"{what}."},
+        "fullDescription": {"text": f"{what}. {then}"},
+        "help": {"text": "`agentci validate` lists all problems, each on its line."},
+        "defaultConfiguration": {"level": _LEVELS[severity]},
+    }
+
+
+def _invocation(placeless: Sequence[Problem], left: int) -> JsonObject:
+    told: list[Json] = [
+        {"level": _LEVELS[each.severity], "message": _message(each)} for each in placeless
+    ]
+    if left:
+        said = f"{count(left, 'problem')} left out: GitHub takes {github_limits.SARIF_RESULTS:,}"
+        told.append({"level": "warning", "message": {"text": said}})
+    return {
+        "executionSuccessful": all(each.severity != "error" for each in placeless),
+        "toolConfigurationNotifications": told,
+    }
+
+
+def _results(problems: Sequence[tuple[Problem, Place]]) -> Iterator[JsonObject]:
+    seen = Counter[tuple[str, ...]]()
+    for problem, place in problems:
+        rule, _, _ = _RULES[problem.severity]
+        # The line is not in it, so that a problem that moves is still the same.
+        key = (rule, place.file, problem.message)
+        mark = strict_json.dumps([*key, seen[key]])
+        seen[key] += 1
+        yield {
+            "ruleId": rule,
+            "ruleIndex": LEVELS.index(problem.severity),
+            "level": _LEVELS[problem.severity],
+            "message": _message(problem),
+            "locations": [{"physicalLocation": _location(place)}],
+            "partialFingerprints": {FINGERPRINT: sha256(mark.encode()).hexdigest()},
+        }
+
+
+def _message(problem: Problem) -> JsonObject:
+    hint = "" if problem.hint is None else f" ({problem.hint})"
+    text = _LINK.sub("] ", escape.plain_line(f"{problem.message}{hint}"))
+    return {"text": truncate.characters(text, github_limits.SARIF_MESSAGE_CHARACTERS)}
+
+
+def _location(place: Place) -> JsonObject:
+    """What lies outside of the workspace has an absolute path."""
+    path = quote(escape.encodable(place.file))
+    artifact = (
+        {"uri": f"file://{path}"} if path.startswith("/") else {"uri": path, "uriBaseId": ROOT}
+    )
+    column = {} if place.column is None else {"startColumn": place.column}
+    return {"artifactLocation": artifact, "region": {"startLine": place.line, **column}}

@@ -1,0 +1,1 @@
+"""The job summary: Markdown on the page of a workflow run."""

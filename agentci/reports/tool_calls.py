@@ -1,0 +1,170 @@
+"""Expected and actual tool calls side by side, from what a trajectory metric found."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from agentci._util.text import strict_json, truncate
+from agentci.model.json import Json, JsonObject
+
+Mark: TypeAlias = Literal["", "differs", "missing", "unexpected", "moved"]
+
+MAX_CALLS = 40
+
+_Call: TypeAlias = tuple[str, Json]
+_Pair: TypeAlias = tuple[_Call | None, _Call | None]
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """An expected call beside the actual one that it goes with best; "" where there is none."""
+
+    mark: Mark
+    expected: str
+    actual: str
+
+
+class TurnCalls(Struct, frozen=True, kw_only=True):
+    """The tool calls of one turn that did not match.
+
+    Attributes:
+        number: of the turn, counted from 1.
+        hidden: how many calls of the longer side are not in ``rows``.
+    """
+
+    number: int
+    rows: tuple[Row, ...]
+    hidden: int
+
+
+def unmatched(details: JsonObject) -> tuple[TurnCalls, ...]:
+    """The turns that did not match, of ``details["comparisons"]``.
+
+    Any program may put anything there: what has not the shape that the trajectory metric gives
+    (``expected`` and ``actual`` calls, ``matched``) is passed over.
+    """
+    found = details.get("comparisons")
+    if not isinstance(found, list | tuple):
+        return ()
+    turns = (_turn(number, item) for number, item in enumerate(found, start=1))
+    return tuple(turn for turn in turns if turn is not None)
+
+
+def diff(details: JsonObject) -> tuple[str, ...]:
+    """The turns that did not match as lines: ``-`` was expected, ``+`` was done."""
+    lines: list[str] = []
+    for turn in unmatched(details):
+        lines.append(f"tool calls of turn {turn.number} (- expected, + actual, = both):")
+        for row in turn.rows:
+            lines += _diff_lines(row)
+        if turn.hidden:
+            lines.append(truncate.more(turn.hidden))
+    return tuple(lines)
+
+
+def _diff_lines(row: Row) -> Iterator[str]:
+    moved = " (moved)" if row.mark == "moved" else ""
+    if not row.mark:
+        yield f"= {row.actual}"
+        return
+    if row.expected:
+        yield f"- {row.expected}{moved}"
+    if row.actual:
+        yield f"+ {row.actual}{moved}"
+
+
+def _turn(number: int, item: Json) -> TurnCalls | None:
+    if not isinstance(item, Mapping) or item.get("matched") is not False:
+        return None
+    expected, actual = _calls(item.get("expected")), _calls(item.get("actual"))
+    if expected is None or actual is None:
+        return None
+    pairs = tuple(_pairs(expected[:MAX_CALLS], actual[:MAX_CALLS]))
+    return TurnCalls(
+        number=number,
+        rows=_rows(pairs),
+        hidden=max(0, max(len(expected), len(actual)) - MAX_CALLS),
+    )
+
+
+def _calls(found: Json) -> list[_Call] | None:
+    if not isinstance(found, list | tuple):
+        return None
+    calls: list[_Call] = []
+    for call in found:
+        if not isinstance(call, Mapping) or not isinstance(name := call.get("name"), str):
+            return None
+        calls.append((name, strict_json.strict(call.get("args"))))
+    return calls
+
+
+def _pairs(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair]:
+    """Both sides in their order, so paired that most calls stand beside their like."""
+    worth = _worths(expected, actual)
+    i = j = 0
+    while i < len(expected) and j < len(actual):
+        likeness = _likeness(expected[i], actual[j])
+        if likeness and worth[i][j] == likeness + worth[i + 1][j + 1]:
+            yield expected[i], actual[j]
+            i, j = i + 1, j + 1
+        elif worth[i + 1][j] >= worth[i][j + 1]:
+            yield expected[i], None
+            i += 1
+        else:
+            yield None, actual[j]
+            j += 1
+    yield from ((call, None) for call in expected[i:])
+    yield from ((None, call) for call in actual[j:])
+
+
+def _worths(expected: Sequence[_Call], actual: Sequence[_Call]) -> list[list[int]]:
+    """Of the best pairing of what is left from (i, j): a longest common subsequence, weighted."""
+    worth = [[0] * (len(actual) + 1) for _ in range(len(expected) + 1)]
+    for i in reversed(range(len(expected))):
+        for j in reversed(range(len(actual))):
+            likeness = _likeness(expected[i], actual[j])
+            paired = likeness + worth[i + 1][j + 1] if likeness else 0
+            worth[i][j] = max(paired, worth[i + 1][j], worth[i][j + 1])
+    return worth
+
+
+def _likeness(expected: _Call, actual: _Call) -> int:
+    if expected[0] != actual[0]:
+        return 0
+    return 3 if expected[1] == actual[1] else 1
+
+
+def _rows(pairs: Sequence[_Pair]) -> tuple[Row, ...]:
+    missing = [expected for expected, actual in pairs if actual is None]
+    unexpected = [actual for expected, actual in pairs if expected is None]
+    return tuple(
+        Row(
+            mark=_mark(expected, actual, moved=expected in unexpected or actual in missing),
+            expected=_written(expected),
+            actual=_written(actual),
+        )
+        for expected, actual in pairs
+    )
+
+
+def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> Mark:
+    if expected == actual:
+        return ""
+    if expected is not None and actual is not None:
+        return "differs"
+    if moved:
+        return "moved"
+    return "missing" if actual is None else "unexpected"
+
+
+def _written(call: _Call | None) -> str:
+    """``search(query="x", limit=3)``; a call without arguments given has no brackets."""
+    if call is None:
+        return ""
+    name, args = call
+    if args is None:
+        return name
+    if not isinstance(args, Mapping):
+        return f"{name}({strict_json.readable(args)})"
+    written = (f"{key}={strict_json.readable(value)}" for key, value in args.items())
+    return f"{name}({', '.join(written)})"

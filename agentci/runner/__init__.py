@@ -1,0 +1,1 @@
+"""Plan a run, prepare it, and execute its checks."""

@@ -1,0 +1,66 @@
+"""Lets a program ask a language model while it runs, by AgentV's target proxy."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from agentci.errors import EvaluatorError, SkippedError
+from agentci.execution.job import Job
+from agentci.judges.proxy.server import HOST, serving
+from agentci.judges.proxy.target import Target
+from agentci.model.judging import ModelAccess, ModelReply, Question
+from agentci.model.values import replace
+from agentci.runner.services import World
+
+TOKEN_BYTES: Final = 32
+# Of the names that AgentV's SDKs look for, the older ones and the newer ones.
+PREFIXES: Final = ("AGENTV_TARGET_PROXY", "AGENTV_PROVIDER_PROXY")
+# What is not asked for by way of a company's proxy.
+DIRECTLY: Final = ("NO_PROXY", "no_proxy")
+
+
+@contextmanager
+def asking(job: Job, access: ModelAccess, world: World) -> Iterator[Job]:
+    """The job of a program that may ask a model while the block lasts.
+
+    Raises:
+        EvaluatorError: there is no port, as the end of a sentence about the program.
+        SkippedError: it asked, and nobody may be asked here; whatever it made of that.
+    """
+    settings, judge = access.panel.settings, world.judges[access.panel.payer]
+    skipped: list[SkippedError] = []
+
+    def ask(question: Question) -> ModelReply:
+        # Its own time is up first: it began before it asked.
+        try:
+            return judge.text(question, settings, seconds=job.timeout_seconds)
+        except SkippedError as error:
+            skipped.append(error)
+            raise EvaluatorError(str(error)) from None
+
+    token = os.urandom(TOKEN_BYTES).hex()
+    name = settings.model or settings.provider
+    target = Target(ask, name=name, token=token, max_calls=access.max_calls)
+    with ExitStack() as stack:
+        try:
+            port = stack.enter_context(serving(target))
+        except OSError as error:
+            raise EvaluatorError(
+                f"could not be given a port to ask its model by: {error}"
+            ) from None
+        told = {"URL": f"http://{HOST}:{port}", "TOKEN": token}
+        variables = {f"{p}_{name}": value for p in PREFIXES for name, value in told.items()}
+        yield replace(
+            job,
+            environment={**job.environment, **_direct(job.environment, HOST), **variables},
+            confinement=replace(job.confinement, port=port),
+        )
+    if skipped:
+        raise skipped[0]
+
+
+def _direct(environment: Mapping[str, str], host: str) -> Mapping[str, str]:
+    """What keeps a program from asking a company's proxy for ``host``."""
+    given = {environment.get(name, "") for name in DIRECTLY}
+    return dict.fromkeys(DIRECTLY, ",".join(sorted({*given, host} - {""})))

@@ -1,1 +1,0 @@
-"""Where remote evaluators come from."""

@@ -1,1 +1,0 @@
-"""The cache on disk: verified on every read, safe between processes."""

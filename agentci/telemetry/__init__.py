@@ -1,1 +1,0 @@
-"""OpenTelemetry spans of agents, and the turns that are found in them."""

@@ -1,1 +1,0 @@
-"""What pytest runs evaluators by; ``agentci.pytest`` is the door to it."""

@@ -1,1 +1,0 @@
-"""Strings to strings: escaping, clipping, words."""

@@ -1,0 +1,341 @@
+"""What is not as it was written is never given, and makes way for a new one."""
+
+import json
+import os
+import resource
+import shutil
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.errors import UnreachableError
+from agentci.remote.cache.evaluators import EvaluatorStore
+from tests.remote.cache.samples import (
+    FILES,
+    KEY,
+    OTHER_KEY,
+    OTHER_SNAPSHOT,
+    SNAPSHOT,
+    index_of,
+    trees_of,
+)
+
+Damage: TypeAlias = Callable[[Path], object]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EvaluatorStore:
+    """A cache with one evaluator in it."""
+    store = EvaluatorStore(tmp_path / "cache")
+    store.put(KEY, SNAPSHOT)
+    return store
+
+
+def _assert_mended(store: EvaluatorStore, says: str) -> None:
+    """The damage is told, the entry not given but removed; it can be put and found again."""
+    assert says in str([entry.damage for entry in store.entries()])
+    assert store.find(KEY) is None
+    assert list(store.entries()) == []
+    put = store.put(KEY, SNAPSHOT)
+    assert store.find(KEY) == put
+    assert put.path.read_bytes() == FILES["tone.py"].content
+
+
+def _turn_a_bit(tree: Path) -> None:
+    content = bytearray((tree / "tone.py").read_bytes())
+    content[5] ^= 1
+    (tree / "tone.py").write_bytes(content)
+
+
+def _add_to(tree: Path) -> None:
+    with (tree / "tone.py").open("ab") as file:
+        file.write(b"\n")
+
+
+def _fill_the_disk(tree: Path) -> None:
+    os.truncate(tree / "words" / "rude.txt", 65 * 1024**2)
+
+
+def _replace_by_link(tree: Path) -> None:
+    (tree / "tone.py").rename(tree.parent.parent / "elsewhere")
+    (tree / "tone.py").symlink_to("../../elsewhere")
+
+
+def _replace_by_dangling_link(tree: Path) -> None:
+    (tree / "tone.py").unlink()
+    (tree / "tone.py").symlink_to("nowhere")
+
+
+def _replace_folder_by_link(tree: Path) -> None:
+    (tree / "words").rename(tree.parent.parent / "elsewhere")
+    (tree / "words").symlink_to("../../elsewhere")
+
+
+def _replace_by_pipe(tree: Path) -> None:
+    (tree / "tone.py").unlink()
+    os.mkfifo(tree / "tone.py")
+
+
+def _replace_by_device(tree: Path) -> None:
+    (tree / "tone.py").unlink()
+    try:
+        os.mknod(tree / "tone.py", 0o666 | stat.S_IFCHR, os.makedev(1, 5))  # /dev/zero
+    except PermissionError:
+        pytest.skip("only root can make devices, and not everywhere")
+
+
+def _replace_by_folder(tree: Path) -> None:
+    (tree / "tone.py").unlink()
+    (tree / "tone.py").mkdir()
+
+
+def _replace_folder_by_file(tree: Path) -> None:
+    shutil.rmtree(tree / "words")
+    (tree / "words").touch()
+
+
+def _replace_all_by_link(tree: Path) -> None:
+    tree.rename(tree.parent.parent / "elsewhere")
+    tree.symlink_to("../elsewhere")
+
+
+def _replace_all_by_file(tree: Path) -> None:
+    shutil.rmtree(tree)
+    tree.touch()
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a changed bit": (_turn_a_bit, "tone.py has another content"),
+    "an added byte": (_add_to, "tone.py has another content"),
+    "a file cut short": (lambda t: os.truncate(t / "tone.py", 3), "has another content"),
+    "an emptied file": (lambda t: os.truncate(t / "tone.py", 0), "has another content"),
+    "a huge file": (_fill_the_disk, "words/rude.txt is too large"),
+    "a missing file": (lambda t: (t / "words/rude.txt").unlink(), "words/rude.txt is missing"),
+    "a missing folder": (lambda t: shutil.rmtree(t / "words"), "words/rude.txt is missing"),
+    "one file more": (lambda t: (t / "json.py").touch(), "json.py does not belong to it"),
+    "a hidden file": (lambda t: (t / "words/.x").touch(), "words/.x does not belong to it"),
+    "an empty folder": (lambda t: (t / "empty").mkdir(), "empty does not belong to it"),
+    "compiled code": (lambda t: (t / "__pycache__").mkdir(), "__pycache__ does not belong"),
+    "a link more": (lambda t: (t / "x").symlink_to("tone.py"), "x does not belong to it"),
+    "a name in no encoding": (lambda t: (t / "\udcff").touch(), "does not belong to it"),
+    "a link for a file": (_replace_by_link, "tone.py is not a regular file"),
+    "a link to nowhere": (_replace_by_dangling_link, "tone.py is not a regular file"),
+    "a link for a folder": (_replace_folder_by_link, "words does not belong to it"),
+    "a pipe": (_replace_by_pipe, "tone.py is not a regular file"),
+    "a device": (_replace_by_device, "tone.py is not a regular file"),
+    "a folder for a file": (_replace_by_folder, "tone.py is not a regular file"),
+    "a file for a folder": (_replace_folder_by_file, "words does not belong to it"),
+    "a lost mode": (lambda t: (t / "tone.py").chmod(0o644), "tone.py is not executable"),
+    "nothing at all": (shutil.rmtree, "its folder is missing"),
+    "a link for all": (_replace_all_by_link, "its folder is none"),
+    "a file for all": (_replace_all_by_file, "its folder is none"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_evaluator_is_not_given(store: EvaluatorStore, name: str) -> None:
+    damage, says = DAMAGES[name]
+    damage(trees_of(store)[0])
+    _assert_mended(store, says)
+
+
+def test_a_socket_for_a_file_is_damage(
+    store: EvaluatorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trees_of(store)[0])  # the paths of sockets are short
+    Path("tone.py").unlink()
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("tone.py")
+        _assert_mended(store, "tone.py is not a regular file")
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(store: EvaluatorStore) -> None:
+    _replace_all_by_link(trees_of(store)[0])
+    assert store.find(KEY) is None
+    assert (store.folder / "evaluators" / "elsewhere" / "tone.py").is_file()
+
+
+@pytest.mark.parametrize("name", ["evaluators", "evaluators/index", "evaluators/trees"])
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_folder_of_ours_that_leads_elsewhere_is_damage(
+    store: EvaluatorStore, tmp_path: Path, name: str, kind: str
+) -> None:
+    folder = store.folder / name
+    folder.rename(tmp_path / "precious")
+    if kind == "link":
+        folder.symlink_to(tmp_path / "precious")
+    else:
+        folder.touch()
+    before = sorted((tmp_path / "precious").rglob("*"))
+    assert f"{folder.name} is not a folder" in str([e.damage for e in store.entries()])
+    assert store.find(KEY) is None
+    put = store.put(KEY, SNAPSHOT)
+    assert store.find(KEY) == put
+    assert sorted((tmp_path / "precious").rglob("*")) == before
+
+
+def test_folders_that_lead_elsewhere_are_replaced_before_anything_is_put(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "precious").mkdir()
+    store = EvaluatorStore(tmp_path / "cache")
+    store.put(OTHER_KEY, SNAPSHOT)
+    for name in ("index", "trees"):
+        shutil.rmtree(store.folder / "evaluators" / name)
+        (store.folder / "evaluators" / name).symlink_to(tmp_path / "precious")
+    assert store.put(KEY, SNAPSHOT) == store.find(KEY)
+    assert list((tmp_path / "precious").iterdir()) == []
+
+
+def test_what_shares_a_damaged_folder_is_mended_with_it(store: EvaluatorStore) -> None:
+    store.put(OTHER_KEY, SNAPSHOT)
+    _turn_a_bit(trees_of(store)[0])
+    assert store.find(KEY) is None
+    assert store.put(KEY, SNAPSHOT) == store.find(KEY)
+    assert store.find(OTHER_KEY) is not None
+
+
+def test_a_damaged_folder_is_replaced_by_what_is_put(store: EvaluatorStore) -> None:
+    _turn_a_bit(trees_of(store)[0])
+    assert store.put(OTHER_KEY, SNAPSHOT) == store.find(OTHER_KEY)
+    assert store.find(KEY) is not None
+
+
+def test_a_process_that_may_open_no_more_files_removes_nothing(store: EvaluatorStore) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        with pytest.raises(UnreachableError, match="cannot be read: Too many open files"):
+            store.find(KEY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert store.find(KEY) is not None
+
+
+def _document(store: EvaluatorStore) -> dict[str, Any]:
+    document = json.loads(index_of(store)[0].read_bytes())
+    assert isinstance(document, dict)
+    return document
+
+
+MARK = {"sha256": "0" * 64, "executable": False}
+TEXTS: dict[str, bytes] = {
+    "nothing": b"",
+    "a list": b"[]",
+    "a text": b'"x"',
+    "half a file": b'{"version": 1, "key": {',
+    "endless brackets": b"[" * 100_000,
+    "endless objects": b'{"a":' * 100_000,
+    "no text": bytes(range(256)),
+    "UTF-16": '{"version": 1}'.encode("utf-16"),
+    "too much": b" " * (1024**2 + 1),
+    "NaN": b'{"version": NaN}',
+    "a number without end": b'{"version": ' + b"1" * 10_000 + b"}",
+    "a key that stands twice": b'{"version": 1, "version": 1}',
+}
+CHANGES: dict[str, dict[str, Any]] = {
+    "another version": {"version": 2},
+    "true for a version": {"version": True},
+    "a text for a version": {"version": "1"},
+    "one key more": {"more": 1},
+    "a key that is a text": {"key": "github"},
+    "a key that lacks a part": {"key": {"source": "github"}},
+    "a key of numbers": {"key": {"source": 1, "repository": 2, "commit": 3, "ref": 4}},
+    "an entry that is none": {"entry": None},
+    "an entry that is not there": {"entry": "other.py"},
+    "an entry that leads out": {"entry": "../../../../secret"},
+    "files that are a list": {"files": ["tone.py"]},
+    "no files": {"files": {}},
+    "a file that is a text": {"files": {"tone.py": "0" * 64}},
+    "a file with more to it": {"files": {"tone.py": {**MARK, "url": "x"}}},
+    "a short sha256": {"files": {"tone.py": {**MARK, "sha256": "0" * 63}}},
+    "a sha256 in capitals": {"files": {"tone.py": {**MARK, "sha256": "A" * 64}}},
+    "a sha256 with a line end": {"files": {"tone.py": {**MARK, "sha256": "0" * 64 + "\n"}}},
+    "a sha256 that is a number": {"files": {"tone.py": {**MARK, "sha256": 0}}},
+    "a mode that is a number": {"files": {"tone.py": {**MARK, "executable": 493}}},
+    "a path that leads out": {"files": {"tone.py": MARK, "../../../../secret": MARK}},
+    "an absolute path": {"files": {"tone.py": MARK, "/etc/passwd": MARK}},
+    "an empty path": {"files": {"tone.py": MARK, "": MARK}},
+    "a path with a NUL": {"files": {"tone.py": MARK, "a\0": MARK}},
+    "half a character": {"files": {"tone.py": MARK, "\ud800": MARK}},
+    "a file in a file": {"files": {"tone.py": MARK, "tone.py/x": MARK}},
+    "too many files": {"files": {"tone.py": MARK, **{str(n): MARK for n in range(2001)}}},
+    "files that are not there": {"files": {"tone.py": MARK}},
+}
+
+
+class TestAHostileIndex:
+    @pytest.mark.parametrize("name", TEXTS)
+    def test_that_is_something_else_is_damage(self, store: EvaluatorStore, name: str) -> None:
+        index_of(store)[0].write_bytes(TEXTS[name])
+        _assert_mended(store, "its entry in the index")
+
+    @pytest.mark.parametrize("name", CHANGES)
+    def test_that_says_something_odd_is_damage(
+        self, store: EvaluatorStore, tmp_path: Path, name: str
+    ) -> None:
+        (tmp_path / "secret").touch()
+        document = {**_document(store), **CHANGES[name]}
+        index_of(store)[0].write_text(json.dumps(document))
+        _assert_mended(store, "its ")
+        assert (tmp_path / "secret").exists()
+
+    def test_that_gives_one_evaluator_for_another_is_damage(self, store: EvaluatorStore) -> None:
+        wanted = index_of(store)[0]
+        store.put(OTHER_KEY, OTHER_SNAPSHOT)
+        other = next(path for path in index_of(store) if path != wanted)
+        other.replace(wanted)
+        _assert_mended(store, "lies under the name of another")
+
+    @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+    def test_that_is_no_file_is_damage(
+        self, store: EvaluatorStore, tmp_path: Path, kind: str
+    ) -> None:
+        index = index_of(store)[0]
+        index.rename(tmp_path / "index.json")
+        if kind == "link":
+            index.symlink_to(tmp_path / "index.json")
+        elif kind == "folder":
+            index.mkdir()
+        else:
+            os.mkfifo(index)
+        _assert_mended(store, "its entry in the index")
+        assert (tmp_path / "index.json").exists()
+
+    def test_that_is_a_folder_makes_way_for_what_is_put(self, store: EvaluatorStore) -> None:
+        index = index_of(store)[0]
+        index.unlink()
+        (index / "x").mkdir(parents=True)
+        assert store.put(KEY, SNAPSHOT) == store.find(KEY)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(
+    content=st.binary()
+    | _JSON.map(lambda value: json.dumps(value).encode())
+    | st.fixed_dictionaries(
+        {"version": st.just(1), "key": _JSON, "entry": _JSON, "files": _JSON}
+    ).map(lambda value: json.dumps(value).encode())
+)
+def test_no_index_makes_a_cache_stumble(tmp_path: Path, content: bytes) -> None:
+    store = EvaluatorStore(tmp_path / "cache")
+    if not index_of(store):
+        store.put(KEY, SNAPSHOT)
+    index_of(store)[0].write_bytes(content)
+    assert [entry.stored for entry in store.entries()] == [None]
+    assert store.find(KEY) is None
+    assert index_of(store) == []

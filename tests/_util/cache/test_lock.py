@@ -1,0 +1,224 @@
+"""What is claimed is held by one thread of one process; nobody waits for the dead."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentci._util.cache.lock import claim
+from agentci.remote.cache.evaluators import EvaluatorStore
+from tests.remote.cache.samples import (
+    KEY,
+    finish,
+    index_of,
+    leftovers,
+    run_python,
+    start_python,
+    trees_of,
+)
+
+PATIENCE_SECONDS = 20
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from agentci._util.cache.lock import claim
+with claim(Path(sys.argv[1]), "x"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def _locks(cache: Path) -> list[Path]:
+    return sorted((cache / "locks").iterdir())
+
+
+def _is_held(cache: Path) -> bool:
+    """Whether somebody has to wait for ``x``, and gets it in the end."""
+    free = threading.Event()
+
+    def wait() -> None:
+        with claim(cache, "x"):
+            free.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return not free.wait(0.2)
+
+
+class TestAClaim:
+    def test_is_held_by_one_thread(self, cache: Path) -> None:
+        holders, most = [], []
+
+        def work() -> None:
+            for _ in range(50):
+                with claim(cache, "x"):
+                    holders.append(1)
+                    most.append(len(holders))
+                    time.sleep(0)
+                    holders.pop()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_SECONDS)
+        assert (len(most), max(most)) == (200, 1)
+
+    def test_is_held_by_one_process(self, cache: Path) -> None:
+        script = """
+import os, sys
+from pathlib import Path
+from agentci._util.cache.lock import claim
+log = os.open(f"{sys.argv[1]}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for _ in range(100):
+    with claim(Path(sys.argv[1]), "x"):
+        os.write(log, b"in ")
+        os.write(log, b"out\\n")
+"""
+        finish([start_python(script, cache) for _ in range(2)])
+        assert Path(f"{cache}.log").read_text() == "in out\n" * 200
+
+    def test_of_one_name_does_not_hold_up_another(self, cache: Path) -> None:
+        with claim(cache, "y"):
+            assert not _is_held(cache)
+
+    def test_may_have_any_name(self, cache: Path) -> None:
+        with claim(cache, "../\0" + "x" * 10_000):
+            assert [path.suffix for path in _locks(cache)] == [".lock"]
+
+    def test_ends_with_an_error(self, cache: Path) -> None:
+        with pytest.raises(ZeroDivisionError), claim(cache, "x"):
+            raise ZeroDivisionError
+        assert not _is_held(cache)
+
+    def test_ends_when_its_process_is_killed(self, cache: Path) -> None:
+        holder = start_python(HOLD, cache)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert _is_held(cache)
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate(timeout=PATIENCE_SECONDS)
+        assert not _is_held(cache)
+
+    def test_is_not_kept_by_a_child_of_its_process(self, cache: Path) -> None:
+        script = """
+import os, sys, time
+from pathlib import Path
+from agentci._util.cache.lock import claim
+with claim(Path(sys.argv[1]), "x"):
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+with claim(Path(sys.argv[1]), "x"):
+    print("held again")
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+        assert run_python(script, cache) == "held again\n"
+
+    def test_is_no_lock_that_was_removed_meanwhile(self, cache: Path) -> None:
+        begun, ended = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            begun.set()
+            with claim(cache, "x"):
+                assert len(_locks(cache)) == 1
+                ended.wait(PATIENCE_SECONDS)
+
+        waiting = threading.Thread(target=wait)
+        with claim(cache, "x"):
+            waiting.start()
+            begun.wait(PATIENCE_SECONDS)
+            time.sleep(0.1)
+            _locks(cache)[0].unlink()
+        time.sleep(0.1)
+        assert _is_held(cache)
+        ended.set()
+        waiting.join(PATIENCE_SECONDS)
+
+
+class TestWhereThereCanBeNoLock:
+    @pytest.fixture(params=["file", "link", "folder in its place", "somebody's folder"])
+    def odd_cache(self, cache: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+        with claim(cache, "x"):
+            lock = _locks(cache)[0]
+        match request.param:
+            case "file":
+                lock.unlink()
+                (cache / "locks").rmdir()
+                (cache / "locks").touch()
+            case "link":
+                lock.unlink()
+                lock.symlink_to("../../made")
+            case "folder in its place":
+                lock.unlink()
+                lock.mkdir()
+            case _:
+                lock.unlink()
+                (cache / "locks").rmdir()
+                (cache / "CACHEDIR.TAG").unlink()
+                (cache / "thesis.tex").touch()
+        yield cache
+        assert not (cache.parent / "made").exists()
+
+    def test_nobody_is_kept_waiting(self, odd_cache: Path) -> None:
+        with claim(odd_cache, "x"):
+            pass
+
+    def test_a_pipe_does_not_hold_up(self, cache: Path) -> None:
+        with claim(cache, "x"):
+            lock = _locks(cache)[0]
+        lock.unlink()
+        os.mkfifo(lock)
+        with claim(cache, "x"):
+            pass
+
+
+class TestSeveralProcesses:
+    def test_fetch_an_evaluator_once(self, cache: Path) -> None:
+        script = """
+import sys, time
+from pathlib import Path
+from agentci.remote.cache.evaluators import EvaluatorStore
+from tests.remote.cache.samples import KEY, SNAPSHOT
+store = EvaluatorStore(Path(sys.argv[1]))
+with store.claim(KEY):
+    stored = store.find(KEY)
+    if stored is None:
+        print("fetched")
+        time.sleep(0.3)
+        stored = store.put(KEY, SNAPSHOT)
+assert stored == store.find(KEY)
+"""
+        said = finish([start_python(script, cache) for _ in range(3)])
+        assert sorted(said) == ["", "", "fetched\n"]
+
+    def test_put_the_same_and_equal_content_at_once(self, cache: Path) -> None:
+        script = """
+import sys
+from pathlib import Path
+from agentci.remote.cache.entry import Key
+from agentci.remote.cache.evaluators import EvaluatorStore
+from tests.remote.cache.samples import KEY, SNAPSHOT
+store = EvaluatorStore(Path(sys.argv[1]))
+own = Key(source="github", repository="a/b", commit=sys.argv[2], ref="x.py")
+for _ in range(30):
+    for key in (KEY, own):
+        assert store.put(key, SNAPSHOT) == store.find(key)
+"""
+        finish([start_python(script, cache, number) for number in range(3)])
+        store = EvaluatorStore(cache)
+        assert [entry.damage for entry in store.entries()] == [None] * 4
+        assert len(index_of(store)) == 4
+        assert len(trees_of(store)) == 1
+        assert leftovers(cache) == []
+        assert store.find(KEY) is not None

@@ -1,0 +1,85 @@
+"""What other packages bring by entry points, also packages that do not work."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agentci._util.plugins import all_of, misfit, named
+from agentci.errors import InputError
+
+GROUP = "agentci.test_things"
+MODULE = "THING = 7\n"
+
+
+def install(folder: Path, package: str, points: str, *, module: str = MODULE) -> None:
+    """Put a package into a folder of the module search path."""
+    (folder / f"{package.replace('-', '_')}.py").write_text(module)
+    info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{points}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+class TestEntryPoints:
+    def test_are_found_by_their_names(self, site: Path) -> None:
+        install(site, "ext-one", "thing = ext_one:THING\nother = ext_one:THING")
+        assert named(GROUP, "thing") == 7
+        assert all_of(GROUP) == {"other": 7, "thing": 7}
+
+    def test_are_none_where_no_package_brings_them(self, site: Path) -> None:
+        install(site, "ext-two", "thing = ext_two:THING")
+        assert named(GROUP, "thimg") is None
+        assert all_of("agentci.nothing") == {}
+
+    @pytest.mark.parametrize(
+        ("module", "reason"),
+        [
+            ("raise OSError('no disk')", "OSError: no disk"),
+            ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at_all'"),
+            ("THING = (", "SyntaxError: "),
+            ("", "AttributeError: module 'ext_three' has no attribute 'THING'"),
+        ],
+    )
+    def test_that_cannot_be_loaded_are_told_with_their_package(
+        self, site: Path, module: str, reason: str
+    ) -> None:
+        sys.modules.pop("ext_three", None)
+        install(site, "ext-three", "thing = ext_three:THING", module=module)
+        for look in (partial(named, GROUP, "thing"), partial(all_of, GROUP)):
+            with pytest.raises(InputError) as error:
+                look()
+            (problem,) = error.value.problems
+            assert problem.message.startswith(
+                "the package ext-three brings 'thing' for agentci.test_things,"
+                f" which cannot be loaded: {reason}"
+            )
+            assert problem.hint == "update or uninstall it"
+
+    def test_that_two_packages_bring_are_told(self, site: Path) -> None:
+        install(site, "ext-four", "thing = ext_four:THING")
+        install(site, "ext-five", "thing = ext_five:THING")
+        with pytest.raises(InputError) as error:
+            named(GROUP, "thing")
+        assert error.value.problems[0].message == (
+            "the package ext-five and the package ext-four both bring 'thing'"
+            " for agentci.test_things"
+        )
+
+    def test_that_do_not_fit_are_told_with_their_package(self, site: Path) -> None:
+        install(site, "ext-six", "thing = ext_six:THING")
+        (problem,) = misfit(GROUP, "thing", wanted="a source").problems
+        assert problem.message == (
+            "the package ext-six brings 'thing' for agentci.test_things, which is not a source"
+        )
+
+    def test_that_are_gone_meanwhile_are_told_all_the_same(self) -> None:
+        (problem,) = misfit(GROUP, "thing", wanted="a source").problems
+        assert problem.message.startswith("a package brings 'thing'")

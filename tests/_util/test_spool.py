@@ -1,0 +1,74 @@
+"""Bytes kept aside come back as they were, from memory or from a file."""
+
+import resource
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci._util.spool import Spool
+from agentci.errors import InputError
+
+
+@given(st.lists(st.binary(max_size=50)), st.integers(0, 200))
+def test_chunks_are_taken_as_they_were_put_in_any_order(
+    chunks: list[bytes], memory_bytes: int
+) -> None:
+    spool = Spool(memory_bytes)
+    numbers = [spool.put(chunk) for chunk in chunks]
+    assert [spool.take(number) for number in reversed(numbers)] == chunks[::-1]
+
+
+def test_chunks_may_be_taken_between_those_that_are_put() -> None:
+    spool = Spool(memory_bytes=10)
+    first = spool.put(b"first")
+    second = spool.put(b"the second one")
+    assert spool.take(first) == b"first"
+    third = spool.put(b"third")
+    assert [spool.take(each) for each in (third, second)] == [b"third", b"the second one"]
+
+
+def test_several_threads_may_take_at_a_time() -> None:
+    spool = Spool(memory_bytes=2_000)
+    chunks = [bytes([number % 256]) * number for number in range(500)]
+    numbers = [spool.put(chunk) for chunk in chunks]
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        assert list(pool.map(spool.take, numbers)) == chunks
+
+
+def test_what_did_not_fit_may_fit_later_and_spoils_nothing() -> None:
+    spool = Spool(memory_bytes=100)
+    first = spool.put(b"1" * 100)
+    now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, most))
+    try:
+        with pytest.raises(InputError, match="File too large"):
+            spool.put(b"2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (now, most))
+    third = spool.put(b"3" * 100)
+    assert (spool.take(first), spool.take(third)) == (b"1" * 100, b"3" * 100)
+
+
+class TestWithoutAFolderForFiles:
+    @pytest.fixture(autouse=True)
+    def nowhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+
+    def test_little_is_kept_all_the_same(self) -> None:
+        spool = Spool(memory_bytes=10)
+        assert spool.take(spool.put(b"0123456789")) == b"0123456789"
+
+    def test_more_is_an_error_with_a_way_out(self) -> None:
+        spool = Spool(memory_bytes=10)
+        spool.put(b"0123456789")
+        with pytest.raises(InputError) as caught:
+            spool.put(b"a")
+        [problem] = caught.value.problems
+        assert problem.message == (
+            "the recordings need more room than there is: No such file or directory"
+        )
+        assert "TMPDIR" in str(problem.hint)

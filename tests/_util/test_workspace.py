@@ -1,0 +1,79 @@
+"""Files of the user: how they are named, and what keeps a run from reading the wrong ones."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentci._util.workspace import Workspace, read_file, workspace_of
+from agentci.errors import InputError
+from agentci.model.place import Place
+
+
+class TestWorkspace:
+    def test_the_repository_around_the_working_directory_is_its_root(self, tmp_path: Path) -> None:
+        (tmp_path / ".git").mkdir()
+        (tmp_path / "a" / "b").mkdir(parents=True)
+        assert workspace_of(tmp_path / "a" / "b").root == tmp_path
+
+    def test_outside_of_a_repository_the_working_directory_is_its_root(
+        self, tmp_path: Path
+    ) -> None:
+        assert workspace_of(tmp_path).root == tmp_path
+
+    def test_github_says_where_the_root_is(self, tmp_path: Path) -> None:
+        (tmp_path / "sub").mkdir()
+        assert workspace_of(tmp_path / "sub", root=tmp_path).root == tmp_path
+
+    def test_files_are_named_from_the_root(self, tmp_path: Path) -> None:
+        workspace = Workspace(root=tmp_path, cwd=tmp_path / "sub")
+        assert workspace.name_of(tmp_path / "x.json") == "x.json"
+        assert workspace.name_of(Path("y.json")) == "sub/y.json"
+        assert workspace.name_of(Path("../z.json")) == "z.json"
+        assert workspace.name_of(Path("/elsewhere/t.json")) == "/elsewhere/t.json"
+
+    def test_a_link_that_leads_out_is_not_held(self, tmp_path: Path) -> None:
+        inside = tmp_path / "inside"
+        inside.mkdir()
+        (tmp_path / "secret").write_text("s")
+        (inside / "link").symlink_to(tmp_path / "secret")
+        workspace = workspace_of(inside)
+        assert not workspace.holds(inside / "link")
+        assert not workspace.holds(inside / ".." / "secret")
+        assert workspace.holds(inside / "not-there-yet")
+
+    def test_a_link_in_a_circle_leads_nowhere(self, tmp_path: Path) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        workspace = workspace_of(tmp_path, root=tmp_path / "loop")
+        assert workspace.root == tmp_path
+        assert workspace.holds(tmp_path / "loop")
+
+
+class TestReadFile:
+    def test_a_file_is_read(self, tmp_path: Path) -> None:
+        (tmp_path / "f").write_bytes(b"\x00x")
+        assert read_file(tmp_path / "f", name="f", limit_bytes=2) == b"\x00x"
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("missing", "missing does not exist"),
+            ("folder", "folder is a folder, not a file"),
+            ("large", "large is larger than 1 MiB (split it into several files)"),
+            ("pipe", "pipe is not a regular file"),
+            ("x" * 300, "File name too long"),
+        ],
+    )
+    def test_what_cannot_be_read_is_told(self, tmp_path: Path, name: str, message: str) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "large").write_bytes(b"x" * (1024**2 + 1))
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(InputError) as caught:
+            read_file(tmp_path / name, name=name, limit_bytes=1024**2)
+        assert message in str(caught.value)
+
+    def test_a_problem_stands_where_the_file_was_named(self, tmp_path: Path) -> None:
+        place = Place(file="eval_config.yaml", line=4)
+        with pytest.raises(InputError) as caught:
+            read_file(tmp_path / "g.json", name="g.json", limit_bytes=1, place=place)
+        assert caught.value.problems[0].place == place

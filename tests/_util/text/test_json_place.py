@@ -1,0 +1,85 @@
+"""Places in JSON texts are found by path."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentci._util.text.json_place import Places
+
+TEXT = """{
+  "name": "x",
+  "cases": [
+    {"id": "a"},
+    { "id" : "b",
+      "na\\u00efve": [[], {"deep": null}] }
+  ]
+}
+"""
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        pytest.param([], (1, 1), id="the root"),
+        pytest.param(["name"], (2, 3), id="a field, at its key"),
+        pytest.param(["cases", 0], (4, 5), id="an item"),
+        pytest.param(["cases", 1, "id"], (5, 7), id="blanks before the colon"),
+        pytest.param(["cases", 1, "naïve", 1, "deep"], (6, 27), id="a key with an escape"),
+        pytest.param(["cases", 2], (3, 3), id="no such item: its list"),
+        pytest.param(["cases", 0, "name"], (4, 5), id="no such field: its object"),
+        pytest.param(["name", "x"], (2, 3), id="into a string: the string"),
+    ],
+)
+def test_place(path: Sequence[str | int], place: tuple[int, int]) -> None:
+    assert Places(TEXT).at(path) == place
+
+
+def test_the_last_of_twin_keys_is_meant_as_by_parsers() -> None:
+    assert Places('{"a": 1,\n"a": 2}').at(["a"]) == (2, 1)
+
+
+@pytest.mark.parametrize("text", ['{"a" oops', '{"a": 1, oops', '{"a": [1', "{" * 100_000])
+def test_in_a_broken_text_the_last_sound_place_is_found(text: str) -> None:
+    assert Places(text).at(["b"]) == (1, 1)
+
+
+@given(JSON, st.sampled_from([None, 1]))
+def test_every_value_stands_where_it_is_said_to(value: object, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent)
+    lines, places = text.splitlines(), Places(text)
+    for path, inner in _walk(value):
+        line, column = places.at(path)
+        rest = lines[line - 1][column - 1 :]
+        if path and isinstance(path[-1], str):
+            assert rest.startswith(json.dumps(path[-1]) + ": ")
+        else:
+            assert rest.startswith(json.dumps(inner, indent=indent).splitlines()[0])
+
+
+@example("{{}", ["a"])
+@given(st.text(alphabet='{}[]",:a1 \n\\'), st.lists(st.sampled_from(["a", 0, 1]), max_size=3))
+def test_no_text_is_too_broken(text: str, path: Sequence[str | int]) -> None:
+    line, column = Places(text).at(path)
+    assert line <= text.count("\n") + 1
+    assert column >= 1
+
+
+def _walk(value: object) -> Sequence[tuple[tuple[str | int, ...], object]]:
+    found: list[tuple[tuple[str | int, ...], object]] = [((), value)]
+    members: list[tuple[str | int, object]] = []
+    if isinstance(value, Mapping):
+        members = list(value.items())
+    elif isinstance(value, list):
+        members = list(enumerate(value))
+    for key, inner in members:
+        found += [((key, *path), each) for path, each in _walk(inner)]
+    return found

@@ -1,0 +1,127 @@
+"""Foreign text inside Markdown and its HTML."""
+
+import re
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci._util.text import escape
+from agentci._util.text.markdown import code, fence, folded, html, prose, row
+
+PIECES = [
+    *("`", "```", "~~~", "|", "\\", "<b>", "</details>", "<!--", "@user", "#12", "www.a.bc"),
+    *("https://a.bc", "a@b.cd", "[x](y)", "![x](y)", "*a*", "_a_", "- ", "1. ", "> ", "# "),
+    *("---", "\n", "\n\n", "&amp;", "$x$", "a", " ", "a_b", "\r", "\x1b[31m", "\ud800", "中"),
+]
+ANY_TEXT = st.text(st.characters(codec=None), max_size=40) | st.lists(
+    st.sampled_from(PIECES), max_size=8
+).map("".join)
+ZERO_WIDTH_SPACE = "\u200b"
+
+
+def _read_back(markdown: str) -> str:
+    """What a renderer shows: entities and backslashes resolved, invisible marks dropped."""
+    text = markdown.replace(ZERO_WIDTH_SPACE, "")
+    text = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
+    return unescape(text)
+
+
+def _shown(text: str) -> str:
+    return escape.one_line(text).replace(ZERO_WIDTH_SPACE, "")
+
+
+class TestProse:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            pytest.param("it's 5 of 12, naïve_name (ok)!", None, id="plain words stay"),
+            pytest.param("*a* _b_ `c` ~d~ $e$", r"\*a\* \_b\_ \`c\` \~d\~ \$e\$", id="emphasis"),
+            pytest.param("a|b", r"a\|b", id="the border of a cell"),
+            pytest.param("<img src=x>&lt;", "&lt;img src=x&gt;&amp;lt;", id="HTML"),
+            pytest.param("![x](y) [z](w)", r"!\[x\](y) \[z\](w)", id="images and links"),
+            pytest.param("see https://x.y", r"see https\://x.y", id="an address"),
+            pytest.param("WWW.x.y", r"WWW\.x.y", id="an address without a scheme"),
+            pytest.param(
+                "@org/team #12 GH-3", "@\u200borg/team #\u200b12 GH-\u200b3", id="mentions"
+            ),
+            pytest.param("# title", r"\# title", id="a heading"),
+            pytest.param("- item", r"\- item", id="an item"),
+            pytest.param("1. item", r"1\. item", id="a numbered item"),
+            pytest.param("=== ", r"\===", id="an underline"),
+            pytest.param("> quote", "&gt; quote", id="a quotation"),
+            pytest.param("a\n\n# b\tc", "a # b c", id="lines and tabs"),
+            pytest.param("\\*", r"\\\*", id="a backslash"),
+        ],
+    )
+    def test_is_shown_as_it_is(self, text: str, expected: str | None) -> None:
+        assert prose(text) == (text if expected is None else expected)
+
+    @given(ANY_TEXT)
+    def test_is_one_line_that_reads_as_the_text(self, text: str) -> None:
+        assert "\n" not in prose(text)
+        assert _read_back(prose(text)) == _shown(text)
+
+    @given(ANY_TEXT)
+    def test_leaves_no_border_of_a_cell(self, text: str) -> None:
+        assert not re.search(r"(?<!\\)(\\\\)*\|", prose(text))
+
+    def test_is_clipped(self) -> None:
+        assert prose("x" * 50, limit=30) == "xxxxxxxx… (42 characters more)"
+
+
+class TestCode:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            pytest.param("tool_call(a=[1, *b])", "`tool_call(a=[1, *b])`", id="most of it"),
+            pytest.param("a`b", "<code>a&#96;b</code>", id="a backtick"),
+            pytest.param("a|b", "<code>a&#124;b</code>", id="the border of a cell"),
+            pytest.param("`@a", "<code>&#96;&#64;\u200ba</code>", id="a mention beside a backtick"),
+            pytest.param(" a\nb ", "`a b`", id="white space"),
+            pytest.param("", "<code></code>", id="nothing"),
+        ],
+    )
+    def test_is_shown_as_it_is(self, text: str, expected: str) -> None:
+        assert code(text) == expected
+
+    @given(ANY_TEXT)
+    def test_ends_where_it_should(self, text: str) -> None:
+        found = re.fullmatch(r"`([^`|\n]+)`|<code>([^`|<>\n]*)</code>", code(text))
+        assert found
+        if found[1] is None:
+            assert _read_back(found[2]) == _shown(text)
+        else:
+            assert found[1] == escape.one_line(text)
+
+
+class TestHtml:
+    @given(ANY_TEXT)
+    def test_has_no_tags_and_reads_as_the_text(self, text: str) -> None:
+        assert not set(html(text)) & {"<", ">", "\n"}
+        assert html(text).count("&") == len(re.findall(r"&(?:lt|gt|amp);", html(text)))
+        assert _read_back(html(text).replace("\\", "\\\\")) == _shown(text)
+
+
+class TestFence:
+    @given(ANY_TEXT)
+    def test_is_closed_by_its_last_line_alone(self, text: str) -> None:
+        ticks, *body, last, empty = fence(text).split("\n")
+        assert (last, empty) == (ticks, "")
+        assert re.fullmatch("`{3,}", ticks)
+        assert not any(line.lstrip().startswith(ticks) for line in body)
+        assert "\n".join(body) == escape.log(text).strip("\n")
+
+    def test_grows_with_what_it_holds(self) -> None:
+        assert fence("````\nx") == "`````\n````\nx\n`````\n"
+
+
+def test_a_row_has_its_cells_between_borders() -> None:
+    assert row(["a", "", "b"]) == "| a |  | b |\n"
+
+
+@pytest.mark.parametrize(("unfolded", "tag"), [(True, "<details open>"), (False, "<details>")])
+def test_a_folded_part_leaves_blank_lines_around_its_markdown(unfolded: bool, tag: str) -> None:
+    expected = f"{tag}\n<summary>t</summary>\n\n- a\n\n</details>\n\n"
+    assert folded("t", "- a\n\n", unfolded=unfolded) == expected

@@ -1,0 +1,82 @@
+"""Templates are filled in one pass, from paths that exist."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci._util.text.templates import MissingError, fill, named, names_in
+from agentci.model.json import JsonObject
+
+VALUES: JsonObject = {
+    "a": "text",
+    "n": 1.5,
+    "row": {"b c": ["x", {"d": None}]},
+    "braces": "{{ a }}",
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        ("{{a}} {{ a }} {{\na\t}}", "text text text"),
+        ("{{ n }}", "1.5"),
+        ('{{ row["b c"][0] }}', "x"),
+        ('{{ row["b c"][1].d }}', "null"),
+        ("{{ row }}", '{"b c": ["x", {"d": null}]}'),
+        ("{{ braces }}{{ a }}", "{{ a }}text"),
+        ("{ a } {{ 1 }} {{ a | upper }} {{}} {{ a", "{ a } {{ 1 }} {{ a | upper }} {{}} {{ a"),
+    ],
+)
+def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> None:
+    assert fill(template, VALUES) == filled
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ row2 }}", "names 'row2', which is not there; did you mean 'row'?"),
+        ("{{ zzzz }}", "names 'zzzz', which is not there; there are a, n, row, braces"),
+        ("{{ row.b_c }}", "names 'row.b_c', and row has no such part; did you mean 'b c'?"),
+        ("{{ row.x }}", "names 'row.x', and row has no such part"),
+        ("{{ row[0] }}", "names 'row[0]', and row has no such part"),
+        ('{{ row["b c"][2] }}', 'and row["b c"] has no such part'),
+        ('{{ row["b c"].d }}', "has no such part"),
+        ("{{ a[0] }}", "and a has no such part"),
+        ("{{ n.real }}", "and n has no such part"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_named(template: str, why: str) -> None:
+    with pytest.raises(MissingError) as caught:
+        fill(template, VALUES)
+    assert why in str(caught.value)
+
+
+def test_without_any_values_it_says_so() -> None:
+    with pytest.raises(MissingError, match="there are none"):
+        fill("{{ a }}", {})
+
+
+def test_whoever_fills_it_may_dress_what_is_put_in() -> None:
+    shown = fill("{{ a }}{{ n }}", VALUES, show=lambda path, text: f"<{path}={text}>")
+    assert shown == "<a=text><n=1.5>"
+
+
+def test_what_leads_nowhere_can_be_left_as_it_is_written() -> None:
+    left = fill("{{ a }} {{ nope }} {{row.x}} {{ n[0] }}", VALUES, leaves_unknown=True)
+    assert left == "text {{ nope }} {{row.x}} {{ n[0] }}"
+
+
+def test_the_names_in_a_template_are_known_before_it_is_filled() -> None:
+    assert names_in("{{ a }} {{row.x}} {{ a[0] }} {{ 1 }} {{") == ("a", "row")
+
+
+@given(first=st.text(), second=st.text())
+def test_what_is_put_in_is_never_expanded(first: str, second: str) -> None:
+    assert fill("{{ a }}|{{ b }}", {"a": first, "b": second}) == f"{first}|{second}"
+
+
+def test_a_template_tells_what_it_names() -> None:
+    assert named('{{ a }}{{row["b c"][0].d}} {{ a | upper }}') == (
+        ("a", ()),
+        ("row", ("b c", 0, "d")),
+    )

@@ -1,0 +1,141 @@
+"""Text cut to a length, with a note on the rest."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci._util.text import truncate
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+CUTS = [
+    pytest.param(truncate.characters, len, id="characters"),
+    pytest.param(truncate.utf16, _units, id="UTF-16"),
+]
+
+
+@pytest.mark.parametrize(
+    ("cut", "length"), [*CUTS, pytest.param(truncate.middle, len, id="in the middle")]
+)
+class TestEveryCut:
+    @given(text=st.text(st.characters(codec=None)), limit=st.integers(0, 80))
+    def test_keeps_to_the_limit(
+        self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
+    ) -> None:
+        assert length(cut(text, limit)) <= limit
+
+    @given(text=st.text(st.characters(codec=None)))
+    def test_leaves_alone_what_fits(
+        self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str
+    ) -> None:
+        assert cut(text, length(text)) == text
+
+
+@pytest.mark.parametrize(("cut", "length"), CUTS)
+class TestEveryCutAtTheEnd:
+    @given(text=st.text(min_size=100), limit=st.integers(40, 60))
+    def test_begins_as_the_text_does_and_counts_the_rest(
+        self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
+    ) -> None:
+        kept, _, note = cut(text, limit).rpartition("… (")
+        left = int(note.split()[0].replace(",", ""))
+        assert text.startswith(kept)
+        assert left == length(text) - length(kept)
+
+
+@pytest.mark.parametrize(
+    ("cut", "expected"),
+    [
+        pytest.param(truncate.characters, "🙂" * 4 + "… (26 characters more)", id="characters"),
+        pytest.param(truncate.utf16, "🙂" * 2 + "… (56 characters more)", id="UTF-16, whole ones"),
+    ],
+)
+def test_says_how_much_was_cut(cut: Callable[[str, int], str], expected: str) -> None:
+    assert cut("🙂" * 30, 26) == expected
+
+
+def test_text_that_just_fits_in_utf16_is_left_alone() -> None:
+    assert truncate.utf16("abc", 4) == "abc"
+
+
+def test_an_end_begins_with_an_ellipsis_where_it_is_cut() -> None:
+    assert truncate.end("abcdef", 6) == "abcdef"
+    assert truncate.end("abcdefg", 6) == "\N{HORIZONTAL ELLIPSIS}cdefg"
+
+
+def test_short_text_ends_with_an_ellipsis_where_it_is_cut() -> None:
+    assert truncate.short("abcd", 4) == "abcd"
+    assert truncate.short("abcde", 4) == "abc…"
+
+
+class TestTheMiddle:
+    @given(text=st.text(st.characters(exclude_characters="…"), min_size=100))
+    def test_is_what_is_left_out_and_counted(self, text: str) -> None:
+        head, note, tail = truncate.middle(text, 60).split("…")
+        left = int(note.split()[0].removeprefix("(").replace(",", ""))
+        assert text.startswith(head[:-1])
+        assert text.endswith(tail[1:])
+        assert len(head[:-1]) + left + len(tail[1:]) == len(text)
+
+    def test_is_nearer_to_the_beginning_since_programs_fail_at_the_end(self) -> None:
+        text = f"exit code 1: Traceback{'.' * 500}KeyError: 'x'"
+        assert truncate.middle(text, 80) == (
+            "exit code 1: Tra … (486 characters left out) … " + "." * 20 + "KeyError: 'x'"
+        )
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "expected"),
+    [
+        pytest.param("abc", 3, ("a", "b", "c"), id="all fit"),
+        pytest.param(
+            "abcdef", 3, ("a", "… (3 lines left out) …", "e", "f"), id="the first and last"
+        ),
+        pytest.param("abc", 2, ("a", "… (1 line left out) …", "c"), id="one is left out"),
+        pytest.param("abc", 1, ("a", "… (2 lines left out) …"), id="the first alone"),
+        pytest.param("", 3, (), id="none"),
+    ],
+)
+def test_lines_are_left_out_in_the_middle(
+    lines: str, limit: int, expected: tuple[str, ...]
+) -> None:
+    assert truncate.ends(lines, limit) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param([], "", id="none"),
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(["a", "b"], "a b", id="two"),
+        pytest.param(["a", "b", "c"], "a … c", id="more"),
+    ],
+)
+def test_an_outline_is_the_first_and_the_last_line(lines: list[str], expected: str) -> None:
+    assert truncate.outline(lines) == expected
+
+
+def test_a_list_counts_what_it_leaves_out() -> None:
+    assert truncate.listed(["a", "b", "c"], 3) == ("a", "b", "c")
+    assert truncate.listed(["a", "b", "c"], 1) == ("a", "… and 2 more")
+
+
+class TestWhole:
+    def test_takes_blocks_until_one_does_not_fit_and_none_after_it(self) -> None:
+        assert truncate.whole(["aaa", "éé", "bbbb", "c"], 8) == truncate.Kept(
+            text="aaaéé", blocks=2
+        )
+
+    def test_takes_all_that_fit_to_the_byte(self) -> None:
+        assert truncate.whole(["aaa", "éé"], 7) == truncate.Kept(text="aaaéé", blocks=2)
+        assert truncate.whole(["aaa", "éé"], 6) == truncate.Kept(text="aaa", blocks=1)
+
+    def test_makes_no_more_blocks_than_it_needs(self) -> None:
+        made = iter(["x" * 10] * 100)
+        assert truncate.whole(made, 25).blocks == 2
+        assert len(list(made)) == 97

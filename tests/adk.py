@@ -1,7 +1,0 @@
-"""Stands in for Google's ADK, which is too large for the tests: a folder on the search path."""
-
-from typing import Final
-
-from tests.support import EVALUATORS
-
-STAND_IN: Final = str(EVALUATORS / "adk")

@@ -1,0 +1,283 @@
+"""A new evaluator runs as it stands, and takes the place of nothing."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from agentci.cli.commands.evaluator.init import init
+from agentci.config.schema import json_schema
+from agentci.errors import InputError
+from agentci.model.problem import Problem
+from tests.helpers.support import ROOT, run_agentci, world_at
+
+RECORDING = ROOT / "examples/agentevals/recordings/where_is_my_parcel.json"
+PROGRAMS = ("polite.py", "polite.js", "polite.ts", "always-polite.py", "always-polite.ts")
+
+
+class TestANewEvaluator:
+    @pytest.mark.parametrize("name", PROGRAMS)
+    def test_judges_a_recording_as_it_stands(self, name: str, tmp_path: Path) -> None:
+        (result,) = _judged(tmp_path, name, config={"min_length": 5})
+        assert (result["status"], result["score"]) == ("passed", 1)
+        assert result["turn_scores"] == [1]
+
+    @pytest.mark.parametrize("name", PROGRAMS)
+    def test_says_what_falls_short(self, name: str, tmp_path: Path) -> None:
+        (result,) = _judged(tmp_path, name, config={"min_length": 500})
+        assert (result["status"], result["score"]) == ("failed", 0)
+        (miss,) = result["misses"]
+        assert miss.startswith("turn 1: ")
+        assert miss.endswith(" characters, 500 wanted")
+
+    def test_says_the_same_in_every_language(self, tmp_path: Path) -> None:
+        said = []
+        for name in ("in_py.py", "in_js.js", "in_ts.ts"):
+            (result,) = _judged(tmp_path, name, config={"min_length": 500})
+            said.append((result["score"], result["turn_scores"], result["details"]))
+        assert said == said[:1] * 3
+
+    @pytest.mark.parametrize("extension", ["js", "ts"])
+    @pytest.mark.parametrize("kind", ["module", "commonjs"])
+    def test_does_not_mind_a_package_json(self, extension: str, kind: str, tmp_path: Path) -> None:
+        (tmp_path / "package.json").write_text(json.dumps({"type": kind}))
+        (result,) = _judged(tmp_path, f"polite.{extension}", config={})
+        assert result["status"] == "passed"
+
+    def test_works_with_the_sdk_of_agentevals_too(self, tmp_path: Path) -> None:
+        _make(tmp_path, "polite")
+        program = tmp_path / "polite/polite.py"
+        text = program.read_text().replace("agentci.sdk", "agentevals_evaluator_sdk")
+        program.write_text(text)
+        (result,) = _run(tmp_path, {"name": "polite", "type": "code", "path": str(program)})
+        assert result["status"] == "passed"
+
+    @pytest.mark.parametrize("width", [88, 100])
+    def test_is_as_ruff_and_mypy_want_it(self, width: int, tmp_path: Path) -> None:
+        _make(tmp_path, "always-polite")
+        for tool in (
+            ["ruff", "check", "--isolated", "--select=E,F,I,B,UP,ANN,SIM,RUF", "."],
+            ["ruff", "format", "--isolated", "--check", f"--line-length={width}", "."],
+            ["mypy", "--strict", "--cache-dir=/dev/null", "--follow-imports=silent", "."],
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", *tool],
+                cwd=tmp_path / "always-polite",
+                capture_output=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout.decode()
+
+    @pytest.mark.parametrize(
+        ("name", "entrypoint", "language"),
+        [
+            ("polite", "polite.py", "python"),
+            ("polite.js", "polite.js", "javascript"),
+            ("Polite2.TS", "Polite2.ts", "typescript"),
+            ("null.js", "null.js", "javascript"),
+        ],
+    )
+    def test_has_a_manifest(
+        self, name: str, entrypoint: str, language: str, tmp_path: Path
+    ) -> None:
+        stem = Path(name).stem
+        _make(tmp_path, name)
+        files = {path.name for path in (tmp_path / stem).iterdir()}
+        assert files == {entrypoint, "evaluator.yaml"}
+        manifest = yaml.safe_load((tmp_path / stem / "evaluator.yaml").read_text())
+        assert manifest.pop("description")
+        assert manifest == {
+            "name": stem,
+            "language": language,
+            "entrypoint": entrypoint,
+            "tags": [],
+            "author": "",
+        }
+
+    @pytest.mark.parametrize(
+        ("runtime", "extension"),
+        [
+            *(("py", ".py"), ("python", ".py"), ("js", ".js"), ("javascript", ".js")),
+            *(("ts", ".ts"), ("TypeScript", ".ts"), (None, ".py")),
+        ],
+    )
+    def test_is_in_the_language_that_is_asked_for(
+        self, runtime: str | None, extension: str, tmp_path: Path
+    ) -> None:
+        _make(tmp_path, "polite", runtime=runtime)
+        assert (tmp_path / "polite" / f"polite{extension}").is_file()
+
+    def test_may_have_its_language_said_twice(self, tmp_path: Path) -> None:
+        _make(tmp_path, "polite.ts", runtime="typescript")
+        assert (tmp_path / "polite/polite.ts").is_file()
+
+    def test_has_a_function_of_its_name(self, tmp_path: Path) -> None:
+        _make(tmp_path, "always-polite")
+        tree = ast.parse((tmp_path / "always-polite/always-polite.py").read_text())
+        functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        assert functions == ["always_polite"]
+
+    def test_goes_into_the_folder_that_is_named(self, tmp_path: Path) -> None:
+        _make(tmp_path, "polite", folder="evals/evaluators")
+        assert (tmp_path / "evals/evaluators/polite/polite.py").is_file()
+
+    def test_may_join_other_files(self, tmp_path: Path) -> None:
+        (tmp_path / "polite").mkdir()
+        (tmp_path / "polite/README.md").write_text("mine")
+        _make(tmp_path, "polite")
+        assert (tmp_path / "polite/polite.py").is_file()
+        assert (tmp_path / "polite/README.md").read_text() == "mine"
+
+
+class TestTheNextSteps:
+    @pytest.mark.parametrize("folder", [".", "evals", "odd: folder #1", "-"])
+    def test_show_an_entry_to_paste_into_a_config(self, folder: str, tmp_path: Path) -> None:
+        said = _make(tmp_path, "polite", folder=folder)
+        config = yaml.safe_load(said[said.index("evaluators:") :])
+        jsonschema.Draft202012Validator(json_schema()).validate(config)
+        (entry,) = config["evaluators"]
+        (result,) = _run(tmp_path, entry)
+        assert result["status"] == "passed"
+
+    def test_name_the_files_and_the_command_to_try_it(self, tmp_path: Path) -> None:
+        said = _make(tmp_path, "polite", folder="my evals")
+        assert said.startswith(
+            "Created my evals/polite/polite.py and my evals/polite/evaluator.yaml\n"
+        )
+        assert "agentci evaluator run 'my evals/polite/polite.py' --trace RECORDING\n" in said
+
+    def test_command_nothing_to_a_runner(self, tmp_path: Path) -> None:
+        said = _make(tmp_path, "polite", folder="a\r::error::##[group]")
+        assert not any(line.startswith("::") or "##[" in line for line in said.splitlines())
+
+
+class TestAName:
+    @pytest.mark.parametrize(
+        ("name", "better"),
+        [
+            ("", "my_evaluator"),
+            ("..", "my_evaluator"),
+            ("../polite", "polite"),
+            ("/etc/polite.py", "polite"),
+            ("sub/polite", "polite"),
+            ("very polite", "very_polite"),
+            ("höflich", "hoflich"),
+            ("礼貌", "my_evaluator"),
+            ("2nd", "nd"),
+            ("-polite", "polite"),
+            ("_polite", "polite"),
+            ("polite\n", "polite"),
+            (".py", "py"),
+            ("a\\b", "a_b"),
+        ],
+    )
+    def test_that_will_not_do_is_told_with_a_better_one(
+        self, name: str, better: str, tmp_path: Path
+    ) -> None:
+        (problem,) = _refused(tmp_path, name)
+        assert problem.message.startswith("an evaluator cannot be named ")
+        assert (problem.hint or "").startswith(f"try {better!r}")
+
+    def test_with_a_folder_is_told_of_the_option_for_that(self, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, "../polite")
+        assert problem.hint == "try 'polite', and say with --dir where it goes"
+
+    @pytest.mark.parametrize("name", ["class", "json", "agentci", "sum", "evaluator", "pydantic"])
+    def test_that_python_needs_is_refused_for_python(self, name: str, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, name)
+        assert str(problem) == (
+            f"an evaluator cannot be named {name!r}: Python has another use for that"
+            f" (try '{name}_check')"
+        )
+        _make(tmp_path, f"{name}.js")
+
+    @pytest.mark.parametrize("name", ["polite.rb", "polite.py.txt", "polite.v2", "polite."])
+    def test_of_another_language_is_told_which_there_are(self, name: str, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, name)
+        assert problem.message.endswith("not in .py, .js or .ts")
+        assert "docs/writing-evaluators.md" in (problem.hint or "")
+
+    def test_of_endless_length_is_refused(self, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, "a" * 101)
+        assert problem.hint == "take 100 at most"
+
+    def test_that_contradicts_the_runtime_is_refused(self, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, "polite.ts", runtime="py")
+        assert problem.message == "'polite.ts' is typescript, --runtime says 'py'"
+
+    def test_may_have_no_unknown_runtime(self, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, "polite", runtime="ruby")
+        assert problem.message == "there is no --runtime 'ruby' to start from"
+        assert (problem.hint or "").startswith("choose py, js or ts; ")
+
+
+class TestWhatIsThere:
+    @pytest.mark.parametrize("name", ["polite.py", "evaluator.yaml"])
+    def test_is_never_written_over(self, name: str, tmp_path: Path) -> None:
+        (tmp_path / "polite").mkdir()
+        (tmp_path / "polite" / name).write_text("mine")
+        (problem,) = _refused(tmp_path, "polite")
+        assert str(problem) == f"polite/{name} is there already (take another name)"
+        assert (tmp_path / "polite" / name).read_text() == "mine"
+
+    def test_is_told_in_full(self, tmp_path: Path) -> None:
+        _make(tmp_path, "polite")
+        assert len(_refused(tmp_path, "polite")) == 2
+
+    def test_may_be_a_link_to_nowhere(self, tmp_path: Path) -> None:
+        (tmp_path / "polite").mkdir()
+        (tmp_path / "polite/polite.py").symlink_to(tmp_path / "nowhere")
+        _refused(tmp_path, "polite")
+        assert not (tmp_path / "nowhere").exists()
+
+    @pytest.mark.parametrize("folder", [".", "polite"])
+    def test_may_be_a_file_in_place_of_a_folder(self, folder: str, tmp_path: Path) -> None:
+        (tmp_path / "polite").write_text("mine")
+        (problem,) = _refused(tmp_path, "polite", folder=folder)
+        assert problem.message.endswith("cannot be written to: Not a directory")
+        assert problem.hint == "choose another folder with --dir"
+
+    def test_may_be_a_folder_that_no_system_knows(self, tmp_path: Path) -> None:
+        (problem,) = _refused(tmp_path, "polite", folder="\0")
+        assert "cannot be written to: " in problem.message
+        assert "embedded null" in problem.message
+
+
+def _make(folder_of_work: Path, name: str, *, runtime: str | None = None, folder: str = ".") -> str:
+    """Make an evaluator, and return what was said."""
+    world = world_at(folder_of_work, {})
+    assert init(name, runtime=runtime, folder=folder, world=world) == 0
+    said: str = world.out.getvalue()  # type: ignore[attr-defined] # world_at keeps what is printed
+    return said
+
+
+def _refused(
+    folder_of_work: Path, name: str, *, runtime: str | None = None, folder: str = "."
+) -> tuple[Problem, ...]:
+    """See that no evaluator is made, and return why."""
+    before = sorted(folder_of_work.rglob("*"))
+    with pytest.raises(InputError) as caught:
+        _make(folder_of_work, name, runtime=runtime, folder=folder)
+    assert sorted(folder_of_work.rglob("*")) == before
+    return caught.value.problems
+
+
+def _judged(folder: Path, name: str, *, config: dict[str, Any]) -> list[Any]:
+    """What a run says of a new evaluator."""
+    _make(folder, name)
+    path = f"{Path(name).stem}/{name}"
+    return _run(folder, {"name": "new", "type": "code", "path": path, "config": config})
+
+
+def _run(folder: Path, entry: dict[str, Any]) -> list[Any]:
+    (folder / "recording.json").write_bytes(RECORDING.read_bytes())
+    config = {"traces": "recording.json", "evaluators": [{"threshold": 1.0, **entry}]}
+    (folder / "eval_config.yaml").write_text(json.dumps(config))
+    results: list[Any] = run_agentci(["run", "eval_config.yaml"], cwd=folder).results["results"]
+    return results

@@ -1,0 +1,46 @@
+"""What one process does when all else fails."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from agentci.version import __version__
+from tests.helpers.support import ROOT
+
+CRASH = """\
+import os, sys
+from agentci.cli.process import run_guarded
+def command(world):
+    raise LookupError("::error::lost")
+sys.exit(run_guarded(command, os.environ))
+"""
+
+
+def test_a_bug_of_ours_is_shown_as_one_with_what_a_report_needs(tmp_path: Path) -> None:
+    ran = _run(CRASH, tmp_path)
+    assert ran.returncode == 70
+    assert "LookupError" in ran.stderr
+    assert f"This is a bug in agentci {__version__}" in ran.stderr
+    assert not [line for line in ran.stderr.splitlines() if line.startswith("::")]
+
+
+def test_at_the_end_nothing_is_searched_for_cycles(tmp_path: Path) -> None:
+    program = (
+        "import atexit, gc, os\n"
+        "from agentci.cli.process import run_guarded\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
+        "run_guarded(lambda world: 0, os.environ)\n"
+    )
+    assert _run(program, tmp_path).stdout == "True\n"
+
+
+def _run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

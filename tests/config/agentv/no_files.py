@@ -1,0 +1,66 @@
+"""Files for eval files that are read without a disk: those whose names do not say ``gone``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from agentci.config.agentv.file_references import Attachment, Source
+from agentci.errors import InputError
+from agentci.model.place import Place
+
+
+@dataclass
+class NoFiles:
+    """Every file holds its own name; those called ``guide...`` are guidelines.
+
+    Attributes:
+        texts: of files of cases and of evaluators, by their names.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    home: str | None = None
+
+    def read(self, named: str, place: Place) -> Attachment:
+        """The file, unless it is called ``gone``."""
+        if "gone" in named:
+            raise InputError.of(f"there is no file {named}", place=place)
+        return Attachment(
+            path=f"/w/{named}", shown=named, text=named, is_guideline=named.startswith("guide")
+        )
+
+    def has(self, named: str) -> bool:
+        """Whether a name is one of a file: it has an ending."""
+        return bool(PurePath(named).suffix) and " " not in named and "gone" not in named
+
+    def path(self, named: str, place: Place) -> str:
+        """The file, unless it is called ``gone``."""
+        return self.read(named, place).path
+
+    def folder(self, named: str | None, place: Place) -> str:
+        """The folder, likewise."""
+        if named is not None and "gone" in named:
+            raise InputError.of(f"there is no folder {named}", place=place)
+        return "/w" if named is None else f"/w/{named}"
+
+    def cases(self, named: str, place: Place) -> tuple[Source, ...]:
+        """The file; below ``folder/``, all that are there, as the cases of folders."""
+        if named == "folder/":
+            return tuple(
+                Source(file=name, path=f"/w/{name}", data=text.encode(), case_id=name.split("/")[1])
+                for name, text in self.texts.items()
+            )
+        return (self._source(named, place),)
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> Source:
+        """The file, where it is included by the eval file or by one of the others."""
+        assert beside is None or beside.removeprefix("/w/") in self.texts
+        return self._source(named, place)
+
+    def _source(self, named: str, place: Place) -> Source:
+        if named not in self.texts:
+            raise InputError.of(f"there is no file {named}", place=place)
+        return Source(file=named, path=f"/w/{named}", data=self.texts[named].encode())
+
+    def assertion(self, kind: str) -> str | None:
+        """The program, where the type says so."""
+        return f"/w/.agentv/assertions/{kind}.ts" if kind.startswith("own") else None

@@ -1,0 +1,147 @@
+"""The agent and the trials of eval files: what they mean, and what is said of wrong ones."""
+
+from typing import Any
+
+import pytest
+
+from agentci.config.agentv.read import read_eval_file
+from agentci.config.overrides import Overrides
+from agentci.config.suite import Suite
+from agentci.config.yaml_document import read_yaml
+from agentci.errors import InputError
+from agentci.model.agent import Agent
+from agentci.model.place import Place
+from tests.config.agentv.no_files import NoFiles
+
+
+def _read(text: str, **overrides: Any) -> Suite:
+    file = f"tests: [{{id: a, input: q}}]\nassertions: [{{type: contains, value: it}}]\n{text}"
+    document = read_yaml(file.encode(), file="f.yaml")
+    return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
+
+
+def _told(text: str) -> list[str]:
+    try:
+        return [str(problem) for problem in _read(text).notices]
+    except InputError as error:
+        return [str(problem) for problem in error.problems]
+
+
+class TestATarget:
+    def test_is_a_command(self) -> None:
+        assert _read("target: {command: agent --ask}").agent == Agent(
+            command="agent --ask",
+            folder="/w",
+            timeout_seconds=120,
+            place=Place(file="f.yaml", line=3, column=9),
+        )
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            "command: [agent, '{FILES}'], timeout_seconds: 7, files_format: '-f {path}'",
+            "command_template: [agent, '{FILES}'], timeout: 7, files_format: '-f {path}'",
+            "commandTemplate: [agent, '{FILES}'], timeoutSeconds: 7, filesFormat: '-f {path}'",
+        ],
+    )
+    def test_has_all_spellings_of_agentv(self, fields: str) -> None:
+        more = "name: n, provider: cli, judge_target: j, keepTempFiles: true, cwd: src, x-own: 1"
+        suite = _read(f"target: {{{fields}, {more}, env: [KEY], jail: true, network: false}}")
+        assert suite.notices == ()
+        assert suite.agent == Agent(
+            command=("agent", "{FILES}"),
+            folder="/w/src",
+            timeout_seconds=7,
+            files_format="-f {path}",
+            variables=("KEY",),
+            jailed=True,
+            network=False,
+            place=Place(file="f.yaml", line=3, column=9),
+        )
+
+    def test_may_be_a_name_which_says_nothing_here(self) -> None:
+        suite = _read("target: mine\n")
+        assert (suite.agent, suite.notices) == (None, ())
+
+    def test_of_the_execution_counts_first(self) -> None:
+        suite = _read("target: {command: one}\nexecution: {target: {command: two}}\n")
+        assert suite.agent is not None
+        assert suite.agent.command == "two"
+
+    @pytest.mark.parametrize(
+        ("target", "told"),
+        [
+            ("3", "3:9: target must be a name, or a mapping with `command`"),
+            ("{cwd: x}", "3:9: a target needs `command`, such as python3 agent.py {PROMPT}"),
+            ("{command: []}", "3:19: command must be"),
+            ("{command: a, commandTemplate: b}", "3:9: command is given twice"),
+            ("{command: a, provider: openai}", "3:32: provider must be cli"),
+            ("{command: a, cwd: gone}", "3:27: there is no folder gone"),
+            ("{command: a, timeoutSeconds: soon}", "3:9: Input should be a valid integer"),
+            ("{command: a, env: ['A*']}", "3:28: item 1 of env must"),
+            ("{command: a, provider_batching: true}", "3:22: `provider_batching` is not done"),
+            ("{command: 'a {OUTPUT_FILE}', jail: true}", "3:38: in the jail the agent can write"),
+        ],
+    )
+    def test_is_refused_where_it_is_wrong(self, target: str, told: str) -> None:
+        [problem] = _told(f"target: {target}\n")
+        assert problem.startswith(f"f.yaml:{told}")
+
+    def test_is_warned_of_where_it_looks_wrong(self) -> None:
+        assert [
+            each.partition("3:")[2]
+            for each in _told("target: {command: 'agent {PROMT}', timeot: 3}\n")
+        ] == [
+            "9: there is no placeholder {PROMT}, which stays as it is (did you mean 'PROMPT'?)",
+            "36: unknown key 'timeot', which has no effect (did you mean 'timeout'?)",
+        ]
+
+
+class TestTrials:
+    def test_are_the_best_of_several_runs_unless_the_file_says_otherwise(self) -> None:
+        trials = _read("execution: {trials: {count: 3}}").trials
+        assert trials is not None
+        assert (trials.count, trials.strategy, trials.cost_limit_usd) == (3, "pass_at_k", None)
+        trials = _read(
+            "execution: {trials: {count: 2, strategy: mean, cost_limit_usd: 0.5}}"
+        ).trials
+        assert trials is not None
+        assert (trials.strategy, trials.cost_limit_usd) == ("mean", 0.5)
+
+    def test_of_one_run_are_none(self) -> None:
+        assert _read("execution: {trials: {count: 1}}").trials is None
+
+    @pytest.mark.parametrize(
+        ("trials", "told"),
+        [
+            ("3", "3:21: mapping of trials must be"),
+            ("{strategy: mean}", "3:21: a mapping of trials has no 'count'"),
+            ("{count: 0}", "3:29: count must be a whole number from 1 to 1000, not 0"),
+            ("{count: 2, strategy: best}", "3:42: strategy must be pass_at_k, mean or"),
+            ("{count: 2, cost_limit_usd: -1}", "3:48: cost_limit_usd must be"),
+            ("{count: 2, stratgy: mean}", "3:32: unknown key 'stratgy'"),
+        ],
+    )
+    def test_are_refused_where_they_are_wrong(self, trials: str, told: str) -> None:
+        [problem] = _told(f"execution: {{trials: {trials}}}\n")
+        assert problem.startswith(f"f.yaml:{told}")
+
+    def test_of_a_single_case_have_no_effect(self) -> None:
+        text = (
+            "cases: [{id: a, input: q, target: {command: x}, execution: {trials: {count: 2}},"
+            " evaluators: [{name: c, type: contains, value: it}]}]\n"
+        )
+        document = read_yaml(text.encode(), file="f.yaml")
+        suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
+        assert (suite.agent, suite.trials) == (None, None)
+        assert [str(each) for each in suite.notices] == [
+            "f.yaml:1:27: `target` of a single case has no effect (say it for the whole file)",
+            "f.yaml:1:61: `trials` of a single case have no effect (say it for the whole file)",
+        ]
+
+
+def test_an_option_that_changes_nothing_is_told() -> None:
+    [notice] = _read("", trajectory_match_type="EXACT").notices
+    assert notice.message == (
+        "--trajectory-match-type does not change the evaluators of an eval file"
+    )

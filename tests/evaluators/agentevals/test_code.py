@@ -1,0 +1,327 @@
+"""Evaluators that are programs: what they are asked, and what their answers come to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.agentevals.code import CodeEvaluator
+from agentci.model.case import Case
+from agentci.model.choices import Isolation
+from agentci.model.identity import Identity
+from agentci.model.json import Json, JsonObject
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.program import LocalProgram
+from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from agentci.model.trace import ToolCall, Trace, Turn
+from agentci.runner.dispatch import carry_out
+from tests.helpers.support import EVALUATORS, world_at
+
+PLACE = Place(file="eval_config.yaml", line=3)
+TURN = Turn(
+    id="aa01",
+    user_text="Weather in Paris?",
+    answer_parts=("Sunny today.",),
+    tool_calls=(ToolCall(name="get_weather"),),
+)
+CASE = Case(id="paris", trace=Trace(id="0af7", key="0af7", turns=(TURN,), place=PLACE))
+
+
+class TestAsk:
+    def test_wants_the_program_run_over_the_case(self) -> None:
+        asked = _evaluator("/evals/ev.py", threshold=0.7, config={"min_length": 20}).ask(CASE)
+        assert asked.program == LocalProgram(path="/evals/ev.py")
+        assert asked.timeout_seconds == 30
+        assert asked.executor == "local"
+        told = json.loads(asked.stdin)
+        assert told["metric_name"] == "ev"
+        assert told["threshold"] == 0.7
+        assert told["config"] == {"min_length": 20}
+        assert [turn["invocation_id"] for turn in told["invocations"]] == ["aa01"]
+
+    def test_is_the_same_value_for_the_same_case(self) -> None:
+        assert _evaluator().ask(CASE) == _evaluator().ask(CASE)
+
+    def test_tells_a_threshold_where_the_config_has_none(self) -> None:
+        assert json.loads(_evaluator(threshold=None).ask(CASE).stdin)["threshold"] == 0.5
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("answer", "passed"),
+        [
+            pytest.param({"score": 0.5}, True, id="score at the threshold"),
+            pytest.param({"score": 0.49}, False, id="score below the threshold"),
+            pytest.param({"score": 1, "status": "FAILED"}, False, id="FAILED beats a score"),
+            pytest.param({"score": 0, "status": "PASSED"}, True, id="PASSED beats a score"),
+            pytest.param({"score": 1, "status": "NOT_EVALUATED"}, None, id="declined, good score"),
+            pytest.param({"score": 0, "status": "NOT_EVALUATED"}, None, id="declined, bad score"),
+        ],
+    )
+    def test_is_the_status_or_else_what_the_score_says(
+        self, answer: JsonObject, passed: bool | None
+    ) -> None:
+        judgement = _read(answer)
+        assert judgement.passed is passed
+        assert judgement.score == answer["score"]
+
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            ({"score": 1}, None),
+            ({"score": 1, "status": "PASSED"}, None),
+            ({"score": 0, "status": "FAILED"}, None),
+            ({"score": 1, "status": "NOT_EVALUATED"}, None),
+            ({"score": 1, "status": "FAILED"}, "its own verdict is FAILED"),
+            ({"score": 0, "status": "PASSED"}, "its own verdict is PASSED"),
+        ],
+    )
+    def test_says_so_where_it_is_not_that_of_the_score(
+        self, answer: JsonObject, reason: str | None
+    ) -> None:
+        assert _read(answer).reason == reason
+
+    def test_keeps_what_else_was_said(self) -> None:
+        judgement = _read(
+            {"score": 1, "per_invocation_scores": [1, None], "details": {"reason": "all fine"}}
+        )
+        assert judgement.turn_scores == (1.0, None)
+        assert judgement.details == {"reason": "all fine"}
+        assert judgement.reasoning == "all fine"
+
+    def test_of_endless_details_keeps_the_beginnings_of_what_is_shown(self) -> None:
+        details: JsonObject = {
+            "issues": ["x" * 5_000, *["y"] * 500_000],
+            "missing_tools": None,
+            "reason": "z" * 1_000_000,
+            "raw": ["r"] * 100_000,
+        }
+        judgement = _read({"score": 0, "per_invocation_scores": [0] * 99_999, "details": details})
+        assert judgement.passed is False
+        assert len(judgement.turn_scores) == 10_000
+        assert len(judgement.misses) == 101
+        assert judgement.misses[0].endswith("\N{HORIZONTAL ELLIPSIS} (4,025 characters more)")
+        assert judgement.misses[-1] == "\N{HORIZONTAL ELLIPSIS} and 499,901 more"
+        assert 900 < len(judgement.reasoning or "") <= 1_000
+        assert judgement.details.keys() == {"issues", "reason", "left_out"}
+        assert "details of more than 262,144 are cut" in str(judgement.details["left_out"])
+
+    def test_keeps_large_details_whole(self) -> None:
+        details: JsonObject = {"raw": ["r"] * 20_000, "issues": ["x" * 5_000]}
+        assert _read({"score": 0, "details": details}).details == details
+
+    @pytest.mark.parametrize(
+        ("details", "misses"),
+        [
+            pytest.param({"issues": ["too short", "no tool"]}, ("too short", "no tool"), id="list"),
+            pytest.param({"issues": "too short"}, ("too short",), id="one as text"),
+            pytest.param({"issues": [{"turn": 1}, 2]}, ('{"turn": 1}', "2"), id="not text"),
+            pytest.param({"missing_tools": ["look"]}, ("missing tools: look",), id="missing tools"),
+            pytest.param({"issues": None}, (), id="null"),
+            pytest.param({"others": ["x"]}, (), id="another key"),
+            pytest.param(None, (), id="no details"),
+        ],
+    )
+    def test_lists_the_complaints_of_a_check_that_failed(
+        self, details: Json, misses: tuple[str, ...]
+    ) -> None:
+        assert _read({"score": 0, "details": details}).misses == misses
+
+    @pytest.mark.parametrize("status", ["PASSED", "NOT_EVALUATED"])
+    def test_has_no_misses_unless_it_failed(self, status: str) -> None:
+        answer: JsonObject = {"score": 0, "status": status, "details": {"issues": ["too short"]}}
+        assert _read(answer).misses == ()
+
+    def test_of_a_measurement_is_a_bug_of_ours(self) -> None:
+        with pytest.raises(TypeError):
+            _evaluator().read(Measurement(score=1, turn_scores=()))
+
+
+class TestEndings:
+    @pytest.mark.parametrize(
+        ("exit_code", "stderr", "ending"),
+        [
+            pytest.param(3, " nope\nline2\n", "exited with code 3: nope\nline2", id="with a log"),
+            pytest.param(1, "\n", "exited with code 1", id="without a log"),
+            pytest.param(
+                -9,
+                "",
+                "was killed by signal 9 (SIGKILL) (the machine may have run out of memory)",
+                id="killed",
+            ),
+            pytest.param(-11, "", "was killed by signal 11 (SIGSEGV)", id="crashed"),
+            pytest.param(-99, "", "was killed by signal 99", id="signal without a name"),
+            pytest.param(
+                127,
+                "env: ruby: not found",
+                "exited with code 127: env: ruby: not found"
+                " (127: a command that it calls is not there)",
+                id="command not found",
+            ),
+            pytest.param(
+                139,
+                "",
+                "exited with code 139 (139: as after signal 11, SIGSEGV)",
+                id="crashed in a container or below a shell",
+            ),
+            pytest.param(255, "", "exited with code 255", id="no such signal"),
+        ],
+    )
+    def test_a_program_that_failed_is_told_apart_from_a_zero(
+        self, exit_code: int, stderr: str, ending: str
+    ) -> None:
+        assert _complaint(b'{"score": 1}', exit_code=exit_code, stderr=stderr) == (
+            f"Custom evaluator 'ev' {ending}"
+        )
+
+    @pytest.mark.parametrize(
+        ("stderr", "hint"),
+        [
+            pytest.param("PermissionError: [Errno 13] Permission denied", "alone, and", id="files"),
+            pytest.param("No module named 'agentevals_evaluator_sdk'", "its image", id="packages"),
+            pytest.param("socket.gaierror: name resolution", "has no network", id="network"),
+        ],
+    )
+    def test_in_an_image_are_told_with_what_is_not_there(self, stderr: str, hint: str) -> None:
+        evaluator = _evaluator(image="python:3", network=False)
+        with pytest.raises(EvaluatorError) as caught:
+            evaluator.read(_reply(b"", exit_code=1, stderr=stderr))
+        said = str(caught.value)
+        assert hint in said
+        assert "workspace" not in said
+        assert "beside agentci" not in said
+
+    def test_of_a_long_log_only_the_last_lines_are_told(self) -> None:
+        complaint = _complaint(b"", exit_code=1, stderr="noise\n" * 9_000 + "ValueError: x\n")
+        assert complaint.endswith("noise\nValueError: x")
+        assert len(complaint.splitlines()) == 20
+
+    def test_of_a_long_line_only_the_end_is_told(self) -> None:
+        complaint = _complaint(b"", exit_code=1, stderr="x" * 50_000 + "end")
+        assert complaint.endswith("xend")
+        assert len(complaint) < 2_100
+
+    @pytest.mark.parametrize("stdout", [b"", b" \n", b"\xef\xbb\xbf\r\n"])
+    def test_silence_is_explained_with_the_log(self, stdout: bytes) -> None:
+        assert _complaint(stdout, stderr="judged\n") == (
+            "Custom evaluator 'ev' produced no output on stdout;"
+            ' print a result such as {"score": 1.0}\nEvaluator stderr:\njudged'
+        )
+
+    def test_silence_without_a_log_has_no_empty_line(self) -> None:
+        assert "\n" not in _complaint(b"")
+
+
+class TestRealPrograms:
+    @pytest.mark.parametrize("program", ["good.py", "good.js", "good.ts", "good.sh"])
+    def test_judge_in_any_language(self, program: str) -> None:
+        assert _judged_by(program).passed is True
+
+    def test_that_use_the_sdk_run_as_they_are(self) -> None:
+        judgement = _judged_by("uses_the_sdk.py", config={"words": 4})
+        assert judgement.score == 0.5
+        assert judgement.turn_scores == (0.5,)
+        assert judgement.details == {"issues": ["aa01: 2 of 4 words"]}
+
+    def test_that_leave_out_turns_or_add_some_are_kept_as_given(self) -> None:
+        judgement = _judged_by("per_turn_scores_of_any_kind.py")
+        assert judgement.turn_scores == (0.2, None, 7.0, 1.0, 0.5)
+
+    def test_that_start_with_a_byte_order_mark_are_read(self) -> None:
+        assert _judged_by("starts_with_a_byte_order_mark.py").score == 1
+
+    def test_that_print_workflow_commands_have_them_kept_as_text(self) -> None:
+        judgement = _judged_by("prints_workflow_commands.py")
+        assert "##[error]forged" in judgement.misses
+        assert judgement.reasoning == "::add-mask::passed"
+
+    @pytest.mark.parametrize(
+        ("program", "complaint"),
+        [
+            ("exits_3.py", "exited with code 3: nope\nline2"),
+            ("kills_itself.py", "was killed by signal 9 (SIGKILL)"),
+            ("prints_nothing.py", "produced no output on stdout"),
+            (
+                "prints_a_log_line_first.py",
+                "produced invalid JSON: printed text before its JSON: 'loading model'",
+            ),
+            (
+                "prints_two_results.py",
+                "produced invalid JSON: printed text after its JSON, on line 2",
+            ),
+            ("writes_utf16.py", "produced invalid JSON: it is UTF-16"),
+            ("writes_latin1.py", "produced invalid JSON: byte 40, 0xe9, is not UTF-8"),
+            ("score_nan.py", "produced invalid JSON: it holds NaN"),
+            ("nan_in_details.py", "produced invalid JSON: it holds NaN"),
+            ("score_true.py", "produced invalid JSON: score is true, not a number"),
+            ("hangs.py", "timed out after 1s"),
+        ],
+    )
+    def test_with_a_flaw_are_errored_and_told_what_it_is(
+        self, program: str, complaint: str
+    ) -> None:
+        with pytest.raises(EvaluatorError) as caught:
+            _judged_by(program, timeout_seconds=1 if program == "hangs.py" else 30)
+        assert str(caught.value).startswith(f"Custom evaluator 'ev' {complaint}")
+
+    def test_that_lack_the_sdk_are_told_how_to_get_it(self) -> None:
+        with pytest.raises(EvaluatorError, match=r"\(install agentevals-evaluator-sdk beside"):
+            _judged_by("imports_what_is_not_there.py", isolation="spawn")
+
+
+def _evaluator(
+    path: str = "/evals/ev.py",
+    *,
+    threshold: float | None = 0.5,
+    config: JsonObject | None = None,
+    timeout_seconds: float = 30,
+    **run: Any,
+) -> CodeEvaluator:
+    return CodeEvaluator(
+        identity=Identity(
+            name="ev",
+            type="code",
+            bar="at least 0.5",
+            threshold=threshold,
+            required=True,
+            place=PLACE,
+        ),
+        config=config or {},
+        run=RunProgram(
+            program=LocalProgram(path=path), stdin="", timeout_seconds=timeout_seconds, **run
+        ),
+        program_place=PLACE,
+    )
+
+
+def _reply(stdout: bytes, *, exit_code: int = 0, stderr: str = "") -> ProgramReply:
+    return ProgramReply(stdout=stdout, stderr=stderr, exit_code=exit_code)
+
+
+def _read(answer: JsonObject) -> Judgement:
+    return _evaluator().read(_reply(json.dumps(answer).encode()))
+
+
+def _complaint(stdout: bytes, *, exit_code: int = 0, stderr: str = "") -> str:
+    with pytest.raises(EvaluatorError) as caught:
+        _evaluator().read(_reply(stdout, exit_code=exit_code, stderr=stderr))
+    return str(caught.value)
+
+
+def _judged_by(
+    program: str,
+    *,
+    config: JsonObject | None = None,
+    timeout_seconds: float = 30,
+    isolation: Isolation = "fork",
+) -> Judgement:
+    evaluator = _evaluator(
+        str(EVALUATORS / program),
+        config=config,
+        timeout_seconds=timeout_seconds,
+        isolation=isolation,
+    )
+    world = world_at(EVALUATORS, {})
+    return evaluator.read(carry_out(evaluator.ask(CASE), name="ev", world=world))

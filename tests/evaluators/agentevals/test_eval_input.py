@@ -1,0 +1,189 @@
+"""What evaluators read on stdin: protocol 1.1, field by field."""
+
+import json
+import math
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.evaluators.agentevals.eval_input import eval_input
+from agentci.model.case import Case, Golden
+from agentci.model.json import Json, JsonObject
+from agentci.model.place import Place
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+
+SDK: Any = import_module("agentevals_evaluator_sdk")
+PLACE = Place(file="trace.json")
+TURN = Turn(
+    id="aa01",
+    user_text="Weather in Paris?",
+    answer_parts=("It is ", "21 degrees."),
+    tool_calls=(ToolCall(name="get_weather", args={"city": "Paris"}, id="call-1"),),
+    tool_responses=(ToolResponse(name="get_weather", output={"temp": 21}, id="call-1"),),
+    intermediate_texts=("Let me look.",),
+    trace_id="0af7",
+    span_id="aa01",
+)
+GOLDEN = Golden(
+    id="paris",
+    turns=(Turn(id="", user_text="Weather?", tool_calls=(ToolCall(name="get_weather"),)),),
+    place=PLACE,
+)
+KEYS = {
+    "invocation_id",
+    "user_content",
+    "final_response",
+    "intermediate_steps",
+    "performance_metrics",
+    "trace_id",
+    "span_id",
+}
+
+
+def test_every_field_of_a_turn_is_told() -> None:
+    asked = _asked(_case(TURN, performance={"counts": {"llm_calls": 2}}))
+    assert asked == {
+        "protocol_version": "1.1",
+        "metric_name": "ev",
+        "threshold": 0.7,
+        "config": {},
+        "invocations": [
+            {
+                "invocation_id": "aa01",
+                "user_content": "Weather in Paris?",
+                "final_response": "It is 21 degrees.",
+                "intermediate_steps": {
+                    "tool_calls": [
+                        {"name": "get_weather", "args": {"city": "Paris"}, "id": "call-1"}
+                    ],
+                    "tool_responses": [
+                        {
+                            "name": "get_weather",
+                            "output": '{"temp": 21}',
+                            "status": None,
+                            "id": "call-1",
+                            "response": {"temp": 21},
+                        }
+                    ],
+                },
+                "performance_metrics": {"counts": {"llm_calls": 2}},
+                "trace_id": "0af7",
+                "span_id": "aa01",
+            }
+        ],
+        "expected_invocations": None,
+    }
+
+
+def test_every_key_is_there_where_nothing_was_recorded() -> None:
+    [turn] = _asked(_case(Turn(id="aa01", user_text="")))["invocations"]
+    assert turn.keys() == KEYS
+    assert turn["final_response"] is None
+    assert turn["performance_metrics"] is None
+    assert turn["intermediate_steps"] == {"tool_calls": [], "tool_responses": []}
+
+
+def test_golden_turns_are_told_in_the_same_shape() -> None:
+    [turn] = _asked(_case(TURN, golden=GOLDEN, performance={"a": 1}))["expected_invocations"]
+    assert turn.keys() == KEYS
+    assert turn["invocation_id"] == ""
+    assert turn["performance_metrics"] is turn["trace_id"] is turn["span_id"] is None
+    assert turn["intermediate_steps"]["tool_calls"] == [
+        {"name": "get_weather", "args": {}, "id": None}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        pytest.param({"n": 1}, {"n": 1}, id="an object as it is"),
+        pytest.param(None, {}, id="none as an empty object"),
+        pytest.param([1, 2], {"value": [1, 2]}, id="a list as a value"),
+        pytest.param("x", {"value": "x"}, id="text as a value"),
+        pytest.param(False, {"value": False}, id="false as a value"),
+    ],
+)
+def test_arguments_are_always_an_object(args: Json, told: JsonObject) -> None:
+    [turn] = _asked(_case(_calling(ToolCall(name="f", args=args))))["invocations"]
+    assert turn["intermediate_steps"]["tool_calls"][0]["args"] == told
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        pytest.param(None, "", id="none is empty"),
+        pytest.param("sunny", "sunny", id="text as it is"),
+        pytest.param({"b": 1, "a": [True, None]}, '{"a": [true, null], "b": 1}', id="sorted keys"),
+        pytest.param(["é"], '["\\u00e9"]', id="JSON in ASCII"),
+        pytest.param(0, "0", id="zero"),
+    ],
+)
+def test_output_is_told_as_text_and_as_it_was(output: Json, text: str) -> None:
+    turn = Turn(id="1", user_text="", tool_responses=(ToolResponse(name="f", output=output),))
+    [asked] = _asked(_case(turn))["invocations"]
+    [response] = asked["intermediate_steps"]["tool_responses"]
+    assert (response["output"], response["response"]) == (text, output)
+
+
+def test_a_failed_tool_has_a_status() -> None:
+    turn = Turn(id="1", user_text="", tool_responses=(ToolResponse(name="f", failed=True),))
+    [asked] = _asked(_case(turn))["invocations"]
+    assert asked["intermediate_steps"]["tool_responses"][0]["status"] == "error"
+
+
+def test_it_is_compact_and_keeps_letters() -> None:
+    text = eval_input(
+        _case(Turn(id="1", user_text="Où?")), name="ev", threshold=1, config={"k": [1, 2]}
+    )
+    assert '"threshold":1.0,"config":{"k":[1,2]},"invocations":[' in text
+    assert '"user_content":"Où?"' in text
+
+
+def test_what_json_cannot_say_is_replaced() -> None:
+    config: JsonObject = {"nan": math.nan, "half": "\ud83d", "fine": 0.1}
+    told = _asked(_case(TURN), config=config)["config"]
+    assert told == {"nan": None, "half": "\ufffd", "fine": 0.1}
+
+
+def test_the_sdk_reads_it() -> None:
+    case = _case(TURN, golden=GOLDEN)
+    eval_input(case, name="another", threshold=0.1, config={})
+    text = eval_input(case, name="ev", threshold=0.7, config={"a": 1})
+    read = SDK.EvalInput.model_validate_json(text)
+    assert json.loads(read.model_dump_json()) == json.loads(text)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters()),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+        max_leaves=10,
+    )
+)
+def test_it_is_json_in_utf8_whatever_was_recorded(value: Json) -> None:
+    turn = Turn(
+        id="1",
+        user_text="",
+        tool_calls=(ToolCall(name="f", args=value),),
+        tool_responses=(ToolResponse(name="f", output=value),),
+    )
+    text = eval_input(_case(turn), name="ev", threshold=0.5, config={"value": value})
+    assert json.loads(text.encode(), parse_constant=pytest.fail)
+
+
+def _calling(call: ToolCall) -> Turn:
+    return Turn(id="1", user_text="", tool_calls=(call,))
+
+
+def _case(
+    turn: Turn, *, golden: Golden | None = None, performance: JsonObject | None = None
+) -> Case:
+    trace = Trace(id="0af7", key="0af7", turns=(turn,), place=PLACE, performance=performance)
+    return Case(id="0af7", trace=trace, golden=golden)
+
+
+def _asked(case: Case, config: JsonObject | None = None) -> Any:
+    return json.loads(eval_input(case, name="ev", threshold=0.7, config=config or {}))

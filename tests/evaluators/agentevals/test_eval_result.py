@@ -1,0 +1,183 @@
+"""Answers are taken as agentevals 0.11.0 takes them, except where that would mislead."""
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.agentevals.eval_result import eval_result
+from agentci.model.json import Json
+
+SDK: Any = import_module("agentevals_evaluator_sdk")
+
+
+@pytest.mark.parametrize(
+    ("score", "read"),
+    [
+        pytest.param(0, 0.0, id="zero"),
+        pytest.param(1, 1.0, id="one"),
+        pytest.param(0.31, 0.31, id="between"),
+        pytest.param("0.75", 0.75, id="as text"),
+        pytest.param(" 1e-1 ", 0.1, id="as text with blanks and an exponent"),
+    ],
+)
+def test_a_score_is_a_number_from_0_to_1(score: Json, read: float) -> None:
+    assert eval_result({"score": score}).score == read
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [
+        pytest.param(1.2, "1.2", id="above"),
+        pytest.param(-0.1, "-0.1", id="below"),
+        pytest.param(True, "true", id="true"),
+        pytest.param(False, "false", id="false"),
+        pytest.param(None, "null", id="null"),
+        pytest.param("high", '"high"', id="a word"),
+        pytest.param("", '""', id="empty text"),
+        pytest.param("nan", '"nan"', id="nan as text"),
+        pytest.param("Infinity", '"Infinity"', id="infinity as text"),
+        pytest.param([1], "[1]", id="a list"),
+        pytest.param({"a": 1}, '{"a": 1}', id="an object"),
+        pytest.param(10**400, "1" + "0" * 58 + "…", id="a number beyond all floats"),
+    ],
+)
+def test_nothing_else_is_a_score(score: Json, shown: str) -> None:
+    assert _complaint({"score": score}) == f"score is {shown}, not a number from 0 to 1"
+
+
+def test_a_score_is_needed_even_beside_a_status() -> None:
+    assert _complaint({"status": "NOT_EVALUATED"}) == (
+        "score is missing; give a number from 0 to 1, also beside a status"
+    )
+
+
+@pytest.mark.parametrize("status", ["PASSED", "FAILED", "NOT_EVALUATED", None])
+def test_a_status_is_one_of_three_or_null(status: str | None) -> None:
+    assert eval_result({"score": 1, "status": status}).status == status
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint"),
+    [
+        pytest.param("passed", 'status is "passed"; write it as PASSED', id="small letters"),
+        pytest.param("Failed", 'status is "Failed"; write it as FAILED', id="capitalised"),
+        pytest.param(
+            "OK",
+            'status is "OK", not one of PASSED, FAILED, NOT_EVALUATED or null',
+            id="another word",
+        ),
+        pytest.param(
+            "", 'status is "", not one of PASSED, FAILED, NOT_EVALUATED or null', id="empty"
+        ),
+        pytest.param(
+            True, "status is true, not one of PASSED, FAILED, NOT_EVALUATED or null", id="true"
+        ),
+    ],
+)
+def test_any_other_status_is_refused(status: Json, complaint: str) -> None:
+    assert _complaint({"score": 1, "status": status}) == complaint
+
+
+def test_turn_scores_are_kept_as_given() -> None:
+    given = [0.2, None, 7, -3, True, "0.5"]
+    read = eval_result({"score": 1, "per_invocation_scores": given}).turn_scores
+    assert read == (0.2, None, 7.0, -3.0, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (None, "per_invocation_scores is null, not a list of numbers"),
+        ({}, "per_invocation_scores is {}, not a list of numbers"),
+        ("0.5", 'per_invocation_scores is "0.5", not a list of numbers'),
+        ([1, "x"], 'per_invocation_scores[1] is "x", neither a number nor null'),
+        ([[]], "per_invocation_scores[0] is [], neither a number nor null"),
+        (["nan"], 'per_invocation_scores[0] is "nan", neither a number nor null'),
+    ],
+)
+def test_turn_scores_are_a_list_of_numbers(given: Json, complaint: str) -> None:
+    assert _complaint({"score": 1, "per_invocation_scores": given}) == complaint
+
+
+def test_details_are_an_object_or_nothing() -> None:
+    assert eval_result({"score": 1, "details": {"a": [1]}}).details == {"a": [1]}
+    assert eval_result({"score": 1, "details": None}).details == {}
+    assert _complaint({"score": 1, "details": []}) == "details is [], neither an object nor null"
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.99", "1", 1, 1.5, None])
+def test_any_version_1_is_spoken(version: Json) -> None:
+    assert eval_result({"score": 1, "protocol_version": version}).score == 1
+
+
+@pytest.mark.parametrize("version", ["2.0", "0.9", "11.0", 2, "", "next"])
+def test_another_major_version_is_refused(version: Json) -> None:
+    complaint = _complaint({"score": 1, "protocol_version": version})
+    assert complaint == f"it speaks protocol {version}, agentci speaks 1.x"
+
+
+def test_an_endless_version_is_not_told_to_the_end() -> None:
+    assert len(_complaint({"score": 1, "protocol_version": "2" * 1_000_000})) < 100
+
+
+def test_unknown_fields_are_left_alone() -> None:
+    assert eval_result({"score": 1, "confidence": "high", "Status": "x"}).score == 1
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "score": st.floats(-0.1, 1.1) | st.sampled_from([0, 1, 2, None, "0.5", "x", ""]),
+            "status": st.sampled_from(["PASSED", "FAILED", "NOT_EVALUATED", "passed", "", None, 1]),
+            "per_invocation_scores": st.none()
+            | st.lists(st.none() | st.booleans() | st.floats(0, 1) | st.just("0.5") | st.just("x")),
+            "details": st.none() | st.just({"a": 1}) | st.just([]),
+            "other": st.text(),
+        },
+    )
+)
+def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
+    try:
+        theirs = SDK.EvalResult.model_validate_json(json.dumps(document))
+    except ValueError:
+        with pytest.raises(EvaluatorError):
+            eval_result(document)
+        return
+    ours = eval_result(document)
+    assert ours.score == theirs.score
+    assert ours.status == (None if theirs.status is None else theirs.status.value)
+    assert ours.turn_scores == tuple(theirs.per_invocation_scores)
+    assert ours.details == (theirs.details or {})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["score", "status", "per_invocation_scores", "details", "protocol_version"]
+        ),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=10,
+        ),
+    )
+)
+def test_whatever_is_answered_is_a_result_or_an_error_of_the_evaluator(
+    document: dict[str, Json],
+) -> None:
+    try:
+        assert 0 <= eval_result(document).score <= 1
+    except EvaluatorError as error:
+        assert str(error)  # noqa: PT017 (most documents are refused, some are not)
+
+
+def _complaint(document: dict[str, Json]) -> str:
+    with pytest.raises(EvaluatorError) as caught:
+        eval_result(document)
+    return str(caught.value)

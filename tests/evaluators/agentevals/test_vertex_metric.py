@@ -1,0 +1,208 @@
+"""A metric that Google's ADK measures: what it is given, and what its results come to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci._util.child_programs import MEASURE
+from agentci.errors import EvaluatorError
+from agentci.evaluators.agentevals.vertex_metric import HostedEvaluator, assemble_hosted
+from agentci.model.case import Case, Golden
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.program import LocalProgram
+from agentci.model.requests import Compose, ProgramReply, RunProgram, Settled, Skip
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+
+PLACE = Place(file="eval.yaml", line=3)
+TURN = Turn(id="t", user_text="q", answer_parts=("yes", "no"))
+SAFETY, COHERENCE, SUCCESS = (
+    *("safety_v1", "response_evaluation_score"),
+    "multi_turn_task_success_v1",
+)
+
+
+def evaluator(metric: str = SAFETY, **more: Any) -> HostedEvaluator:
+    return assemble_hosted(metric, place=PLACE, **more)
+
+
+def a_case(*turns: Turn, golden: int | None = None) -> Case:
+    return Case(
+        id="c",
+        trace=Trace(id="x", key="x", turns=turns, place=PLACE),
+        golden=None if golden is None else Golden(id="c", turns=(TURN,) * golden, place=PLACE),
+        no_golden_because="no matching eval case" if golden is None else None,
+    )
+
+
+def asked(evaluator: HostedEvaluator, case: Case) -> RunProgram:
+    request = evaluator.ask(case)
+    assert isinstance(request, Compose)
+    [(_, run)] = request.parts
+    assert isinstance(run, RunProgram)
+    return run
+
+
+def turn(score: float | None, **notes: tuple[float | None, str | None]) -> dict[str, Any]:
+    return {
+        "score": score,
+        "status": "NOT_EVALUATED" if score is None else "PASSED",
+        "notes": [{"id": k, "score": s, "rationale": why} for k, (s, why) in notes.items()],
+    }
+
+
+def result(score: float | None, *turns: dict[str, Any]) -> str:
+    return json.dumps({**turn(score), "turns": turns})
+
+
+def judged(evaluator: HostedEvaluator, case: Case, stdout: str, exit_code: int = 0) -> Judgement:
+    request = evaluator.ask(case)
+    assert isinstance(request, Compose)
+    reply = ProgramReply(stdout=stdout.encode(), stderr="Killed", exit_code=exit_code)
+    settled = request.then((reply,))
+    assert isinstance(settled, Settled)
+    return evaluator.read(settled)
+
+
+class TestWhatIsAsked:
+    def test_is_run_with_a_network_the_settings_of_google_cloud_and_nothing_kept(self) -> None:
+        run = asked(evaluator(), a_case(TURN))
+        assert (run.program, evaluator().needs) == (LocalProgram(path=MEASURE), ())
+        assert (run.network, run.cached, run.timeout_seconds) == (True, False, 900)
+        assert run.key_file == "GOOGLE_APPLICATION_CREDENTIALS"
+        assert set(run.variables) == {
+            *("GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI"),
+            *("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_PROJECT"),
+        }
+
+    def test_are_all_turns_where_nothing_is_compared(self) -> None:
+        given = json.loads(asked(evaluator(threshold=0.75), a_case(TURN, TURN, golden=1)).stdin)
+        assert (given["metric"], given["threshold"]) == (SAFETY, 0.75)
+        assert (len(given["actual"]), given["golden"]) == (2, None)
+
+    def test_are_the_turns_that_have_a_golden_one_where_something_is(self) -> None:
+        given = json.loads(asked(evaluator(COHERENCE), a_case(TURN, TURN, golden=1)).stdin)
+        assert (len(given["actual"]), len(given["golden"])) == (1, 1)
+        assert given["threshold"] == 3  # half of the way from 1 to 5
+
+    @pytest.mark.parametrize(
+        ("golden", "why"), [(None, "no matching eval case"), (0, "the golden case has no turns")]
+    )
+    def test_is_nothing_without_golden_turns(self, golden: int | None, why: str) -> None:
+        assert evaluator(COHERENCE).ask(a_case(TURN, golden=golden)) == Skip(reason=why)
+
+    def test_is_nothing_of_a_recording_without_turns(self) -> None:
+        with pytest.raises(EvaluatorError, match="no turns were found"):
+            evaluator().ask(a_case())
+
+    def test_has_each_answer_of_a_tool_behind_its_call(self) -> None:
+        calls = (ToolCall(name="f", args={"a": 1}, id="1"), ToolCall(name="g", id="2"))
+        responses = (
+            ToolResponse(name="h", output=["x"], id="3"),
+            ToolResponse(name="g", output="gone", id="2", call=1, failed=True),
+            ToolResponse(name="f", output={"b": 2}, id="1", call=0),
+        )
+        one = Turn(id="t", user_text="q", tool_calls=calls, tool_responses=responses)
+        [given] = json.loads(asked(evaluator(), a_case(one)).stdin)["actual"]
+        contents = [each["content"] for each in given["intermediate_data"]["invocation_events"]]
+        parts = [(each["role"], *each["parts"]) for each in contents]
+        assert parts == [
+            ("model", {"function_call": {"id": "1", "name": "f", "args": {"a": 1}}}),
+            ("user", {"function_response": {"id": "1", "name": "f", "response": {"b": 2}}}),
+            ("model", {"function_call": {"id": "2", "name": "g", "args": {}}}),
+            ("user", _answer("2", "g", {"error": "gone"})),
+            ("user", _answer("3", "h", {"result": ["x"]})),
+        ]
+        assert given["final_response"] is None
+
+    def test_has_the_texts_of_a_turn(self) -> None:
+        [given] = json.loads(asked(evaluator(), a_case(TURN)).stdin)["actual"]
+        assert given == {
+            "invocation_id": "t",
+            "user_content": {"role": "user", "parts": [{"text": "q"}]},
+            "final_response": {"role": "model", "parts": [{"text": "yes"}, {"text": "no"}]},
+            "intermediate_data": {"invocation_events": []},
+        }
+
+
+def _answer(id_: str, name: str, response: Any) -> Any:
+    return {"function_response": {"id": id_, "name": name, "response": response}}
+
+
+class TestWhatItComesTo:
+    def test_is_the_score_of_all_turns_and_of_each(self) -> None:
+        printed = result(0.5, turn(1.0), turn(0.0, explanation=(None, "it does harm")))
+        judgement = judged(evaluator(threshold=0.6), a_case(TURN, TURN), printed)
+        assert (judgement.score, judgement.passed) == (0.5, False)
+        assert judgement.turn_scores == (1.0, 0.0)
+        assert judgement.misses == ("turn 2: it does harm",)
+
+    def test_is_one_score_of_a_conversation_with_the_rubrics_that_are_not_fulfilled(self) -> None:
+        notes = {"asks": (0.0, "it did not"), "ends": (0.0, None), "greets": (1.0, "it did")}
+        printed = result(0.5, turn(None), turn(0.5, **notes, explanation=(None, "well")))
+        judgement = judged(evaluator(SUCCESS), a_case(TURN, TURN), printed)
+        assert (judgement.score, judgement.passed, judgement.turn_scores) == (0.5, True, ())
+        assert judgement.misses == ("asks: it did not", "ends")
+
+    @pytest.mark.parametrize(("score", "share", "passed"), [(1, 0, False), (3, 0.5, True)])
+    def test_is_a_share_of_a_scale_from_1_to_5(
+        self, score: float, share: float, *, passed: bool
+    ) -> None:
+        judgement = judged(evaluator(COHERENCE), a_case(TURN, golden=1), result(score, turn(score)))
+        assert (judgement.score, judgement.passed) == (share, passed)
+        assert judgement.turn_scores == (share,)
+
+    def test_fails_a_case_with_missing_turns_unless_they_are_allowed(self) -> None:
+        case, printed = a_case(TURN, golden=2), result(5, turn(5))
+        judgement = judged(evaluator(COHERENCE), case, printed)
+        assert (judgement.score, judgement.passed) == (1.0, False)
+        assert judgement.details == {"missing_turns": 1, "unexpected_turns": 0}
+        assert judged(evaluator(COHERENCE, turn_mismatch_fails=False), case, printed).passed
+
+
+class TestWhatCannotBeJudged:
+    @pytest.mark.parametrize(
+        ("printed", "why"),
+        [
+            (result(1.0, turn(1.0), turn(None)), "turn 2: not evaluated: Google's ADK gives no"),
+            (
+                result(1.0, turn(1.0), turn(None, error=(None, "too busy"))),
+                "turn 2: not evaluated: too busy",
+            ),
+            (
+                result(0.5, turn(1.0), {**turn(0.0), "status": "NOT_EVALUATED"}),
+                "turn 2: not evaluated",
+            ),
+            (result(None, turn(1.0), turn(1.0)), "^not evaluated"),
+            (result(0.5, turn(1.0)), "of 2 turns, Google's ADK judged 1"),
+            (result(3.0, turn(1.0), turn(5.0)), "turn 2: the score is 5, not from 0 to 1"),
+            ('{"refusal": "ValueError: no project"}', "cannot judge: ValueError: no project$"),
+            (
+                '{"refusal": "ModuleNotFoundError: no pandas"}',
+                r'no pandas \(pip install "google-adk\[eval\]>=2.13"\)',
+            ),
+            ("", "Google's ADK gave no result: Invalid JSON"),
+            ('{"score": NaN}', r"Google's ADK gave no result \(score\)"),
+            ('{"turns": [{"score": "x"}]}', r"gave no result \(turns.0.score\)"),
+        ],
+    )
+    def test_is_an_error_and_never_passes(self, printed: str, why: str) -> None:
+        with pytest.raises(EvaluatorError, match=why):
+            judged(evaluator(), a_case(TURN, TURN), printed)
+
+    def test_is_a_conversation_whose_last_turn_has_no_score(self) -> None:
+        printed = result(None, turn(None), turn(None, error=(None, "too busy")))
+        with pytest.raises(EvaluatorError, match=r"^not evaluated: too busy"):
+            judged(evaluator(SUCCESS), a_case(TURN, TURN), printed)
+
+    def test_is_what_a_program_left_that_was_killed(self) -> None:
+        with pytest.raises(EvaluatorError, match=r"ADK was killed by signal 9 .*: Killed"):
+            judged(evaluator(), a_case(TURN), "", exit_code=-9)
+
+    def test_is_never_the_reply_to_something_else(self) -> None:
+        request = evaluator().ask(a_case(TURN))
+        assert isinstance(request, Compose)
+        settled = Settled(judgement=Judgement(score=1, passed=True))
+        with pytest.raises(TypeError):
+            request.then((settled,))

@@ -1,0 +1,86 @@
+"""Cases of eval files and their runs, for tests of what judges them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentci._util.text import strict_json
+from agentci.config.agentv.read import read_eval_file
+from agentci.config.overrides import Overrides
+from agentci.config.suite import Suite
+from agentci.config.yaml_document import read_yaml
+from agentci.model.case import Case
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.requests import ProgramReply, RunCommand, Settled
+from agentci.model.sample import Sample
+from agentci.model.trace import Trace
+from agentci.model.transcript import Message, ToolUse, Transcript
+from tests.config.agentv.no_files import NoFiles
+
+PLACE = Place(file="a.eval.yaml")
+
+
+def sample(**fields: Any) -> Sample:
+    """A case that asks for a word."""
+    given: dict[str, Any] = {
+        "id": "a",
+        "criteria": "says it",
+        "input_messages": ({"role": "user", "content": "Say it"},),
+        "expected_messages": (),
+        "place": PLACE,
+    }
+    return Sample(**{**given, **fields})
+
+
+def said(text: str, **fields: Any) -> Transcript:
+    """A run that ends in ``text``."""
+    return Transcript(messages=(Message(role="assistant", content=text),), **fields)
+
+
+def used(*tools: str | tuple[str, Mapping[str, Any]] | ToolUse) -> Transcript:
+    """A run that uses ``tools``, with their input where that is given."""
+    uses = tuple(
+        each
+        if isinstance(each, ToolUse)
+        else ToolUse(tool=each)
+        if isinstance(each, str)
+        else ToolUse(tool=each[0], input=each[1])
+        for each in tools
+    )
+    return Transcript(messages=(Message(role="assistant", tool_calls=uses),))
+
+
+def case(transcript: Transcript, **fields: Any) -> Case:
+    """A case with its run."""
+    trace = Trace(id="a", key="a", turns=(), place=PLACE)
+    return Case(id="a", trace=trace, sample=sample(**fields), transcript=transcript)
+
+
+def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
+    """A file with one case that ``entries`` judge."""
+    written: dict[str, Any] = {
+        key: [{"id": "a", "input": "Say it", "criteria": "says it"}],
+        "execution": {"evaluators": [dict(each) for each in entries]},
+    }
+    document = read_yaml(strict_json.dumps(written).encode(), file="a.eval.yaml")
+    return read_eval_file(document, Overrides(), NoFiles(), variables={})
+
+
+def judged(
+    entry: Mapping[str, Any], transcript: Transcript, *, key: str = "cases", **fields: Any
+) -> Judgement:
+    """What an evaluator that needs no engine makes of a run."""
+    [evaluator] = suite_of({"name": "e", **entry}, key=key).evaluators
+    reply = evaluator.ask(case(transcript, **fields))
+    assert isinstance(reply, Settled)
+    return evaluator.read(reply)
+
+
+def printed(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramReply:
+    """What a command left behind."""
+    return ProgramReply(stdout=text.encode(), stderr=stderr, exit_code=exit_code)
+
+
+def commands(requests: Sequence[object]) -> list[RunCommand]:
+    """The commands among ``requests``."""
+    return [each for each in requests if isinstance(each, RunCommand)]

@@ -1,0 +1,51 @@
+"""What an agent is asked."""
+
+from typing import Any
+
+import pytest
+
+from agentci.evaluators.agentv.agent_prompt import prompt_of
+from agentci.model.place import Place
+from agentci.model.sample import Sample
+
+FILE = {"type": "file", "value": "notes.txt"}
+
+
+def _prompt(*messages: dict[str, Any]) -> str:
+    sample = Sample(
+        id="a",
+        criteria="",
+        input_messages=messages,
+        expected_messages=(),
+        place=Place(file="f.yaml"),
+    )
+    return prompt_of(sample)
+
+
+@pytest.mark.parametrize(
+    ("content", "prompt"),
+    [
+        ("  Hello ", "Hello"),
+        ({"order": 7}, '{\n  "order": 7\n}'),
+        (
+            [{"type": "text", "value": "Read"}, FILE, {"type": "text"}, "lost"],
+            'Read\n\n<file: path="notes.txt">',
+        ),
+        (None, ""),
+    ],
+)
+def test_a_single_message_is_its_text(content: object, prompt: str) -> None:
+    assert _prompt({"role": "user", "content": content}) == prompt
+
+
+def test_a_conversation_says_who_says_what() -> None:
+    messages = (
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "text", "value": "Hi"}, FILE]},
+        {"role": "assistant", "tool_calls": [{"tool": "t"}]},
+    )
+    assert _prompt(*messages) == '@[System]:\nBe kind.\n\n@[User]:\nHi\n<file: path="notes.txt">'
+
+
+def test_a_single_message_of_somebody_else_says_who_it_is() -> None:
+    assert _prompt({"role": "assistant", "content": "Done"}) == "@[Assistant]:\nDone"

@@ -1,0 +1,124 @@
+"""Conversations: what the evaluators of a turn are given, and those of all that was said."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.agentv.conversation import Talk, TalkJudge, TurnOfTalk, rounds_of
+from agentci.model.json import JsonObject
+from agentci.model.requests import RunCommand, Settled
+from agentci.model.transcript import Message, ToolUse, Transcript
+from tests.evaluators.agentv.samples import case, suite_of
+
+SYSTEM = {"role": "system", "content": "s"}
+
+
+def _turn(asked: str, *expected: JsonObject) -> TurnOfTalk:
+    return TurnOfTalk(asked=({"role": "user", "content": asked},), expected=expected)
+
+
+def _run(*said: str) -> Transcript:
+    """Messages such as ``user: q``; one that uses a tool ends in ``+``."""
+    return Transcript(messages=tuple(_message(*each.split(": ")) for each in said))
+
+
+def _message(role: str, text: str) -> Message:
+    uses = (ToolUse(tool="t"),) if text.endswith("+") else ()
+    return Message(role=role, content=text.removesuffix("+") or None, tool_calls=uses)
+
+
+TALK = Talk(
+    opening=(SYSTEM,), turns=(_turn("q1", {"role": "assistant", "content": "a"}), _turn("q2"))
+)
+RUN = _run("system: s", "user: q1", "assistant: a1", "user: q2", "assistant: +", "assistant: a2")
+
+
+def _judge(turn: int | None, talk: Talk = TALK, **entry: Any) -> TalkJudge:
+    [judge] = suite_of({"name": "e", **entry}, key="tests").evaluators
+    return TalkJudge(identity=judge.identity, judge=judge, talk=talk, turn=turn)  # type: ignore[arg-type] # every evaluator of an eval file is one
+
+
+def _given(turn: int | None, talk: Talk = TALK, run: Transcript = RUN) -> Any:
+    judge = _judge(turn, talk, type="code_judge", script=["x"])
+    request = judge.ask(case(run))
+    assert isinstance(request, RunCommand)
+    return json.loads(request.stdin)
+
+
+class TestATurn:
+    def test_is_given_with_all_that_was_said_up_to_its_answer(self) -> None:
+        given = _given(0)
+        assert [each["content"] for each in given["input"]] == ["s", "q1", "a1"]
+        assert given["output"] == "a1"
+        assert given["expected_output"] == [{"role": "assistant", "content": "a"}]
+        assert [each.get("content") for each in given["output_messages"]] == ["a1"]
+
+    def test_has_its_own_tools(self) -> None:
+        assert _given(0)["trace_summary"]["event_count"] == 0
+        given = _given(1)
+        assert given["trace_summary"]["event_count"] == 1
+        assert (given["output"], given["expected_output"]) == ("a2", [])
+
+    def test_may_be_given_with_the_last_rounds_alone(self) -> None:
+        talk = Talk(opening=TALK.opening, turns=TALK.turns, window=1)
+        assert [each["content"] for each in _given(1, talk)["input"]] == ["s", "q2", "a2"]
+
+    def test_is_judged_as_any_run(self) -> None:
+        judge = _judge(1, type="equals", value="a2")
+        reply = judge.ask(case(RUN))
+        assert isinstance(reply, Settled)
+        assert judge.read(reply).score == 1
+        assert judge.needs == ()
+
+
+class TestAConversation:
+    def test_is_judged_by_all_that_was_said(self) -> None:
+        given = _given(None)
+        assert (
+            given["output"] == "system: s\n\nuser: q1\n\nassistant: a1\n\nuser: q2\n\nassistant: a2"
+        )
+        assert [each["role"] for each in given["input"]] == [
+            "system", "user", "assistant", "user", "assistant",
+        ]  # fmt: skip
+        assert given["trace_summary"]["event_count"] == 1
+
+    def test_tells_data_as_json(self) -> None:
+        data: JsonObject = {"role": "user", "content": {"k": 1}}
+        turn = TurnOfTalk(asked=(data,), expected=())
+        given = _given(None, Talk(opening=(), turns=(turn,)), _run("assistant: a"))
+        assert given["output"] == 'user: {"k":1}\n\nassistant: a'
+
+    @pytest.mark.parametrize("turn", [None, 0])
+    def test_has_as_many_turns_as_were_recorded(self, turn: int | None) -> None:
+        with pytest.raises(EvaluatorError, match="has 1 turns, the conversation 2"):
+            _judge(turn, type="is_json").ask(case(_run("user: q", "assistant: a")))
+
+    def test_may_open_with_what_the_assistant_is_said_to_have_said(self) -> None:
+        opening = ({"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"})
+        talk = Talk(opening=opening, turns=(_turn("q1"),))
+        whole = _run("user: hi", "assistant: ho", "user: q1", "assistant: a1")
+        for run in (whole, _run("user: q1", "assistant: a1")):
+            assert _given(0, talk, run)["output"] == "a1"
+        assert [each["content"] for each in talk.begun] == ["hi", "ho", "q1"]
+        assert Talk(opening=opening, turns=()).begun == opening
+
+
+class TestRounds:
+    @pytest.mark.parametrize(
+        ("said", "sizes"),
+        [
+            ((), []),
+            (("user: q", "assistant: a", "user: q", "assistant: a"), [2, 2]),
+            (("system: s", "user: q", "user: q", "assistant: a", "tool: x", "assistant: b"), [6]),
+            (("assistant: hello", "user: q", "assistant: a"), [1, 2]),
+            (("user: q", "assistant: a", "user: q"), [2, 1]),
+            (("assistant: a", "assistant: b"), [1, 1]),
+            (("assistant: +", "tool: x", "assistant: a", "assistant: +", "assistant: b"), [3, 2]),
+        ],
+    )
+    def test_begin_with_users_or_after_answers(
+        self, said: tuple[str, ...], sizes: list[int]
+    ) -> None:
+        assert [len(each) for each in rounds_of(_run(*said))] == sizes

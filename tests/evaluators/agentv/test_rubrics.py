@@ -1,0 +1,217 @@
+"""Rubrics: criteria that are judged one by one, with AgentV's scores and lines."""
+
+from typing import Any
+
+import pytest
+
+from agentci.errors import InputError
+from agentci.evaluators.evaluator import Evaluator
+from agentci.model.judgement import Judgement
+from agentci.model.judging import AskModel, Checklist, Question
+from agentci.model.ruling import Mark, Ruling, Value, Verdict
+from tests.evaluators.agentv.samples import case, said, suite_of, used
+
+JUDGE = {"command": ["judge"]}
+
+
+def judge(*criteria: Any, key: str = "cases", **fields: Any) -> Evaluator:
+    entry = {"name": "r", "type": "rubrics", "criteria": list(criteria), "judge": JUDGE, **fields}
+    [evaluator] = suite_of(entry, key=key).evaluators
+    return evaluator
+
+
+def asked(of: Evaluator, **case_fields: Any) -> Question:
+    request = of.ask(case(said("x"), **case_fields))
+    assert isinstance(request, AskModel)
+    return request.question
+
+
+def read(of: Evaluator, **values: Value) -> Judgement:
+    marks = {name: Mark(value=value, reason=f"r{name}") for name, value in values.items()}
+    return of.read(Ruling(values=values, verdicts=(Verdict(marks=marks, reason="all"),)))
+
+
+class TestTheQuestion:
+    def test_lists_the_criteria_as_instructions(self) -> None:
+        evaluator = judge("Says it.", {"id": "b", "outcome": "Is kind.", "required": False})
+        question = asked(evaluator)
+        assert question.form == Checklist(names=("rubric-1", "b"))
+        assert "[[ ## rubrics ## ]]\n- [rubric-1] (required): Says it.\n- [b]: Is kind." in (
+            question.user
+        )
+        assert "satisfied" in question.system
+        assert "the criteria ask for" not in question.system
+
+    def test_lists_what_grades_mean(self) -> None:
+        given = {"id": "a", "outcome": "Is right.", "weight": 2, "min_score": 0.7}
+        question = asked(judge({**given, "score_ranges": {"4": "fair", "0": "bad"}}))
+        assert question.form == Checklist(names=("a",), kind="number")
+        lines = (
+            "- [a] (required: at least 7) (weight: 2): Is right.\n"
+            "  - 0 to 3: bad\n"
+            "  - 4 to 10: fair"
+        )
+        assert lines in question.user
+
+    def test_tells_which_tools_were_used(self) -> None:
+        request = judge("Searches.").ask(case(used("search")))
+        assert isinstance(request, AskModel)
+        assert "[[ ## tool_calls ## ]]\n<untrusted" in request.question.user
+        assert "tool_calls" not in asked(judge("Searches.")).user
+
+    def test_asks_by_a_template_of_ones_own_with_the_rubrics_in_it_or_below_it(self) -> None:
+        entry = {"type": "llm_judge", "rubrics": ["Says it."], "criteria": None}
+        below = self.by_template(entry, "Look: {{ output }}")
+        assert "\n\n[[ ## rubrics ## ]]\n- [rubric-1]" in below
+        inside = self.by_template(entry, "{{ rubrics }} Look: {{ output }} {{ rubrics_json }}")
+        assert inside.count("[rubric-1] (required): Says it.") == 1
+        assert '"outcome": "Says it."' in inside
+        ranges = {"outcome": "Says it.", "score_ranges": {"0": "no"}}
+        graded = self.by_template({**entry, "rubrics": [ranges]}, "{{ output }}{{ rubrics_json }}")
+        assert '"score_ranges": [\n      {\n        "score_range": [\n          0,' in graded
+
+    def by_template(self, entry: dict[str, Any], template: str) -> str:
+        given = {name: value for name, value in entry.items() if value is not None}
+        full = {"name": "r", "judge": JUDGE, "prompt": template, **given}
+        [evaluator] = suite_of(full).evaluators
+        return asked(evaluator).user
+
+
+class TestCriteriaThatAreMetOrNot:
+    CRITERIA = (
+        {"id": "a", "outcome": "has a", "weight": 2, "required": False},
+        {"id": "b", "description": "has b"},
+        {"id": "c", "expected_outcome": "has c", "required": False},
+    )
+
+    def test_score_by_their_weights(self) -> None:
+        told = read(judge(*self.CRITERIA), a=True, b=True, c=False)
+        assert (told.score, told.passed) == (0.75, False)
+        assert told.hits == ("[a] has a: ra", "[b] has b: rb")
+        assert told.misses == ("[c] has c: rc",)
+        assert told.reasoning == "all"
+        assert told.details["criteria"] == {
+            "a": {"satisfied": True},
+            "b": {"satisfied": True},
+            "c": {"satisfied": False},
+        }
+
+    def test_fail_without_one_that_is_required_whatever_the_score(self) -> None:
+        told = read(judge(*self.CRITERIA, min_score=0.5), a=True, b=False, c=True)
+        assert (told.score, told.passed) == (0.75, False)
+        assert told.reason == "required, and not reached: [b]"
+
+    def test_fail_where_the_judge_says_nothing_of_one(self) -> None:
+        told = read(judge(*self.CRITERIA), a=True, b=True)
+        assert (told.score, told.passed) == (1.0, False)
+        assert told.misses == ("[c] has c: the judge said nothing of it",)
+        assert told.reason == "the judge said nothing of [c]"
+
+    def test_that_must_not_be_met_pass_without_the_required_ones(self) -> None:
+        evaluator = judge("names a rival", {"id": "b", "outcome": "is rude"}, negate=True)
+        clean = read(evaluator, **{"rubric-1": False, "b": False})
+        assert (clean.score, clean.passed, clean.reason) == (1.0, True, None)
+        assert not read(evaluator, **{"rubric-1": True, "b": False}).passed
+        partial = read(evaluator, b=False)
+        assert (partial.passed, partial.score) == (False, 1.0)
+        assert partial.reason is not None
+        assert "the judge said nothing of [rubric-1]" in partial.reason
+
+    def test_that_weigh_nothing_score_nothing(self) -> None:
+        assert read(judge({"id": "a", "outcome": "x", "weight": 0}), a=True).score == 0.0
+
+    def test_pass_where_all_that_matters_is_met(self) -> None:
+        told = read(judge("a", {"criteria": "b", "required": False, "weight": 0.1}), **{
+            "rubric-1": True, "rubric-2": False,
+        })  # fmt: skip
+        assert (told.passed, told.reason) == (True, None)
+
+    def test_have_a_majority_each_and_the_reason_of_one_who_is_of_it(self) -> None:
+        verdicts = tuple(
+            Verdict(marks={"rubric-1": Mark(value=value, reason=f"because {n}")})
+            for n, value in enumerate([False, True, True])
+        )
+        told = judge("a").read(Ruling(values={"rubric-1": True}, verdicts=verdicts))
+        assert told.hits == ("[rubric-1] a: because 1",)
+        assert told.details["criteria"] == {
+            "rubric-1": {"satisfied": True, "samples": "2 of 3 passed"}
+        }
+
+
+RANGES = {"0": "bad", "4": "ok", "8": "great"}
+
+
+class TestCriteriaThatAreGraded:
+    def judge(self, *others: Any, **fields: Any) -> Evaluator:
+        given = {"id": "a", "outcome": "accuracy", "score_ranges": RANGES, **fields}
+        return judge(given, *others)
+
+    def test_score_by_their_grades(self) -> None:
+        other = {"id": "b", "outcome": "style"}
+        told = read(self.judge(other, weight=3), a=8.0, b=6.0)
+        assert told.score == pytest.approx(0.75)
+        assert told.hits == ("[a] accuracy - Score: 8/10 (great): ra",)
+        assert told.misses == ("[b] style - Score: 6/10: rb",)
+        assert told.details["criteria"] == {"a": {"score": 8.0}, "b": {"score": 6.0}}
+
+    @pytest.mark.parametrize(
+        ("fields", "grade", "passed"),
+        [
+            ({}, 8.0, True),
+            ({"required": True}, 9.0, False),
+            ({"required": True}, 10.0, True),
+            ({"required_min_score": 9}, 8.0, False),
+            ({"required_min_score": 8}, 8.0, True),
+            ({"min_score": 0.9}, 8.0, False),
+            ({"min_score": 0.8, "required": True}, 8.0, True),
+        ],
+    )
+    def test_fail_below_what_is_required(
+        self, fields: dict[str, Any], grade: float, passed: bool
+    ) -> None:
+        told = read(self.judge(**fields), a=grade)
+        assert told.passed is passed
+        assert bool(told.hits) is passed
+
+    def test_of_several_samples_may_lie_between_two(self) -> None:
+        told = read(self.judge(), a=7.5)
+        assert told.hits == ("[a] accuracy - Score: 7.5/10 (ok): ra",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"criteria": [{"id": "a"}]}, "a criterion needs an `outcome`"),
+        ({"criteria": ["a", {"id": "rubric-1", "outcome": "x"}]}, "have the id 'rubric-1'"),
+        ({"rubrics": ["a"]}, "it needs its criteria, once"),
+        ({"criteria": [{"outcome": "x", "score_ranges": {"1": "a"}}]}, "must go from 0 to 10"),
+        ({"criteria": [{"outcome": "x", "score_ranges": {}}]}, "must go from 0 to 10"),
+        ({"criteria": [{"outcome": "x", "score_ranges": {"low": "a"}}]}, "must be grades"),
+        (
+            {
+                "criteria": [
+                    {
+                        "outcome": "x",
+                        "score_ranges": [
+                            {"score_range": [0, 5], "outcome": "a"},
+                            {"score_range": [5, 10], "outcome": "b"},
+                        ],
+                    }
+                ]
+            },
+            "no grade in two or none",
+        ),
+    ],
+)
+def test_criteria_that_are_wrong_are_told(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        judge(**{"criteria": ["a"], **fields})
+
+
+def test_ranges_may_be_listed_in_any_order() -> None:
+    ranges = [
+        {"score_range": [6, 10], "outcome": "nice"},
+        {"score_range": [0, 5], "outcome": "poor"},
+    ]
+    told = read(judge({"id": "a", "outcome": "x", "score_ranges": ranges}), a=6.0)
+    assert told.misses == ("[a] x - Score: 6/10 (nice): ra",)

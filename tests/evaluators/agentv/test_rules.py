@@ -1,0 +1,227 @@
+"""The evaluators that judge what is recorded, beyond the conformance cases."""
+
+from typing import Any
+
+import pytest
+
+from agentci.evaluators.agentv.dates import day_of
+from agentci.evaluators.agentv.recorded import recorded
+from agentci.evaluators.constant import settled
+from agentci.model.case import Case
+from agentci.model.judgement import Judgement
+from agentci.model.requests import ProgramReply
+from agentci.model.trace import Trace
+from agentci.model.transcript import TokenUsage, Transcript
+from tests.evaluators.agentv.samples import PLACE, judged, said, used
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("entry", "miss"),
+        [
+            ({"type": "latency", "threshold": 1}, "No duration data available in trace"),
+            ({"type": "cost", "budget": 1}, "No cost data available in trace"),
+            ({"type": "token_usage", "max_total": 1}, "No token usage data available in trace"),
+            ({"type": "execution_metrics", "max_cost_usd": 1}, "Cost data not available"),
+        ],
+    )
+    def test_are_missed_where_nothing_was_recorded(self, entry: Any, miss: str) -> None:
+        judgement = judged(entry, said("x"))
+        assert (judgement.score, judgement.misses) == (0.0, (miss,))
+
+    def test_of_tokens_that_are_not_given_do_not_count(self) -> None:
+        run = said("x", token_usage=TokenUsage(input=5, output=6))
+        judgement = judged({"type": "token_usage", "max_input": 5}, run)
+        assert judgement.hits == ("Input tokens 5 <= 5",)
+
+    def test_of_several_kinds_say_what_was_measured(self) -> None:
+        entry = {"type": "execution_metrics", "max_tool_calls": 1, "target_exploration_ratio": 1}
+        judgement = judged(entry, used("read"))
+        assert judgement.score == 1.0
+        assert judgement.reasoning == "execution_metrics tool_calls=1, exploration_ratio=1.00"
+
+    def test_that_nothing_is_known_of_say_so(self) -> None:
+        judgement = judged({"type": "execution_metrics", "max_duration_ms": 1}, said("x"))
+        assert judgement.reasoning == "No metrics evaluated"
+
+
+class TestFieldAccuracy:
+    def _judge(self, given: str, expected: Any, **field: Any) -> Judgement:
+        entry = {"type": "field_accuracy", "fields": [{"path": "n", **field}]}
+        messages = ({"role": "assistant", "content": expected},)
+        return judged(entry, said(given), expected_messages=messages)
+
+    @pytest.mark.parametrize(
+        ("given", "wanted", "field", "line"),
+        [
+            ("101", 100, {"tolerance": 1}, "n (within tolerance: diff=1.00)"),
+            ("102", 100, {"tolerance": 1}, "n (outside tolerance: diff=2.00, tolerance=1)"),
+            ("102", 100, {"tolerance": 0.02, "relative": True}, "n (within tolerance: diff=0.02)"),
+            ("1", 0, {"tolerance": 1, "relative": True}, "n (within tolerance: diff=1.00)"),
+            ('"100 EUR"', 100, {}, "n (within tolerance: diff=0.00)"),
+            ('"EUR 100"', 100, {}, "n (non-numeric value)"),
+            ("true", 1, {}, "n (non-numeric value)"),
+            ('"1e999"', 1, {}, "n (invalid numeric value)"),
+        ],
+    )
+    def test_numbers_may_be_off(self, given: str, wanted: Any, field: Any, line: str) -> None:
+        judgement = self._judge(
+            f'{{"n": {given}}}', {"n": wanted}, match="numeric_tolerance", **field
+        )
+        assert (*judgement.hits, *judgement.misses) == (line,)
+
+    @pytest.mark.parametrize(
+        ("given", "line"),
+        [("1", "n (value mismatch)"), ('"2"', "n (type mismatch: got string, expected number)")],
+    )
+    def test_says_what_is_not_exact(self, given: str, line: str) -> None:
+        assert self._judge(f'{{"n": {given}}}', {"n": 2}, match="exact").misses == (line,)
+
+    def test_of_arrays_and_null_says_object(self) -> None:
+        assert self._judge('{"n": null}', {"n": True}, match="exact").misses == (
+            "n (type mismatch: got object, expected boolean)",
+        )
+
+    def test_reads_an_answer_in_a_fence(self) -> None:
+        assert self._judge('So:\n```json\n{"n": 2}\n```', '{"n": 2}', match="exact").passed
+
+    def test_takes_the_last_expected_message_that_holds_data(self) -> None:
+        messages = (
+            {"role": "assistant", "content": {"n": 2}},
+            {"role": "assistant", "content": "no data"},
+            {"role": "user", "content": {"n": 3}},
+        )
+        entry = {"type": "field_accuracy", "fields": [{"path": "n", "match": "exact"}]}
+        assert judged(entry, said('{"n": 2}'), expected_messages=messages).passed
+
+    def test_all_or_nothing_is_what_it_says(self) -> None:
+        entry = {
+            "type": "field_accuracy",
+            "aggregation": "all_or_nothing",
+            "fields": [{"path": "n", "match": "exact"}, {"path": "m", "match": "exact"}],
+        }
+        expected = ({"role": "assistant", "content": {"n": 1, "m": 1}},)
+        judgement = judged(entry, said('{"n": 1, "m": 2}'), expected_messages=expected)
+        assert judgement.score == 0.0
+        assert judged(entry, said('{"n": 1, "m": 1}'), expected_messages=expected).score == 1.0
+
+    def test_shows_four_lines_of_a_kind_in_older_files_and_all_in_newer_ones(self) -> None:
+        fields = [{"path": name, "match": "exact"} for name in "abcdef"]
+        entry = {"type": "field_accuracy", "fields": fields}
+        expected = ({"role": "assistant", "content": {"a": 1}},)
+        run = said('{"a": 1}')
+        assert len(judged(entry, run, expected_messages=expected).hits) == 4
+        assert len(judged(entry, run, key="tests", expected_messages=expected).hits) == 6
+
+    def test_an_expected_date_has_to_be_one(self) -> None:
+        judgement = self._judge('{"n": "2026-03-05"}', {"n": "soon"}, match="date")
+        assert judgement.misses == ("n (unparseable expected date)",)
+
+
+class TestDates:
+    @pytest.mark.parametrize(
+        ("text", "day"),
+        [
+            ("2026", "2026-01-01"),
+            ("2026-03", "2026-03-01"),
+            ("2026-13", None),
+            ("2026-03-05", "2026-03-05"),
+            ("2026-03-05T23:00:00-05:00", "2026-03-06"),
+            ("5-MAR-2026", "2026-03-05"),
+            ("5 March 2026", "2026-03-05"),
+            ("March 5, 2026", "2026-03-05"),
+            ("5-Ma-2026", None),
+            ("5-Xyz-2026", None),
+            ("31-Feb-2026", None),
+            ("03/05/2026", "2026-03-05"),
+            ("13/05/2026", "2026-05-13"),
+            ("13/13/2026", None),
+            ("soon", None),
+        ],
+    )
+    def test_are_days_in_utc(self, text: str, day: str | None) -> None:
+        found = day_of(text, ())
+        assert (found and found.isoformat()) == day
+
+    def test_of_numbers_follow_the_formats_unless_these_disagree(self) -> None:
+        told = [
+            str(day_of("03/05/2026", formats))
+            for formats in (["DD/MM/YYYY"], ["MM/DD/YYYY"], ["DD/MM/YYYY", "MM/DD/YYYY"])
+        ]
+        assert told == ["2026-05-03", "2026-03-05", "2026-03-05"]
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("entry", "holds"),
+        [
+            ({"type": "contains", "value": "World"}, True),
+            ({"type": "contains", "value": "world"}, False),
+            ({"type": "icontains", "value": "WORLD"}, True),
+            ({"type": "contains-any", "value": ["x", "Hello"]}, True),
+            ({"type": "contains-all", "value": ["x", "Hello"]}, False),
+            ({"type": "icontains-any", "value": ["HELLO"]}, True),
+            ({"type": "icontains-all", "value": ["HELLO", "X"]}, False),
+            ({"type": "starts-with", "value": " Hello"}, True),
+            ({"type": "ends-with", "value": "World"}, True),
+            ({"type": "equals", "value": "Hello World "}, True),
+            ({"type": "equals", "value": "Hello"}, False),
+            ({"type": "is-json"}, False),
+            ({"type": "regex", "value": "^ hello", "flags": "i"}, True),
+            ({"type": "regex", "value": "(?<a>l)(?<!x)o$"}, False),
+        ],
+    )
+    def test_holds_or_does_not(self, entry: Any, holds: bool) -> None:
+        judgement = judged(entry, said(" Hello World\n"), key="tests")
+        assert (judgement.score, judgement.passed) == (float(holds), holds)
+        assert len(judgement.hits if holds else judgement.misses) == 1
+
+    @pytest.mark.parametrize(
+        ("entry", "line"),
+        [
+            ({"type": "contains", "value": 'a"b'}, 'Output does not contain "a"b"'),
+            ({"type": "icontains", "value": "HELLO"}, 'Output contains "HELLO" (case-insensitive)'),
+            ({"type": "contains_any", "value": ["a", "lo", "H"]}, 'Output contains "lo"'),
+            (
+                {"type": "icontains_any", "value": ["a", "b"]},
+                'Output does not contain any of: "a", "b" (case-insensitive)',
+            ),
+            (
+                {"type": "contains_all", "value": ["H", "lo"]},
+                "Output contains all 2 expected strings",
+            ),
+            (
+                {"type": "icontains_all", "value": ["a", "H", "b"]},
+                'Output missing (case-insensitive): "a", "b"',
+            ),
+            ({"type": "equals", "value": "x"}, 'Output does not equal "x"'),
+            (
+                {"type": "regex", "value": "h.l", "flags": "i"},
+                "Output matches pattern /h.l/i (flags: i)",
+            ),
+            ({"type": "regex", "value": "x"}, "Output does not match pattern /x/"),
+            ({"type": "is_json"}, "Output is not valid JSON"),
+        ],
+    )
+    def test_is_told_in_agentvs_words(self, entry: Any, line: str) -> None:
+        judgement = judged(entry, said("Hello"), key="tests")
+        assert (*judgement.hits, *judgement.misses) == (line,)
+
+    def test_json_is_json(self) -> None:
+        assert judged({"type": "is-json"}, said("[1]"), key="tests").hits == (
+            "Output is valid JSON",
+        )
+
+
+def test_a_borderline_score_is_called_so() -> None:
+    entry = {"type": "execution_metrics", "max_tool_calls": 9, "max_llm_calls": 9, "max_tokens": 1}
+    judgement = judged(entry, said("x"))
+    assert judgement.reason == "borderline: 0.6 or more, less than 0.8"
+
+
+def test_what_is_no_case_of_an_eval_file_is_a_mistake_of_ours() -> None:
+    trace = Trace(id="a", key="a", turns=(), place=PLACE)
+    with pytest.raises(TypeError):
+        recorded(Case(id="a", trace=trace, transcript=Transcript(messages=())))
+    with pytest.raises(TypeError):
+        settled(ProgramReply(stdout=b"", stderr="", exit_code=0))

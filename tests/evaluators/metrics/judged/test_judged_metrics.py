@@ -1,0 +1,118 @@
+"""What a model is asked of a turn, and what its answer is worth."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.metrics.judged import (
+    final_response_match,
+    final_response_quality,
+    hallucinations,
+    tool_use_quality,
+)
+from agentci.evaluators.metrics.judged.judged_metric import Grade, Matter, steps_of
+from agentci.evaluators.metrics.judged.registry import JUDGED_METRICS
+from agentci.evaluators.metrics.registry import ASKING, METRICS, NOT_YET
+from agentci.model.judging import Checklist
+from agentci.model.rubric import Rubric
+from agentci.model.ruling import Mark, Ruling, Value, Verdict
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+
+TURN = Turn(
+    id="t",
+    user_text="Where is my parcel?",
+    answer_parts=("It is in Lyon.", "Anything else?"),
+    tool_calls=(ToolCall(name="track", args={"id": 7}), ToolCall(name="mail")),
+    tool_responses=(
+        ToolResponse(name="track", output={"at": "Lyon"}, call=0),
+        ToolResponse(name="other", output="x", failed=True),
+    ),
+)
+GOLDEN = Turn(id="g", user_text="Where is it?", answer_parts=("In Lyon",))
+RUBRICS = (Rubric(id="a", text="is polite"), Rubric(id="b", text="is short"))
+
+
+def ruling(values: Mapping[str, Value], **reasons: str) -> Ruling:
+    marks = {
+        name: Mark(value=value, reason=reasons.get(name, "")) for name, value in values.items()
+    }
+    verdict = Verdict(marks=marks, reason=reasons.get("overall", ""))
+    return Ruling(values=values, verdicts=(verdict,))
+
+
+def test_the_names_are_those_that_configs_know() -> None:
+    assert list(ASKING) == list(JUDGED_METRICS)
+    assert not set(ASKING) & {*METRICS, *NOT_YET}
+
+
+def test_steps_are_calls_with_their_answers() -> None:
+    assert steps_of(TURN) == (
+        '{"steps": [{"step": 0, "tool": "track", "args": {"id": 7}, "answer": {"at": "Lyon"},'
+        ' "failed": false}, {"step": 1, "tool": "mail", "args": null},'
+        ' {"tool": "other", "answer": "x", "failed": true}]}'
+    )
+    assert steps_of(GOLDEN) == "No tools were used."
+
+
+class TestFinalResponseMatch:
+    def test_the_answers_stand_beside_each_other_under_the_golden_question(self) -> None:
+        asked = final_response_match.question(Matter(turn=TURN, golden=GOLDEN)).user
+        assert "Where is it?" in asked
+        assert "It is in Lyon.\nAnything else?" in asked
+        assert "In Lyon" in asked
+        assert "Where is my parcel?" not in asked
+
+    def test_it_is_all_or_nothing(self) -> None:
+        form = "is_the_agent_response_valid"
+        matter = Matter(turn=TURN, golden=GOLDEN)
+        assert final_response_match.grade(ruling({form: True}), matter) == Grade(score=1.0)
+        failed = final_response_match.grade(ruling({form: False}, overall="wrong town"), matter)
+        assert failed == Grade(score=0.0, misses=("not valid: wrong town",))
+
+
+class TestRubrics:
+    MATTER = Matter(turn=TURN, rubrics=RUBRICS)
+
+    def test_an_answer_is_judged_by_what_tools_said(self) -> None:
+        asked = final_response_quality.question(self.MATTER)
+        assert asked.form == Checklist(names=("a", "b"))
+        assert "- [a] is polite\n- [b] is short" in asked.system
+        assert '"at": "Lyon"' in asked.user
+        assert "It is in Lyon." in asked.user
+
+    def test_the_use_of_tools_is_judged_without_the_answer(self) -> None:
+        asked = tool_use_quality.question(self.MATTER)
+        assert '"at": "Lyon"' in asked.user
+        assert "It is in Lyon." not in asked.user
+
+    def test_each_rubric_counts(self) -> None:
+        grade = final_response_quality.grade(ruling({"a": True, "b": False}, b="long"), self.MATTER)
+        assert grade == Grade(score=0.5, weight=2, misses=("[b] is short: long",))
+
+    def test_a_rubric_that_is_missed_without_a_word_is_told(self) -> None:
+        grade = tool_use_quality.grade(ruling({"a": False, "b": True}), self.MATTER)
+        assert grade.misses == ("[a] is polite: not fulfilled",)
+
+    def test_a_rubric_that_nobody_judged_is_an_error(self) -> None:
+        with pytest.raises(EvaluatorError, match="the judge said nothing of the rubric b"):
+            tool_use_quality.grade(ruling({"a": True}), self.MATTER)
+
+
+class TestHallucinations:
+    MATTER = Matter(turn=TURN)
+
+    def test_every_sentence_is_labelled(self) -> None:
+        asked = hallucinations.question(self.MATTER)
+        assert asked is not None
+        assert asked.form == Checklist(names=("1", "2"), kind="label", labels=hallucinations.LABELS)
+        assert "[1] It is in Lyon.\n[2] Anything else?" in asked.user
+
+    def test_what_is_supported_or_claims_nothing_is_right(self) -> None:
+        grade = hallucinations.grade(
+            ruling({"1": "contradictory", "2": "not_applicable"}), self.MATTER
+        )
+        assert grade == Grade(score=0.5, misses=("contradictory: It is in Lyon.",))
+
+    def test_without_an_answer_nothing_is_asked(self) -> None:
+        assert hallucinations.question(Matter(turn=Turn(id="t", user_text="q"))) is None

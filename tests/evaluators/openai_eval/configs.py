@@ -1,0 +1,71 @@
+"""Evaluators as configs make them, and cases for them."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentci.config.overrides import Overrides
+from agentci.config.suite import read_suite
+from agentci.config.yaml_document import read_yaml
+from agentci.evaluators.evaluator import Evaluator
+from agentci.model.case import Case, Golden
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.requests import Compose, Reply, Settled, Task
+from agentci.model.trace import ToolCall, Trace, Turn
+from tests.helpers.programs import AnyPrograms
+
+PLACE = Place(file="recording.json", line=1)
+
+
+def turn(answer: str | None, *calls: ToolCall) -> Turn:
+    parts = () if answer is None else (answer,)
+    return Turn(id="t", user_text="Which city?", answer_parts=parts, tool_calls=calls)
+
+
+def a_case(*answers: str | None, golden: tuple[str, ...] = ("Paris",), calls: Any = ()) -> Case:
+    turns = tuple(turn(answer, *calls) for answer in answers)
+    return Case(
+        id="c",
+        trace=Trace(id="x", key="x", turns=turns, place=PLACE),
+        golden=Golden(id="c", turns=tuple(map(turn, golden)), place=PLACE) if golden else None,
+        no_golden_because=None if golden else "no matching eval case",
+    )
+
+
+def evaluator(
+    grader: object,
+    gate: object = None,
+    shared: object = None,
+    overrides: Overrides | None = None,
+    **fields: object,
+) -> Evaluator:
+    """What comes of an entry in a config; ``shared`` is what its top level says of the judge."""
+    entry = {"name": "e", "type": "openai_eval", "grader": grader, **fields}
+    config = {"evaluators": [entry], "gate": gate or {}, **({"judge": shared} if shared else {})}
+    document = read_yaml(yaml.safe_dump(config, sort_keys=False).encode(), file="c.yaml")
+    suite = read_suite(document, overrides or Overrides(), AnyPrograms(Path("/nowhere")))
+    return suite.evaluators[0]
+
+
+def asked(one: Evaluator, case: Case) -> tuple[Task, ...]:
+    """What an evaluator has done."""
+    request = one.ask(case)
+    assert isinstance(request, Compose)
+    return tuple(task for _, task in request.parts)
+
+
+def read(one: Evaluator, case: Case, *replies: Reply) -> Judgement:
+    """What an evaluator makes of the replies to what it asks."""
+    request = one.ask(case)
+    assert isinstance(request, Compose)
+    assert len(request.parts) == len(replies)
+    settled = request.then(replies)
+    assert isinstance(settled, Settled)
+    return one.read(settled)
+
+
+def judged(case: Case, grader: object, **fields: Any) -> Judgement:
+    """What a grader says that asks nobody."""
+    return read(evaluator(grader, **fields), case)

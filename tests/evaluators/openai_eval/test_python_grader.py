@@ -1,0 +1,91 @@
+"""`python` graders are called once a turn, and what they return is the score."""
+
+import json
+
+import pytest
+
+from agentci._util.child_programs import GRADE
+from agentci.errors import EvaluatorError, InputError
+from agentci.model.program import LocalProgram, Wanted
+from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from tests.evaluators.openai_eval.configs import a_case, asked, evaluator, read
+
+SOURCE = "def grade(sample, item):\n    return 1.0\n"
+GRADER = {"type": "python", "source": SOURCE}
+
+
+def said(stdout: str, code: int = 0) -> ProgramReply:
+    return ProgramReply(stdout=stdout.encode(), stderr="KeyError: 'x'", exit_code=code)
+
+
+def test_each_turn_is_a_call_without_network() -> None:
+    first, second = asked(evaluator(GRADER, timeout=7), a_case("Paris", "Rome", golden=()))
+    assert isinstance(first, RunProgram)
+    assert isinstance(second, RunProgram)
+    assert first.program == LocalProgram(path=GRADE)
+    assert (first.timeout_seconds, first.network, first.memory_mb) == (7, False, 2048)
+    given = json.loads(second.stdin)
+    assert (given["function"], given["source"]) == ("grade", SOURCE)
+    assert given["sample"]["output_text"] == "Rome"
+    assert given["item"]["actual_response"] == "Rome"
+    assert given["item"]["query"] == "Which city?"
+    assert given["item"]["sample"] == given["sample"]
+
+
+def test_what_calls_it_is_needed_so_that_replies_are_kept() -> None:
+    [wanted] = evaluator(GRADER).needs
+    assert isinstance(wanted, Wanted)
+    assert (wanted.program, wanted.name) == (LocalProgram(path=GRADE), "e")
+
+
+def test_the_score_is_what_it_returns() -> None:
+    one = evaluator(GRADER, threshold=0.6)
+    judgement = read(one, a_case("a", "b"), said('{"score": 0.5}'), said('{"score": 1}'))
+    assert (judgement.passed, judgement.score, judgement.turn_scores) == (False, 0.75, (0.5, 1.0))
+    assert judgement.misses == ("turn 1: grade returned 0.50",)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (said('{"score": 4}'), "turn 1: grade returned 4, not a score from 0 to 1"),
+        (said('{"score": -0.1}'), "turn 1: grade returned -0.1, not a score from 0 to 1"),
+        (said("", 1), "turn 1: grade exited with code 1: KeyError: 'x'"),
+    ],
+)
+def test_what_is_no_score_is_an_error(reply: ProgramReply, why: str) -> None:
+    with pytest.raises(EvaluatorError, match=why):
+        read(evaluator(GRADER), a_case("a"), reply)
+
+
+def test_a_formula_may_have_it_beside_others() -> None:
+    grader = {
+        "type": "multi",
+        "graders": {
+            "same": {"type": "string_check", "operation": "eq"},
+            "mine": GRADER,
+            "mine_too": GRADER,
+        },
+        "calculate_output": "0.5 * same + 0.3 * mine + 0.2 * mine_too",
+    }
+    replies = [said(json.dumps({"score": score})) for score in (1, 0, 0, 1)]
+    judgement = read(evaluator(grader), a_case("Paris", "x", golden=("Paris", "Paris")), *replies)
+    assert judgement.turn_scores == pytest.approx((0.8, 0.2))
+
+
+def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="Measurement came"):
+        read(evaluator(GRADER), a_case("a"), Measurement(score=1, turn_scores=()))
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("def grade(sample, item)\n  return 1", "no Python: line 1: expected ':'"),
+        ("-" * 100_000 + "1", "the source is no Python"),
+        ("#" * 300_000, "the source has more than 262,144 bytes"),
+    ],
+)
+def test_what_is_no_python_is_told_before_anything_is_judged(source: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        evaluator({"type": "python", "source": source})

@@ -1,0 +1,46 @@
+"""A function that a file cannot have is missed before anything is run."""
+
+import pytest
+
+from agentci.errors import InputError
+from agentci.evaluators.context import TextFile
+from agentci.evaluators.pytest_agent_evals.find_function import check_function
+from agentci.model.place import Place
+
+PLACE = Place(file="agentci.yaml", line=3)
+
+
+def _check(text: str) -> None:
+    check_function(TextFile(name="g.py", text=text), "grade", PLACE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def grade(sample, item): ...",
+        "if True:\n    async def grade(sample, item): ...",
+        "from others import grade",
+        "from others import other as grade",
+        "from others import *",
+        "grade = partial(other, 1)",
+    ],
+)
+def test_a_file_that_mentions_it_may_have_it(text: str) -> None:
+    _check(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("def grader(sample, item): ...", "did you mean 'grader'?"),
+        ("def one(): ...\nasync def two(): ...", "there is one or two"),
+        ("degrade = 1", None),
+        ("", None),
+    ],
+)
+def test_any_other_file_has_not(text: str, hint: str | None) -> None:
+    with pytest.raises(InputError) as error:
+        _check(text)
+    [problem] = error.value.problems
+    assert problem.message == "g.py defines no function 'grade'"
+    assert (problem.place, problem.hint) == (PLACE, hint)

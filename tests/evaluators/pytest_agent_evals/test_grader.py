@@ -1,0 +1,97 @@
+"""Graders: what they are asked, and what comes of what they return."""
+
+import json
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.pytest_agent_evals.grader import Grader
+from agentci.model.case import Case
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.program import LocalProgram, Wanted
+from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
+
+PLACE = Place(file="agentci.yaml", line=3)
+PROGRAM = LocalProgram(path="/evals/graders.py")
+RUN = RunProgram(program=PROGRAM, timeout_seconds=120, grades=True)
+GRADER = Grader(
+    identity=Identity(
+        name="short", type="grader", bar="at least 0.5", threshold=0.5, required=True, place=PLACE
+    ),
+    function="is_short",
+    run=RUN,
+    program_place=PLACE,
+)
+TURN = Turn(id="1", user_text="Weather?", answer_parts=("Sunny.",))
+CASE = Case(id="c", trace=Trace(id="t", key="t", turns=(TURN,), place=PLACE))
+
+
+def _read(printed: str, *, exit_code: int = 0, stderr: str = "") -> Judgement:
+    return GRADER.read(ProgramReply(stdout=printed.encode(), stderr=stderr, exit_code=exit_code))
+
+
+def test_has_its_function_called_with_the_case() -> None:
+    asked = GRADER.ask(CASE)
+    assert replace(asked, stdin="") == RUN
+    told = json.loads(asked.stdin)
+    assert (told["function"], told["sample"]["output_text"]) == ("is_short", "Sunny.")
+    assert told["item"]["query"] == "Weather?"
+    assert GRADER.needs == (Wanted(program=PROGRAM, name="short", place=PLACE),)
+
+
+@pytest.mark.parametrize(("score", "passed"), [(0.5, True), (1, True), (0.49, False), (0, False)])
+def test_passes_from_its_threshold_on(score: float, passed: bool) -> None:
+    judgement = _read(json.dumps({"score": score}))
+    assert judgement == Judgement(score=score, passed=passed)
+
+
+@pytest.mark.parametrize(
+    ("returned", "reasoning"),
+    [
+        ({"reason": "kind"}, "kind"),
+        ({"reasoning": "kind"}, "kind"),
+        ({"reason": " ", "reasoning": "kind"}, "kind"),
+        ({"reason": 3}, None),
+        ({"words": 3}, None),
+    ],
+)
+def test_shows_what_else_was_returned(returned: dict[str, object], reasoning: str | None) -> None:
+    judgement = _read(json.dumps({"score": 1, **returned}))
+    assert (judgement.reasoning, judgement.details) == (reasoning, returned)
+
+
+def test_keeps_little_of_very_much() -> None:
+    judgement = _read(json.dumps({"score": 1, "reason": "kind", "text": "x" * 300_000}))
+    assert judgement.reasoning == "kind"
+    assert set(judgement.details) == {"reason", "left_out"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        ("", "produced no output on stdout; print a result such as"),
+        ('{"score": NaN}', "returned what is no JSON: it holds NaN"),
+        ("{}", "printed a result of its own, without a score"),
+        ('{"score": true}', "printed a result of its own, without a score"),
+        ('{"score": 1.5}', "returned 1.5, not a score from 0 to 1"),
+        ('{"score": -1}', "returned -1, not a score from 0 to 1"),
+    ],
+)
+def test_no_score_is_an_error(printed: str, reason: str) -> None:
+    with pytest.raises(EvaluatorError) as error:
+        _read(printed)
+    assert str(error.value).startswith(f"Custom evaluator 'short' {reason}")
+
+
+def test_an_exception_is_an_error_with_what_was_printed_of_it() -> None:
+    with pytest.raises(EvaluatorError, match="exited with code 1: KeyError: 'price'"):
+        _read("", exit_code=1, stderr="KeyError: 'price'\n")
+
+
+def test_reads_nothing_but_replies_of_programs() -> None:
+    with pytest.raises(TypeError):
+        GRADER.read(Measurement(score=1, turn_scores=()))

@@ -1,0 +1,85 @@
+"""Recordings beside the rows of a dataset: each row is judged, whatever was recorded."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agentci.evaluators.agentevals.match_eval_case import Matching
+from agentci.evaluators.pytest_agent_evals.match_row import NO_RECORDING, NO_RESPONSE, Rows
+from agentci.model.case import Case, Golden, GoldenSet
+from agentci.model.dataset import Dataset, Row
+from agentci.model.place import Place
+from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
+
+PLACE = Place(file="data.jsonl", line=1)
+TURN = Turn(id="", user_text="Where?", answer_parts=("Here.",))
+ROWS = (
+    Row(id="a", query="Where?", columns={"n": 1}, place=PLACE, turn=TURN),
+    Row(id="b", query="When?", columns={"n": 2}, place=PLACE),
+)
+UNASKED = tuple(replace(row, turn=None) for row in ROWS)
+
+
+def _trace(asked: str, *, names: str | None = None, key: str = "t") -> Trace:
+    turn = Turn(id="1", user_text=asked, answer_parts=("x",))
+    return Trace(id=key, key=key, turns=(turn,), place=PLACE, golden_id=names)
+
+
+def _cases(
+    rows: Sequence[Row], *traces: Trace, goldens: GoldenSet | None = None
+) -> tuple[list[Case], list[str]]:
+    paired = Rows(Dataset(rows=tuple(rows), place=PLACE), carries_runs=not traces)
+    cases = [*paired.cases(traces, Matching(goldens, are_alone=False))]
+    return cases, [str(each) for each in paired.problems]
+
+
+def _told(cases: Sequence[Case]) -> list[tuple[str, str | None, str | None]]:
+    return [
+        (each.id, None if each.row is None else each.row.id, each.no_run_because) for each in cases
+    ]
+
+
+def test_without_recordings_rows_are_what_was_recorded() -> None:
+    cases, problems = _cases(ROWS)
+    assert _told(cases) == [("a", "a", None), ("b", "b", NO_RESPONSE)]
+    assert (cases[0].trace.turns, cases[1].trace.turns, problems) == ((TURN,), (), [])
+
+
+@pytest.mark.parametrize(
+    "trace", [_trace(" where? "), _trace("What?", names="a")], ids=["its query", "its id"]
+)
+def test_a_recording_is_of_the_row_that_it_names_or_asks(trace: Trace) -> None:
+    cases, problems = _cases(UNASKED, trace)
+    assert _told(cases) == [("a", "a", None), ("b", "b", NO_RECORDING)]
+    assert (cases[0].trace, problems) == (trace, [])
+
+
+def test_each_recording_of_a_row_is_a_case() -> None:
+    cases, _ = _cases(UNASKED[:1], _trace("Where?", key="1"), _trace("Where?", key="2"))
+    assert _told(cases) == [("a", "a", None), ("a#2", "a", None)]
+
+
+def test_a_recording_of_no_row_is_judged_and_warned_of() -> None:
+    cases, [problem] = _cases(UNASKED[:1], _trace("What?"))
+    assert _told(cases) == [("t", None, None), ("a", "a", NO_RECORDING)]
+    assert problem.startswith("data.jsonl:1: a recording is of no row of the dataset ('What?')")
+    silent = replace(_trace("What?"), turns=())
+    assert _cases(UNASKED[:1], silent)[1][0].startswith(
+        "data.jsonl:1: a recording is of no row of the dataset (it"
+    )
+
+
+def test_rows_that_ask_the_same_are_told_apart_by_id_alone() -> None:
+    twins = (UNASKED[0], replace(UNASKED[1], query="Where?"))
+    cases, problems = _cases(twins, _trace("Where?"), _trace("Where?", names="b"))
+    assert _told(cases) == [("t", None, None), ("b", "b", None), ("a", "a", NO_RECORDING)]
+    assert len(problems) == 1
+
+
+def test_a_case_has_its_golden_case_too() -> None:
+    golden = Golden(id="g", turns=(Turn(id="", user_text="Where?"),), place=PLACE)
+    goldens = GoldenSet(id="s", cases=(golden,), place=PLACE)
+    for traces in ((), (_trace("Where?"),)):
+        cases, _ = _cases(ROWS[:1], *traces, goldens=goldens)
+        assert [(each.id, each.golden, each.row) for each in cases] == [("g", golden, ROWS[0])]

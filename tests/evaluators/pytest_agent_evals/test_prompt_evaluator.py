@@ -1,0 +1,212 @@
+"""Prompts: what is asked, what passes, and on which scale."""
+
+import json
+
+import pytest
+
+from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.pytest_agent_evals.build import bar_of, check_template, is_path
+from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
+    Bar,
+    PromptEvaluator,
+    filled,
+    judgement_of,
+)
+from agentci.model.case import Case
+from agentci.model.dataset import Row
+from agentci.model.identity import Identity
+from agentci.model.judging import AskModel, Form, ModelSettings, Panel, WantedPanel
+from agentci.model.place import Place
+from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from agentci.model.ruling import Mark, Ruling, Verdict
+from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
+
+PLACE = Place(file="agentci.yaml", line=3)
+WANTED = WantedPanel(
+    panel=Panel(settings=ModelSettings(provider="openai")), name="kind", place=PLACE
+)
+TURN = Turn(id="1", user_text="Weather?", answer_parts=("Sunny.",))
+ROW = Row(id="r", query="Weather?", columns={"context": "c", "response": "old"}, place=PLACE)
+CASE = Case(id="c", trace=Trace(id="t", key="t", turns=(TURN,), place=PLACE), row=ROW)
+
+
+def _evaluator(bar: Bar) -> PromptEvaluator:
+    identity = Identity(
+        name="kind", type="prompt", bar=bar.in_words, threshold=None, required=True, place=PLACE
+    )
+    return PromptEvaluator(identity=identity, template="{{ response }}", bar=bar, wanted=WANTED)
+
+
+RATED = _evaluator(bar_of(3))
+
+
+def _filled(text: str = "A: \0" + "0\0", code: int = 0) -> ProgramReply:
+    told = json.dumps({"text": text, "values": [["response", "Sunny."]]})
+    return ProgramReply(
+        stdout=told.encode() if code == 0 else b"",
+        stderr="'x' is undefined" if code else "",
+        exit_code=code,
+    )
+
+
+def _ruling(value: bool | float | str) -> Ruling:
+    verdict = Verdict(marks={"result": Mark(value=value)}, reason="so")
+    return Ruling(values={"result": value}, verdicts=(verdict,))
+
+
+class TestAsk:
+    def test_has_the_template_filled_with_the_row_and_what_the_agent_did(self) -> None:
+        [(name, request)] = RATED.ask(CASE).parts
+        assert isinstance(request, RunProgram)
+        assert (name, request.network) == ("kind", False)
+        assert json.loads(request.stdin) == {
+            "template": "{{ response }}",
+            "variables": {
+                "query": "Weather?",
+                "context": "c",
+                "response": "Sunny.",
+                "tool_calls": [],
+                "tool_definitions": [],
+            },
+        }
+
+    def test_then_asks_a_model_by_it(self) -> None:
+        asked = RATED.ask(CASE).then((_filled(),))
+        assert isinstance(asked, AskModel)
+        assert asked.panel == WANTED.panel
+        assert asked.question.form == RATED.bar.form
+        assert asked.question.user.startswith("A: <untrusted")
+        assert RATED.needs == (WANTED,)
+
+    @pytest.mark.parametrize(
+        ("reply", "reason"),
+        [
+            (_filled(code=1), "has a prompt that cannot be filled: 'x' is undefined"),
+            (_filled("A: \0X\0"), "the prompt changes in a block what a variable gives"),
+        ],
+    )
+    def test_asks_nothing_where_the_template_cannot_be_filled(
+        self, reply: ProgramReply, reason: str
+    ) -> None:
+        with pytest.raises(EvaluatorError) as error:
+            RATED.ask(CASE).then((reply,))
+        assert str(error.value).startswith(f"Custom evaluator 'kind' {reason}")
+
+    def test_takes_nothing_else_for_a_filled_template(self) -> None:
+        with pytest.raises(TypeError):
+            RATED.ask(CASE).then((Measurement(score=1, turn_scores=()),))
+        with pytest.raises(TypeError):
+            filled(ProgramReply(stdout=b"{}", stderr="", exit_code=0))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "value", "passed"),
+    [
+        (3, 3.0, True),
+        (3, 2.9, False),
+        (3.5, 4.0, True),
+        (0.5, 0.5, True),
+        (0.5, 0.4, False),
+        (True, True, True),
+        (True, False, False),
+        (False, False, True),
+        (False, True, False),
+        (1, 1.0, True),
+        (0, 0.0, True),
+    ],
+)
+def test_a_number_has_to_reach_the_threshold_and_a_boolean_to_be_it(
+    threshold: bool | float, value: bool | float, passed: bool
+) -> None:
+    judgement = _evaluator(bar_of(threshold)).read(_ruling(value))
+    assert (judgement.passed, judgement.reasoning) == (passed, "so")
+    assert judgement.details == {"result": value}
+    assert bool(judgement.misses) is not passed
+
+
+@pytest.mark.parametrize(
+    ("bar", "value", "score"),
+    [
+        (bar_of(3), 4.0, None),
+        (bar_of(3.5), 4.0, None),
+        (bar_of(1), 1.0, None),
+        (bar_of(0.5), 0.75, 0.75),
+        (bar_of(1.0), 0.75, 0.75),
+        (bar_of(3, [1, 5]), 4.0, 0.75),
+        (bar_of(3, [1, 5]), 1.0, 0.0),
+        (bar_of(True), True, 1.0),
+        (bar_of(False), True, 0.0),
+    ],
+)
+def test_there_is_a_score_where_the_scale_is_known(
+    bar: Bar, value: bool | float, score: float | None
+) -> None:
+    assert judgement_of(value, "", bar).score == score
+
+
+def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
+    assert bar_of(True).form == Form(kind="boolean", value_name="result", reason_name="reason")
+    assert bar_of(0.5).form == Form(value_name="result", reason_name="reason")
+    assert bar_of(3, [1, 5]).form == Form(value_name="result", reason_name="reason", low=1, high=5)
+    assert not bar_of(3).form.is_bounded
+
+
+@pytest.mark.parametrize(
+    ("threshold", "value", "bar", "miss"),
+    [
+        (3, 2.0, "at least 3", "the judge said 2, not at least 3"),
+        (0.5, 0.25, "at least 0.5", "the judge said 0.25, not at least 0.5"),
+        (True, False, "true", "the judge said false, not true"),
+        (False, True, "false", "the judge said true, not false"),
+    ],
+)
+def test_reports_say_what_was_said_and_what_should_have_been(
+    threshold: bool | float, value: bool | float, bar: str, miss: str
+) -> None:
+    evaluator = _evaluator(bar_of(threshold))
+    assert (evaluator.identity.bar, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
+
+
+def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:
+    for reply in (Measurement(score=1, turn_scores=()), _ruling("good")):
+        with pytest.raises(TypeError):
+            RATED.read(reply)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "named"),
+    [
+        ("relevance.md", True),
+        (" prompts/relevance.md\n", True),
+        ("Rate {{response}}", False),
+        ("{% if a %}b{% endif %}", False),
+        ("Rate it.\nFrom 1 to 5.", False),
+    ],
+)
+def test_one_line_that_puts_nothing_in_is_a_path(prompt: str, named: bool) -> None:
+    assert is_path(prompt) is named
+
+
+@pytest.mark.parametrize(
+    ("template", "problem", "line"),
+    [
+        ("a\nb {{ c", "the prompt is no template: unexpected end of template", 2),
+        ("a\nb", "the prompt names no variable: the judge would see nothing of the answer", 1),
+        ("{% set a = 1 %}{{ a }}", "the prompt names no variable", 1),
+        ("{{ " + "(" * 5_000, "the prompt is nested too deeply", 1),
+    ],
+)
+def test_a_template_by_which_nobody_could_judge_is_refused(
+    template: str, problem: str, line: int
+) -> None:
+    with pytest.raises(InputError) as error:
+        check_template(template, Place(file="p.md"), line_counts=True)
+    [told] = error.value.problems
+    assert told.message.startswith(problem)
+    assert told.place == replace(Place(file="p.md"), line=line)
+
+
+def test_the_line_of_a_prompt_in_a_config_is_told_in_words() -> None:
+    with pytest.raises(InputError, match="the prompt is no template on its line 2: unexpected"):
+        check_template("a\nb {{ c", PLACE)

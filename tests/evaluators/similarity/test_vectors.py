@@ -1,0 +1,34 @@
+"""The cosine of two vectors, whatever numbers are in them."""
+
+import math
+
+import pytest
+
+from agentci.evaluators.similarity.vectors import cosine
+
+
+@pytest.mark.parametrize(
+    ("mine", "its", "value"),
+    [
+        ([1, 0], [1, 0], 1.0),
+        ([1, 0], [0, 3], 0.0),
+        ([1, 2], [-2, -4], -1.0),
+        ([1, 0], [1, 1], math.sqrt(0.5)),
+        ([1e308, 1e308], [1e308, 1e308], 1.0),
+        ([5e-324, 0], [1, 0], 1.0),
+        ([-3.0], [0.1], -1.0),
+    ],
+)
+def test_a_cosine_is_that_of_the_angle(mine: list[float], its: list[float], value: float) -> None:
+    assert cosine(mine, its) == pytest.approx(value, abs=1e-15)
+
+
+def test_equal_vectors_are_exactly_alike() -> None:
+    vectors = [[math.sin(i * j) for i in range(1, 300)] for j in range(1, 50)]
+    assert {cosine(each, each) for each in vectors} == {1.0}
+
+
+@pytest.mark.parametrize(("mine", "its"), [([0, 0], [1, 0]), ([1, 0], [0.0, -0.0])])
+def test_zeros_have_no_direction(mine: list[float], its: list[float]) -> None:
+    with pytest.raises(ValueError, match="zeros"):
+        cosine(mine, its)

@@ -1,0 +1,86 @@
+"""Evaluators that other packages make, also those that do not keep to what an evaluator is."""
+
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.evaluator_plugin import ForeignEvaluator
+from agentci.model.case import Case
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.program import LocalProgram, Wanted
+from agentci.model.requests import ProgramReply, Skip
+from agentci.model.trace import Trace
+
+PLACE = Place(file="c.yaml")
+IDENTITY = Identity(name="a", type="x", bar="any", threshold=None, required=True, place=PLACE)
+WANTED = Wanted(program=LocalProgram(path="/p"), name="a", place=PLACE)
+CASE = Case(id="1", trace=Trace(id="1", key="1", turns=(), place=PLACE))
+REPLY = ProgramReply(stdout=b"", stderr="", exit_code=0)
+JUDGEMENT = Judgement(score=1.0, passed=True)
+SKIP = Skip(reason="nothing to judge")
+
+
+class Scripted:
+    """An evaluator whose every answer is what a test wants."""
+
+    def __init__(self, **answers: object) -> None:
+        given = {"identity": IDENTITY, "needs": (WANTED,), "ask": SKIP, "read": JUDGEMENT}
+        self._answers: dict[str, Any] = {**given, **answers}
+        self.identity = self._answers["identity"]
+        self.needs = self._answers["needs"]
+
+    def ask(self, _: Case) -> Any:
+        return self._answer("ask")
+
+    def read(self, _: object) -> Any:
+        return self._answer("read")
+
+    def _answer(self, method: str) -> Any:
+        answer = self._answers[method]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def foreign(**answers: object) -> ForeignEvaluator:
+    return ForeignEvaluator(Scripted(**answers), title="the type 'x' of the package y")
+
+
+def test_it_is_asked_as_ours_are() -> None:
+    evaluator = foreign()
+    assert (evaluator.identity, evaluator.needs) == (IDENTITY, (WANTED,))
+    assert evaluator.ask(CASE) == SKIP
+    assert evaluator.read(REPLY) == JUDGEMENT
+
+
+@pytest.mark.parametrize("method", ["ask", "read"])
+def test_it_says_by_itself_why_it_cannot_judge(method: str) -> None:
+    evaluator = foreign(**{method: EvaluatorError("no verdict")})
+    with pytest.raises(EvaluatorError, match=r"^no verdict$"):
+        evaluator.ask(CASE) if method == "ask" else evaluator.read(REPLY)
+
+
+@pytest.mark.parametrize("method", ["ask", "read"])
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [(KeyError("x"), "KeyError: 'x'"), ("yes", "TypeError: `{}` gave a str")],
+)
+def test_its_faults_are_told_as_its_own(method: str, answer: object, complaint: str) -> None:
+    evaluator = foreign(**{method: answer})
+    with pytest.raises(EvaluatorError) as error:
+        evaluator.ask(CASE) if method == "ask" else evaluator.read(REPLY)
+    assert str(error.value) == (
+        f"the type 'x' of the package y does not work: {complaint.format(method)};"
+        " tell the authors of that package"
+    )
+
+
+@pytest.mark.parametrize(
+    "answers", [{"identity": "a"}, {"needs": None}, {"needs": [WANTED]}, {"needs": ("/p",)}]
+)
+def test_it_is_none_without_what_reports_show(answers: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="gave a"):
+        foreign(**answers)

@@ -1,0 +1,158 @@
+"""What graders are told of a case, in the words of all who call ``grade(sample, item)``."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci._util.text.strict_json import compact
+from agentci.evaluators.grader_payload import graded, item_of, sample_of
+from agentci.model.case import Case, Golden
+from agentci.model.dataset import Row
+from agentci.model.place import Place
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.values import replace
+
+PLACE = Place(file="data.jsonl", line=2)
+FIRST = Turn(
+    id="1",
+    user_text="Where is it?",
+    answer_parts=("Which order?",),
+)
+SECOND = Turn(
+    id="2",
+    user_text="4711",
+    answer_parts=("It is ", "on its way."),
+    tool_calls=(
+        ToolCall(name="find", args={"order": "4711"}, id="call_1"),
+        ToolCall(name="note", args="seen"),
+    ),
+    tool_responses=(
+        ToolResponse(name="find", output={"status": "shipped"}, id="call_1", call=0),
+        ToolResponse(name="note", output="ok", call=1),
+        ToolResponse(name="stray"),
+    ),
+)
+TRACE = Trace(id="t", key="t", turns=(FIRST, SECOND), place=PLACE)
+CASE = Case(id="t", trace=TRACE)
+ROW = Row(id="r", query="Where is it?", columns={"context": "parcels"}, place=PLACE)
+
+
+def _answering(text: str) -> Case:
+    turn = replace(SECOND, answer_parts=(text,))
+    return replace(CASE, trace=replace(TRACE, turns=(turn,)))
+
+
+class TestSample:
+    def test_holds_the_last_answer_and_the_calls_of_all_turns(self) -> None:
+        sample = sample_of(CASE)
+        assert sample["output_text"] == "It is on its way."
+        assert sample["tool_calls"] == [
+            {
+                "type": "tool_call",
+                "name": "find",
+                "arguments": {"order": "4711"},
+                "tool_call_id": "call_1",
+            },
+            {
+                "type": "tool_call",
+                "name": "note",
+                "arguments": {"value": "seen"},
+                "tool_call_id": None,
+            },
+        ]
+
+    def test_says_the_same_in_the_words_of_chat_completions(self) -> None:
+        sample: Any = sample_of(CASE)
+        function = {"name": "find", "arguments": '{"order":"4711"}'}
+        first = {"id": "call_1", "type": "function", "function": function}
+        assert sample["output_tools"][0] == first
+        [choice] = sample["choices"]
+        assert choice == {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {
+                "role": "assistant",
+                "content": "It is on its way.",
+                "tool_calls": sample["output_tools"],
+            },
+        }
+
+    def test_says_the_same_in_the_words_of_responses(self) -> None:
+        assert sample_of(CASE)["output_items"] == [
+            _message("Which order?"),
+            {
+                "type": "function_call",
+                "call_id": "call_1",
+                "name": "find",
+                "arguments": '{"order":"4711"}',
+            },
+            {
+                "type": "function_call_output",
+                "call_id": "call_1",
+                "output": '{"status":"shipped"}',
+            },
+            {
+                "type": "function_call",
+                "call_id": None,
+                "name": "note",
+                "arguments": '{"value":"seen"}',
+            },
+            {"type": "function_call_output", "call_id": None, "output": "ok"},
+            _message("It is on its way."),
+        ]
+
+    @pytest.mark.parametrize(
+        ("answer", "parsed"),
+        [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("1", None), ("{a}", None), ("[" * 100_000, None)],
+    )
+    def test_holds_an_answer_in_json_as_a_value_too(self, answer: str, parsed: object) -> None:
+        assert sample_of(_answering(answer)).get("output_json") == parsed
+
+    def test_holds_the_tools_that_its_row_names(self) -> None:
+        tools = ({"name": "find"},)
+        assert sample_of(CASE)["tool_definitions"] == []
+        with_row = replace(CASE, row=replace(ROW, tool_definitions=tools))
+        assert sample_of(with_row)["tool_definitions"] == [*tools]
+
+    @pytest.mark.parametrize("turns", [(), (replace(FIRST, answer_parts=()),)])
+    def test_holds_no_text_where_nothing_was_answered(self, turns: tuple[Turn, ...]) -> None:
+        sample = sample_of(replace(CASE, trace=replace(TRACE, turns=turns)))
+        assert (sample["output_text"], sample["output_items"]) == ("", [])
+
+
+class TestItem:
+    def test_is_the_row_with_its_query(self) -> None:
+        case = replace(CASE, row=ROW)
+        assert item_of(case) == {"query": "Where is it?", "context": "parcels"}
+
+    def test_has_the_recorded_question_where_the_row_has_none(self) -> None:
+        assert item_of(replace(CASE, row=replace(ROW, query="")))["query"] == "4711"
+
+    def test_is_what_was_asked_where_there_is_no_row(self) -> None:
+        assert item_of(CASE) == {"query": "4711"}
+        assert item_of(replace(CASE, trace=replace(TRACE, turns=()))) == {"query": ""}
+
+    @pytest.mark.parametrize(
+        ("turns", "item"),
+        [
+            ((FIRST, SECOND), {"query": "4711", "ground_truth": "It is on its way."}),
+            ((FIRST, replace(SECOND, answer_parts=())), {"query": "4711"}),
+            ((), {"query": "4711"}),
+        ],
+    )
+    def test_has_the_answer_of_a_golden_case_as_the_truth(
+        self, turns: tuple[Turn, ...], item: object
+    ) -> None:
+        assert item_of(replace(CASE, golden=Golden(id="g", turns=turns, place=PLACE))) == item
+
+
+def test_both_are_handed_over_the_sample_in_the_item_once_more() -> None:
+    asked = graded(replace(CASE, row=ROW))
+    assert asked["item"] == {**item_of(replace(CASE, row=ROW)), "sample": asked["sample"]}
+    assert json.loads(compact(asked)) == asked
+
+
+def _message(text: str) -> object:
+    content = [{"type": "output_text", "text": text}]
+    return {"type": "message", "role": "assistant", "content": content}

@@ -1,0 +1,126 @@
+"""Who judges: what the config says, changed by an entry, changed by the command line."""
+
+from typing import Any
+
+import pytest
+
+from agentci.errors import InputError
+from agentci.evaluators.judge_config import (
+    PROVIDER_NAMES,
+    Judges,
+    JudgeSpec,
+    SharedJudgeSpec,
+)
+from agentci.evaluators.model_settings import KEY_VARIABLES
+from agentci.judges.registry import COMMAND, PROVIDERS
+from agentci.model.judging import Caps, ModelSettings, Panel, Prices
+from agentci.model.place import Place
+
+PLACE = Place(file="c.yaml", line=3, column=1)
+SHARED = {"provider": "openai", "model": "m", "effort": "low", "samples": 3, "max_calls": 9}
+
+
+def panel(
+    own: dict[str, Any] | None = None, shared: dict[str, Any] | None = None, model: str = ""
+) -> Panel:
+    judges = Judges(
+        payer="c.yaml",
+        shared=None if shared is None else SharedJudgeSpec.model_validate(shared),
+        model=model,
+    )
+    return judges.panel(None if own is None else JudgeSpec.model_validate(own), PLACE)
+
+
+def test_every_provider_can_be_named() -> None:
+    assert set(PROVIDER_NAMES) == {*PROVIDERS, COMMAND}
+
+
+def test_the_top_of_a_config_says_it_for_all() -> None:
+    settings = ModelSettings(
+        provider="openai", model="m", effort="low", key_variable="OPENAI_API_KEY"
+    )
+    caps = Caps(max_calls=9)
+    assert panel(shared=SHARED) == Panel(settings=settings, samples=3, payer="c.yaml", caps=caps)
+
+
+def test_everything_can_be_said() -> None:
+    said = {
+        "provider": "azure", "model": "d", "base_url": "https://a", "api_version": "2024-10-21",
+        "api_key_env": "KEY", "combine": "mean", "temperature": 0.5, "max_output_tokens": 99,
+        "price": {"input": 1.0, "output": 2.5}, "max_tokens": 10, "max_usd": 0.5,
+    }  # fmt: skip
+    assert panel(shared=said) == Panel(
+        settings=ModelSettings(
+            provider="azure",
+            model="d",
+            base_url="https://a",
+            api_version="2024-10-21",
+            key_variable="KEY",
+            temperature=0.5,
+            output_tokens=99,
+            prices=Prices(input_usd=1.0, output_usd=2.5),
+        ),
+        combining="mean",
+        payer="c.yaml",
+        caps=Caps(max_tokens=10, max_usd=0.5),
+    )
+
+
+def test_an_entry_changes_what_it_names() -> None:
+    changed = panel({"model": "n", "samples": 5}, SHARED)
+    assert (changed.settings.model, changed.settings.effort) == ("n", "low")
+    assert (changed.samples, changed.caps) == (5, Caps(max_calls=9))
+
+
+def test_an_entry_with_another_provider_takes_nothing_of_the_first_ones_service() -> None:
+    changed = panel({"provider": "gemini", "model": "g"}, SHARED)
+    settings = ModelSettings(provider="gemini", model="g", key_variable="GEMINI_API_KEY")
+    assert changed.settings == settings
+    assert (changed.samples, changed.caps) == (3, Caps(max_calls=9))
+
+
+@pytest.mark.parametrize("provider", KEY_VARIABLES)
+def test_the_usual_key_goes_to_the_providers_own_address_alone(provider: str) -> None:
+    own = panel({"provider": provider, "model": "m"}).settings
+    other = panel({"provider": provider, "model": "m", "base_url": "http://localhost"}).settings
+    assert own.key_variable == KEY_VARIABLES[provider]
+    assert other.key_variable == ("AZURE_OPENAI_API_KEY" if provider == "azure" else "")
+
+
+class TestTheModelOfTheCommandLine:
+    def test_takes_the_place_of_all_others(self) -> None:
+        assert panel({"model": "a"}, SHARED, "x/y").settings.model == "x/y"
+        assert panel({}, SHARED, "openai/y").settings.model == "openai/y"
+
+    def test_may_say_the_provider_where_no_config_does(self) -> None:
+        settings = panel(model="anthropic/claude").settings
+        assert (settings.provider, settings.model) == ("anthropic", "claude")
+
+    @pytest.mark.parametrize(
+        ("model", "said"),
+        [
+            ("", "no `judge` says which one"),
+            ("gpt", "asks the model 'gpt', and nothing says of which provider"),
+            ("nobody/gpt", "asks the model 'nobody/gpt', and nothing says of which provider"),
+        ],
+    )
+    def test_is_not_guessed_at(self, model: str, said: str) -> None:
+        with pytest.raises(InputError, match=said) as caught:
+            panel(model=model)
+        assert caught.value.problems[0].place == PLACE
+
+
+def test_a_command_needs_no_provider() -> None:
+    settings = panel({"command": ["copilot", "-p", "{prompt}"]}).settings
+    assert (settings.provider, settings.command) == ("command", ("copilot", "-p", "{prompt}"))
+
+
+def test_an_entry_with_a_command_asks_no_service() -> None:
+    shared = {**SHARED, "base_url": "http://localhost"}
+    settings = panel({"command": ["judge"]}, shared).settings
+    assert settings == ModelSettings(provider="command", model="", command=("judge",))
+
+
+def test_an_entry_with_a_provider_takes_no_command() -> None:
+    settings = panel({"provider": "openai", "model": "m"}, {"command": ["judge"]}).settings
+    assert (settings.provider, settings.command) == ("openai", ())

@@ -1,0 +1,197 @@
+"""The table of evaluator types, and the types that other packages bring."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentci.config.entry_types import types_in
+from agentci.config.overrides import Overrides
+from agentci.config.suite import read_suite
+from agentci.config.validate import complaints
+from agentci.config.yaml_document import read_yaml
+from agentci.errors import InputError
+from agentci.evaluators.registry import EVALUATOR_TYPES, OF_EVAL_FILES
+from agentci.runner.locate_programs import Locator
+from tests.helpers.support import ROOT, world_at
+
+PACKAGE = """\
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from agentci.evaluators.agentevals.builtin import assemble_builtin
+from agentci.evaluators.fields import Entry, Share
+from agentci.errors import InputError
+from agentci.evaluators.evaluator_type import EvaluatorType
+
+
+class MoodEntry(Entry):
+    type: str
+    threshold: Share = 0.5
+    mood: str = Field(description="Of whom.")
+
+    @field_validator("mood")
+    @classmethod
+    def _known(cls, mood: str) -> str:
+        if mood != "happy":
+            raise ValueError("only a happy mood can be judged")
+        return mood
+
+
+def build(entry, surroundings):
+    return assemble_builtin(
+        "response_match_score", place=surroundings.place, threshold=entry.threshold
+    )
+
+
+class HastyEntry(MoodEntry):
+    mood: str = "happy"
+    timeout: Literal[1] = 1
+
+
+HASTY = EvaluatorType(entry=HastyEntry, build=build)
+MOOD = EvaluatorType(entry=MoodEntry, build=build)
+NO_TYPE = "mood"
+NO_ENTRY = EvaluatorType(entry=dict, build=build)
+NO_MODEL = EvaluatorType(entry=MoodEntry(name="a", type="mood", mood="happy"), build=build)
+NO_BUILD = EvaluatorType(entry=MoodEntry, build=7)
+LOST = EvaluatorType(entry=HastyEntry, build=lambda entry, surroundings: entry.gone)
+NONE = EvaluatorType(entry=HastyEntry, build=lambda entry, surroundings: None)
+
+
+def refuse(entry, surroundings):
+    raise InputError.of("not today")
+
+
+SHY = EvaluatorType(entry=HastyEntry, build=refuse)
+"""
+BROKEN = {"broken": "NO_TYPE", "entry": "NO_ENTRY", "model": "NO_MODEL", "build": "NO_BUILD"}
+
+
+@pytest.fixture
+def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package beside ours that brings evaluators of ``type: mood``."""
+    (tmp_path / "agentci_moods.py").write_text(PACKAGE)
+    info = tmp_path / "agentci_moods-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentci-moods\nVersion: 1.0\n")
+    works = {"mood": "MOOD", "hasty": "HASTY", "lost": "LOST", "none": "NONE", "shy": "SHY"}
+    points = {**works, **BROKEN, "gone": "GONE"}
+    lines = [f"{name} = agentci_moods:{each}\n" for name, each in points.items()]
+    (info / "entry_points.txt").write_text("".join(["[agentci.dialects]\n", *lines]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Locator:
+    """What knows of other packages."""
+    world = world_at(tmp_path, {})
+    return Locator(tmp_path, world.workspace, sources=world.sources, executors=world.executors)
+
+
+def said_of(config: bytes, programs: Locator) -> list[str]:
+    """What is wrong with a config."""
+    document = read_yaml(config, file="c.yaml")
+    return [str(each) for each in complaints(document, types_in(document, programs))]
+
+
+def test_types_of_eval_files_are_not_in_the_table() -> None:
+    assert EVALUATOR_TYPES.keys() & OF_EVAL_FILES.keys() == set()
+
+
+def test_unknown_types_are_not_found(programs: Locator) -> None:
+    assert programs.type_named("mood") is None
+
+
+@pytest.mark.usefixtures("_moods")
+class TestTypesOfOtherPackages:
+    def test_are_found_by_their_entry_point(self, programs: Locator) -> None:
+        assert programs.type_named("mood") is not None
+
+    @pytest.mark.parametrize(
+        ("name", "complaint"),
+        [
+            *((name, "which is not an EvaluatorType") for name in BROKEN),
+            ("gone", "which cannot be loaded: AttributeError"),
+        ],
+    )
+    def test_are_told_with_their_package_where_they_are_none(
+        self, name: str, complaint: str, programs: Locator
+    ) -> None:
+        config = f"evaluators:\n- {{name: a, type: mood, mood: happy}}\n- {{name: b, type: {name}}}"
+        with pytest.raises(InputError) as refusal:
+            read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
+        assert str(refusal.value).startswith(
+            f"c.yaml:3:19: the package agentci-moods brings {name!r} for agentci.dialects,"
+            f" {complaint}"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "complaint"),
+        [
+            ("lost", "AttributeError: 'HastyEntry' object has no attribute 'gone'"),
+            ("none", "AttributeError: 'NoneType' object has no attribute 'identity'"),
+        ],
+    )
+    def test_that_make_no_evaluator_are_told_with_their_package(
+        self, name: str, complaint: str, programs: Locator
+    ) -> None:
+        config = f"evaluators: [{{name: a, type: {name}}}]"
+        with pytest.raises(InputError) as refusal:
+            read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
+        assert str(refusal.value) == (
+            f"c.yaml:1:14: the type {name!r} of the package agentci-moods does not work:"
+            f" {complaint} (tell the authors of that package)"
+        )
+
+    def test_may_refuse_an_entry_by_themselves(self, programs: Locator) -> None:
+        document = read_yaml(b"evaluators: [{name: a, type: shy}]", file="c.yaml")
+        with pytest.raises(InputError, match=r"^c\.yaml:1:14: not today$"):
+            read_suite(document, Overrides(), programs)
+
+    def test_make_evaluators(self, programs: Locator) -> None:
+        document = read_yaml(
+            b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
+            file="c.yaml",
+        )
+        suite = read_suite(document, Overrides(), programs)
+        assert [each.identity.bar for each in suite.evaluators] == ["at least 0.25"]
+
+    def test_may_disagree_with_defaults_that_others_accept(self, programs: Locator) -> None:
+        document = read_yaml(
+            b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
+        )
+        with pytest.raises(InputError) as refusal:
+            read_suite(document, Overrides(), programs)
+        assert str(refusal.value) == (
+            "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
+        )
+
+    def test_are_validated_like_ours(self, programs: Locator) -> None:
+        entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
+        said = said_of(entries, programs)
+        assert said == [
+            "c.yaml:2:3: the evaluator 'a' has no 'mood' (add `mood: ...`)",
+            'c.yaml:3:31: mood must be text, not 7 (put it in quotes: "7")',
+            "c.yaml:3:34: unknown key 'zap' (known here: name, type, required, threshold, mood)",
+        ]
+
+    def test_have_a_say_beyond_their_schema(self, programs: Locator) -> None:
+        entries = b"evaluators:\n- {name: a, type: mood, mood: sad}\n- {name: b, type: mood}"
+        said = said_of(entries, programs)
+        assert said[0] == "c.yaml:2:31: only a happy mood can be judged"
+        assert len(said) == 2
+
+
+def test_types_that_nobody_asks_for_are_not_loaded() -> None:
+    asked = (
+        "import sys; from agentci.evaluators.registry import EVALUATOR_TYPES as types;"
+        "assert 'grader' in types and len(types) == len([*types]); types['code'];"
+        "print(*(each for each in sys.modules if 'openai_eval' in each or 'pytest_agent' in each))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == []

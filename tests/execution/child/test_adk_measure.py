@@ -1,0 +1,80 @@
+"""What has ADK measure, run as the program that it is."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from agentci._util.child_programs import MEASURE, is_adk_installed
+from agentci._util.text.strict_json import compact
+from agentci.evaluators.agentevals.adk_json import invocations
+from agentci.evaluators.metrics.registry import HOSTED
+from agentci.model.json import JsonObject
+from agentci.model.trace import Turn
+from tests.helpers.adk import STAND_IN
+
+TURNS = (
+    Turn(id="1", user_text="q", answer_parts=("yes",)),
+    Turn(id="2", user_text="q", answer_parts=("unsafe",)),
+)
+
+
+def measured(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
+    """What was printed on stdout, and on stderr."""
+    asked: JsonObject = {
+        "metric": metric,
+        "threshold": 0.5,
+        "actual": invocations(TURNS),
+        "golden": None,
+    }
+    ran = subprocess.run(
+        [sys.executable, MEASURE],
+        input=compact(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**{k: v for k, v in os.environ.items() if "GOOGLE" not in k}, **environ},
+    )
+    return json.loads(ran.stdout), ran.stderr
+
+
+def test_prints_scores_and_notes_of_all_turns_and_nothing_else() -> None:
+    found, log = measured(PYTHONPATH=STAND_IN, GOOGLE_CLOUD_PROJECT="p")
+    note = {"id": "explanation", "score": None, "rationale": "it does harm"}
+    assert found == {
+        "score": 0.5,
+        "status": "PASSED",
+        "turns": [
+            {"score": 1.0, "status": "PASSED", "notes": []},
+            {"score": 0.0, "status": "FAILED", "notes": [note]},
+        ],
+    }
+    assert log == "loading the evaluators\n"
+
+
+def test_says_why_the_evaluator_refused() -> None:
+    found, _ = measured(PYTHONPATH=STAND_IN)
+    assert found == {"refusal": "ValueError: there is no project"}
+
+
+def test_says_what_is_not_installed() -> None:
+    found, _ = measured()
+    assert found["refusal"].startswith("ModuleNotFoundError: No module named 'google")
+
+
+class TestWhetherItIsInstalled:
+    def test_is_seen_without_importing_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert not is_adk_installed()
+        monkeypatch.syspath_prepend(STAND_IN)
+        assert is_adk_installed()
+        assert not {"vertexai", "google.adk"} & sys.modules.keys()
+
+
+def test_the_metrics_are_on_scales_that_go_up() -> None:
+    for metric in HOSTED.values():
+        assert metric.share(metric.lowest) == 0
+        assert metric.share(metric.highest) == 1
+        assert metric.scaled(metric.share(0.75)) == 0.75

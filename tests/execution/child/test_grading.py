@@ -1,0 +1,157 @@
+"""What calls graders, run as the program that it is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci._util.child_programs import GRADE
+
+SAMPLE = {"output_text": "It is sunny.", "tool_calls": [], "tool_definitions": []}
+ITEM = {"query": "Weather?", "context": "Paris"}
+
+
+def _run(
+    source: str, *, function: str = "grade", file: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    asked: dict[str, Any] = {"function": function, "sample": SAMPLE, "item": ITEM}
+    if file is None:
+        asked["source"] = source
+    else:
+        file.write_text(source)
+    return subprocess.run(
+        [sys.executable, GRADE, *([] if file is None else [str(file)])],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _grade(returned: str, file: Path) -> subprocess.CompletedProcess[str]:
+    source = "import decimal, fractions\n\ndef grade(sample, item):\n    return "
+    return _run(source + returned, file=file)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "graders.py"
+
+
+@pytest.mark.parametrize(
+    ("returned", "score"),
+    [
+        ("0.25", 0.25),
+        ("1", 1.0),
+        ("True", 1.0),
+        ("False", 0.0),
+        ("decimal.Decimal('0.5')", 0.5),
+        ("fractions.Fraction(1, 4)", 0.25),
+        ("float(len(sample['output_text']) == 12)", 1.0),
+        ("float(item['context'] == 'Paris')", 1.0),
+        ("7.5", 7.5),
+    ],
+)
+def test_prints_the_number_that_was_returned(file: Path, returned: str, score: float) -> None:
+    ran = _grade(returned, file)
+    assert (ran.returncode, json.loads(ran.stdout), ran.stderr) == (0, {"score": score}, "")
+
+
+def test_prints_all_of_a_dict(file: Path) -> None:
+    ran = _grade("{'score': True, 'reason': 'kind', 'at': decimal.Decimal(2)}", file)
+    assert json.loads(ran.stdout) == {"score": 1.0, "reason": "kind", "at": "2"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [
+        ("None", "grade returned None, which is no number"),
+        ("'0.5'", "grade returned '0.5', which is no number"),
+        ("[1.0]", "grade returned [1.0], which is no number"),
+        ("float('nan')", "grade returned nan, which is no score"),
+        ("float('-inf')", "grade returned -inf, which is no score"),
+        ("{'result': 1}", "grade returned a dict without 'score': {'result': 1}"),
+        ("{'score': None}", "grade returned None, which is no number"),
+        ("'x' * 1000", f"grade returned '{'x' * 199}\N{HORIZONTAL ELLIPSIS}, which is no number"),
+    ],
+)
+def test_says_what_was_returned_that_is_no_score(file: Path, returned: str, complaint: str) -> None:
+    ran = _grade(returned, file)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"{complaint}\n")
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_tells_of_an_exception_from_the_first_line_of_the_user_on(
+    file: Path, *, in_file: bool
+) -> None:
+    source = "def grade(sample, item):\n    return item['price'] / 2\n"
+    ran = _run(source, file=file if in_file else None)
+    where = file if in_file else "<source>"
+    first, place, line, *_, last = ran.stderr.splitlines()
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert first == "Traceback (most recent call last):"
+    assert place == f'  File "{where}", line 2, in grade'
+    assert line == "    return item['price'] / 2"
+    assert last == "KeyError: 'price'"
+
+
+@pytest.mark.parametrize(
+    ("source", "last"),
+    [
+        ("def grade(sample item): ...", "SyntaxError: invalid syntax"),
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("import sys\ndef grade(sample, item): sys.exit(0)", "SystemExit: 0"),
+        ("def grade(sample): return 1", "grade() takes 1 positional argument but 2 were given"),
+        ("def grade(sample, item):\n d = {'score': 1}\n d['d'] = d\n return d", "Circular"),
+    ],
+)
+def test_does_not_grade_by_what_cannot_be_run(file: Path, source: str, last: str) -> None:
+    ran = _run(source, file=file)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert last in ran.stderr.splitlines()[-1]
+    assert GRADE not in ran.stderr
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_says_that_there_is_no_such_function(file: Path, *, in_file: bool) -> None:
+    ran = _run("other = 1", function="other", file=file if in_file else None)
+    what = "graders.py" if in_file else "the source"
+    assert (ran.returncode, ran.stderr) == (1, f"{what} defines no function 'other'\n")
+
+
+def test_what_the_function_and_its_children_print_is_no_part_of_the_result(file: Path) -> None:
+    source = (
+        "import os, subprocess, sys\n"
+        "print('{\"score\": 0}')\n"
+        "def grade(sample, item):\n"
+        "    print('noise'); os.write(1, b'bytes\\n')\n"
+        "    subprocess.run(['echo', 'child'])\n"
+        "    sys.stdout.close()\n"
+        "    return 1.0\n"
+    )
+    ran = _run(source, file=file)
+    assert (ran.returncode, json.loads(ran.stdout)) == (0, {"score": 1.0})
+    assert {"noise", "bytes", "child"} < set(ran.stderr.split())
+
+
+def test_modules_beside_the_file_are_found_also_by_names_of_the_standard_library(
+    file: Path,
+) -> None:
+    (file.parent / "math.py").write_text("def half(): return 0.5")
+    (file.parent / "words").mkdir()
+    (file.parent / "words" / "kind.py").write_text("ANSWER = 1")
+    source = "import math, words.kind\ndef grade(s, i): return math.half() * words.kind.ANSWER"
+    assert json.loads(_run(source, file=file).stdout) == {"score": 0.5}
+
+
+def test_classes_of_the_file_can_be_pickled_and_typed(file: Path) -> None:
+    source = (
+        "from __future__ import annotations\n"
+        "import pickle\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Pair:\n    one: float\n"
+        "def grade(s, i): return pickle.loads(pickle.dumps(Pair(one=0.5))).one"
+    )
+    assert json.loads(_run(source, file=file).stdout) == {"score": 0.5}

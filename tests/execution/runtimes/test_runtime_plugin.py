@@ -1,0 +1,192 @@
+"""Runtimes that other packages bring, also those that do not work."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agentci.errors import EvaluatorError, InputError
+from agentci.execution.runtimes.registry import (
+    GROUP,
+    command_elsewhere,
+    command_for,
+    why_unsupported,
+)
+from tests.helpers.packages import install
+
+RUBY = """\
+EXTENSIONS = (".rb", ".py")
+
+def command_for(path, *, search_path):
+    return ["ruby", str(path), search_path]
+"""
+INSTANCE = """\
+class Ruby:
+    EXTENSIONS = (".rb",)
+
+    def command_for(self, path, *, search_path):
+        return ("ruby", str(path))
+
+RUBY = Ruby()
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the module search path."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program that none of our runtimes knows."""
+    path = tmp_path / "check.rb"
+    path.write_text("puts 1")
+    return path
+
+
+def bring(site: Path, module: str, points: Mapping[str, str] | None = None) -> str:
+    """Install a package with runtimes: by default its module is one, called ``ruby``."""
+    return install(site, GROUP, points or {"ruby": ""}, module=module)
+
+
+class TestARuntimeOfAnotherPackage:
+    def test_runs_the_files_of_its_extensions(self, site: Path, program: Path) -> None:
+        bring(site, RUBY)
+        assert why_unsupported(program) is None
+        assert command_for(program, search_path="/bin") == ("ruby", str(program), "/bin")
+
+    def test_may_be_an_instance_of_a_class(self, site: Path, program: Path) -> None:
+        bring(site, INSTANCE, {"ruby": "RUBY"})
+        assert command_for(program, search_path="/bin") == ("ruby", str(program))
+
+    def test_knows_extensions_in_either_case(self, site: Path, tmp_path: Path) -> None:
+        bring(site, RUBY)
+        assert why_unsupported(tmp_path / "CHECK.RB") is None
+
+    def test_runs_an_executable_file_before_its_first_line_does(
+        self, site: Path, program: Path
+    ) -> None:
+        program.chmod(0o755)
+        bring(site, RUBY)
+        assert command_for(program, search_path="")[0] == "ruby"
+
+    def test_does_not_take_files_from_ours(self, site: Path, tmp_path: Path) -> None:
+        bring(site, RUBY)
+        path = tmp_path / "check.py"
+        path.touch()
+        assert command_for(path, search_path="")[0] != "ruby"
+
+    def test_does_not_take_the_place_of_ours(self, site: Path, program: Path) -> None:
+        bring(site, RUBY, {"node": ""})
+        assert why_unsupported(program) is not None
+
+    def test_is_named_where_no_runtime_fits(self, site: Path, tmp_path: Path) -> None:
+        bring(site, RUBY)
+        path = tmp_path / "check.pl"
+        path.touch()
+        assert why_unsupported(path) == (
+            "'check.pl' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts, .rb,"
+            " nor executable (chmod +x, and a #! line)"
+        )
+
+    def test_may_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
+        bring(site, f"{RUBY}\nELSEWHERE = ('ruby', '-W0')")
+        assert command_elsewhere(program) == ("ruby", "-W0", str(program))
+
+    def test_need_not_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
+        package = bring(site, RUBY)
+        with pytest.raises(EvaluatorError) as error:
+            command_elsewhere(program)
+        assert str(error.value) == (
+            f"the runtime 'ruby' of the package {package} does not say what runs .rb files in an"
+            " image; use `executor: local`"
+        )
+
+    def test_says_by_itself_what_is_missing(self, site: Path, program: Path) -> None:
+        module = RUBY.replace(
+            "    return", "    raise EvaluatorError('Ruby not found on PATH')\n    return"
+        )
+        bring(site, f"from agentci.errors import EvaluatorError\n{module}")
+        with pytest.raises(EvaluatorError, match=r"^Ruby not found on PATH$"):
+            command_for(program, search_path="")
+
+
+BROKEN = [
+    pytest.param("import gone", "which cannot be loaded: ModuleNotFoundError", id="no import"),
+    pytest.param("", "which is not a runtime", id="nothing in it"),
+    pytest.param("EXTENSIONS = ('.rb',)", "which is not a runtime", id="no command"),
+    pytest.param(RUBY.replace('".rb"', '"rb"'), "which is not a runtime", id="no dot"),
+    pytest.param(RUBY.replace('".rb"', '".RB"'), "which is not a runtime", id="upper case"),
+    pytest.param(RUBY.replace('".rb"', '".r.b"'), "which is not a runtime", id="two dots"),
+    pytest.param(RUBY.replace('".rb"', '""'), "which is not a runtime", id="nothing"),
+    pytest.param(RUBY.replace('".rb"', "7"), "which is not a runtime", id="no text"),
+    pytest.param(f"{RUBY}\nELSEWHERE = 'ruby'", "which is not a runtime", id="no words"),
+    pytest.param(f"{RUBY}\nELSEWHERE = ('',)", "which is not a runtime", id="empty word"),
+    pytest.param(f"{RUBY}\nEXTENSIONS = '.rb'", "which is not a runtime", id="no tuple"),
+]
+
+
+class TestARuntimeThatIsBroken:
+    @pytest.mark.parametrize(("module", "complaint"), BROKEN)
+    def test_is_told_with_its_package_where_it_may_be_needed(
+        self, module: str, complaint: str, site: Path, program: Path
+    ) -> None:
+        package = bring(site, module)
+        with pytest.raises(InputError) as refusal:
+            why_unsupported(program)
+        assert f"the package {package} brings 'ruby' for agentci.runtimes, {complaint}" in str(
+            refusal.value
+        )
+
+    def test_is_no_class_that_was_not_made(self, site: Path, program: Path) -> None:
+        bring(site, INSTANCE, {"ruby": "Ruby"})
+        with pytest.raises(InputError, match="which is not a runtime"):
+            why_unsupported(program)
+
+    def test_costs_a_remote_program_its_checks_alone(self, site: Path, program: Path) -> None:
+        bring(site, "import gone")
+        with pytest.raises(EvaluatorError, match="which cannot be loaded"):
+            command_for(program, search_path="")
+
+    @pytest.mark.parametrize("name", ["check.py", "check.ts", "check"])
+    def test_is_not_looked_at_where_ours_do(self, name: str, site: Path, tmp_path: Path) -> None:
+        bring(site, "raise SystemExit('looked at')")
+        path = tmp_path / name
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        assert why_unsupported(path) is None
+
+    def test_shares_no_extension_with_another_one(self, site: Path, program: Path) -> None:
+        one, other = bring(site, RUBY, {"a": ""}), bring(site, RUBY, {"b": ""})
+        with pytest.raises(InputError) as refusal:
+            why_unsupported(program)
+        assert str(refusal.value) == (
+            f"the runtime 'a' of the package {one} and the runtime 'b' of the package {other}"
+            " both run .rb files (uninstall one of them)"
+        )
+
+    @pytest.mark.parametrize(
+        ("result", "complaint"),
+        [
+            ("None", "it made no command for 'check.rb'"),
+            ("()", "it made no command for 'check.rb'"),
+            ("'ruby check.rb'", "it made no command for 'check.rb'"),
+            ("('ruby', path)", "its command for 'check.rb' is not made of texts"),
+            ("('ruby', 'a\\0b')", "its command for 'check.rb' is not made of texts"),
+            ("1 / 0", "ZeroDivisionError: division by zero"),
+        ],
+    )
+    def test_is_held_to_what_a_runtime_is(
+        self, result: str, complaint: str, site: Path, program: Path
+    ) -> None:
+        package = bring(site, f"{RUBY.partition('return')[0]}return {result}\n")
+        with pytest.raises(EvaluatorError) as error:
+            command_for(program, search_path="")
+        assert str(error.value) == (
+            f"the runtime 'ruby' of the package {package} does not work: {complaint};"
+            " tell the authors of that package"
+        )

@@ -1,0 +1,207 @@
+"""Runs attacks against itself, and prints what each came to: a process with secrets to reach.
+
+``python -m tests.execution.siege FOLDER [NAME ...]``, with ``SIEGE_SECRET`` in its environment, and
+``SIEGE_FORKS`` where the attacks are to be forks of a warm Python, which is ``of own packages`` or
+not.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentci.errors import EvaluatorError
+from agentci.execution.child_process.launcher_pool import OFFICE
+from agentci.execution.environment_variables import child_environment
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from tests.helpers.support import EVALUATORS
+
+ATTACKS = EVALUATORS / "attacks"
+SECRET = "SIEGE_SECRET"
+FORKS = "SIEGE_FORKS"
+OF_OWN_PACKAGES = "of own packages"
+
+# Networks stay on where sockets of this machine are to be out of reach all the same.
+WITH_NETWORK = {"connects_to_sockets_of_this_machine"}
+# These may connect to one port of this machine.
+WITH_A_DOOR = {"goes_past_its_port"}
+MEMORY_MB = 512
+PROCESSES = 64
+FILE_MB = 64
+FOLDER_MB = 128
+# More than anybody may have.
+MOST_FORKS = 8000
+
+
+def main() -> None:
+    folder, *names = sys.argv[1:]
+    with _scene(Path(folder)) as scene:
+        executor = LocalExecutor()
+        with _a_program_beside(executor, scene):
+            found = {name: _attacked(executor, name, scene) for name in names}
+        OFFICE.close()
+        left = [str(path) for path in Path(scene["temporary"]).iterdir()]
+    facts = {"shortcomings": [*executor.shortcomings()], "user": os.geteuid(), "left": left}
+    sys.stdout.write(json.dumps({"found": found, **facts}))
+
+
+@contextlib.contextmanager
+def _scene(folder: Path) -> Iterator[dict[str, Any]]:
+    """All that an attack wants: files, sockets, a log, and a process that sleeps beside it."""
+    runner, workspace, temporary = (folder / name for name in ("runner", "workspace", "temporary"))
+    for each in (runner, workspace, temporary):
+        each.mkdir()
+    temporary.chmod(0o1777)
+    (runner / "credentials").write_text("s3cr3t")
+    (runner / "credentials").chmod(0o600)
+    (runner / "set_env").write_text("")
+    with contextlib.ExitStack() as stack:
+        ports = {
+            host: stack.enter_context(_listener(family, (host, 0))).getsockname()[1]
+            for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
+            if family != socket.AF_INET6 or _has_ipv6()
+        }
+        door = stack.enter_context(_listener(socket.AF_INET, ("127.0.0.1", 0)))
+        abstract = f"\0siege-{uuid.uuid4().hex}"
+        engine = str(runner / "engine.sock")
+        for address in (abstract, engine):
+            stack.enter_context(_listener(socket.AF_UNIX, address))
+        Path(engine).chmod(0o660)
+        letterboxes = (f"\0siege-letters-{uuid.uuid4().hex}", str(folder / "letters.sock"))
+        for address in letterboxes:
+            stack.enter_context(_letterbox(address))
+        yield {
+            "pid": os.getpid(),
+            "secret": os.environ[SECRET],
+            "runner": str(runner),
+            "workspace": str(workspace),
+            "home": os.environ.get("HOME", "/root"),
+            "temporary": str(temporary),
+            "ports": {"::1": 9, **ports},
+            "door": door.getsockname()[1],
+            "engine": engine,
+            "abstract": abstract,
+            "letterboxes": letterboxes,
+            "segment": stack.enter_context(_shared_segment()),
+            "most": MOST_FORKS,
+            "word": f"siege-{uuid.uuid4().hex}",
+        }
+
+
+def _listener(family: int, address: Any) -> socket.socket:
+    listener = socket.socket(family)
+    listener.bind(address)
+    listener.listen(64)
+    return listener
+
+
+def _letterbox(address: str) -> socket.socket:
+    """What anybody on this machine may send to, as to its log."""
+    letterbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    letterbox.bind(address)
+    if not address.startswith("\0"):
+        Path(address).chmod(0o666)
+    return letterbox
+
+
+@contextlib.contextmanager
+def _shared_segment() -> Iterator[int]:
+    """The number of shared memory of System V that anybody may use."""
+    private, create_for_all, remove = 0, 0o1666, 0
+    libc = ctypes.CDLL(None)
+    number = libc.shmget(private, 4096, create_for_all)
+    try:
+        yield number
+    finally:
+        libc.shmctl(number, remove, None)
+
+
+def _has_ipv6() -> bool:
+    try:
+        _listener(socket.AF_INET6, ("::1", 0)).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterator[None]:
+    """Another program of the same run, there all the time."""
+    sleeper = threading.Thread(target=_run, args=(executor, "sleeps", scene, 60))
+    sleeper.start()
+    try:
+        while not any((path / "tmp").exists() for path in _private_folders(scene)):
+            time.sleep(0.01)
+        yield
+    finally:
+        executor.stop()
+        sleeper.join()
+
+
+def _attacked(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict[str, Any]:
+    """What one attack came to, and what is left of it."""
+    before, begun = {*_private_folders(scene)}, time.monotonic()
+    found = _run(executor, name, scene, 1.5 if name.startswith("never_stops") else 30)
+    seconds = time.monotonic() - begun
+    living = [path for path in Path("/proc").glob("[0-9]*") if scene["word"] in _line(path)]
+    left = [str(path) for path in {*_private_folders(scene)} - before]
+    return found | {"living": len(living), "left": left, "seconds": seconds}
+
+
+def _private_folders(scene: dict[str, Any]) -> Iterator[Path]:
+    warm_python = "agentci-*/tmp/" if os.environ.get(FORKS) == OF_OWN_PACKAGES else ""
+    yield from Path(scene["temporary"]).glob(f"{warm_python}agentci-*")
+
+
+def _run(
+    executor: LocalExecutor, name: str, scene: dict[str, Any], timeout_seconds: float
+) -> dict[str, Any]:
+    program = ATTACKS / f"{name}.py"
+    try:
+        reply = executor.run(
+            (sys.executable, str(program), scene["word"] if name != "sleeps" else ""),
+            stdin=json.dumps(scene).encode(),
+            timeout_seconds=timeout_seconds,
+            cwd=Path(scene["workspace"]),
+            environment=child_environment({**os.environ, "TMPDIR": scene["temporary"]}),
+            confinement=Confinement(
+                network=name in WITH_NETWORK,
+                port=scene["door"] if name in WITH_A_DOOR else None,
+                readable=(ATTACKS, Path(scene["workspace"])),
+                memory_mb=MEMORY_MB,
+                processes=PROCESSES,
+                file_mb=FILE_MB,
+                folder_mb=FOLDER_MB,
+                imports=() if FORKS in os.environ else None,
+                own_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES and name not in WITH_A_DOOR,
+            ),
+        )
+    except EvaluatorError as error:
+        return {"error": str(error)}
+    try:
+        details = json.loads(reply.stdout)["details"]
+    except ValueError:
+        return {"error": f"exit code {reply.exit_code}: {reply.stderr[-2000:]}"}
+    return {**details, "code": reply.exit_code}
+
+
+def _line(process: Path) -> str:
+    """The command line of a process, of which the first thread may have ended."""
+    found = b""
+    with contextlib.suppress(OSError):
+        for thread in (process / "task").iterdir():
+            found = found or (thread / "cmdline").read_bytes()
+    return found.decode("utf-8", "replace")
+
+
+if __name__ == "__main__":
+    main()

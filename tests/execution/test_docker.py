@@ -1,0 +1,418 @@
+"""Programs in containers, as far as that can be seen without an engine: what it is asked."""
+
+import io
+import os
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.execution.docker.build_context import MAX_BYTES, MAX_FILES, Luggage
+from agentci.execution.docker.client import Client
+from agentci.execution.docker.executor import DockerExecutor
+from agentci.execution.docker.options import command_within, options_of, variables_for
+from agentci.execution.docker.owner import is_gone, own_label
+from agentci.execution.limits import Confinement
+from agentci.execution.registry import Executors
+from agentci.model.requests import ProgramReply
+
+NARROW = Confinement(network=False, memory_mb=64, processes=7, image="some/image:1")
+# Answers as a script for each command says; tells what it was asked, and what it saw and read.
+DOCKER = """\
+#!/bin/sh
+here=$(dirname "$0")
+echo "$*" >> "$here/asked"
+env > "$here/seen-by-$1"
+if [ "$1" = cp ]; then cat > "$here/copied"; fi
+if [ -f "$here/answer-to-$1" ]; then . "$here/answer-to-$1"; fi
+"""
+ANSWERS = {"image": "echo sha256:abc", "start": "cat", "inspect": "echo '{}'"}
+
+
+class Engine:
+    """A `docker` that answers as a test wants, and a program to run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "bin"
+        self.folder.mkdir()
+        program = self.folder / "docker"
+        program.write_text(DOCKER)
+        program.chmod(0o755)
+        for command, script in ANSWERS.items():
+            self.answer(command, script)
+        self.path = folder / "evaluator" / "ev.py"
+        self.path.parent.mkdir()
+        self.path.write_text("print(1)")
+        self.variables = {
+            "PATH": f"{self.folder}:/usr/bin:/bin",
+            "DOCKER_HOST": "tcp://h:1",
+            "K": "no",
+        }
+        self.executor = DockerExecutor(self.variables)
+
+    def answer(self, command: str, script: str) -> None:
+        (self.folder / f"answer-to-{command}").write_text(script)
+
+    def run(
+        self,
+        *,
+        stdin: bytes = b"",
+        seconds: float = 20,
+        environment: Mapping[str, str] | None = None,
+        confinement: Confinement | None = NARROW,
+    ) -> ProgramReply:
+        return self.executor.run(
+            ("python3", str(self.path)),
+            stdin=stdin,
+            timeout_seconds=seconds,
+            cwd=self.path.parent,
+            environment=environment or {},
+            confinement=confinement,
+        )
+
+    def refused(self, **given: Any) -> str:
+        with pytest.raises(EvaluatorError) as error:
+            self.run(**given)
+        return str(error.value)
+
+    def asked(self, command: str = "") -> list[str]:
+        """What it was asked, all of it or as far as it begins with ``command``."""
+        file = self.folder / "asked"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [line for line in lines if line.startswith(command)]
+
+    def seen_by(self, command: str) -> Mapping[str, str]:
+        lines = (self.folder / f"seen-by-{command}").read_text().splitlines()
+        return dict(line.partition("=")[::2] for line in lines)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine(tmp_path)
+
+
+class TestARun:
+    def test_makes_fills_starts_and_removes_a_container(self, engine: Engine) -> None:
+        reply = engine.run(stdin=b"word")
+        assert reply == ProgramReply(stdout=b"word", stderr="", exit_code=0)
+        words = [line.split()[0] for line in engine.asked()]
+        assert words == ["image", "ps", "create", "cp", "start", "rm"]
+        (made,) = engine.asked("create")
+        name = made.split()[1].removeprefix("--name=")
+        assert name.startswith("agentci-")
+        assert made.endswith(" --entrypoint=python3 sha256:abc /evaluator/ev.py")
+        assert engine.asked("cp") == [f"cp --quiet - {name}:/evaluator"]
+        assert engine.asked("start") == [f"start --attach --interactive {name}"]
+        assert engine.asked("rm") == [f"rm --force --volumes {name}"]
+        with tarfile.open(engine.folder / "copied") as archive:
+            assert archive.getnames() == ["ev.py"]
+
+    def test_looks_only_once_for_an_image_and_for_what_was_left(self, engine: Engine) -> None:
+        engine.run()
+        engine.run()
+        assert (len(engine.asked("image")), len(engine.asked("ps"))) == (1, 1)
+        first, second = engine.asked("create")
+        assert first.split()[1] != second.split()[1]
+
+    def test_keeps_values_out_of_arguments_and_the_engine_out_of_the_program(
+        self, engine: Engine
+    ) -> None:
+        engine.run(environment={"K": "value", "PATH": "/theirs", "HOME": "/root"})
+        (made,) = engine.asked("create")
+        assert "value" not in made
+        assert " --env=K " in made
+        assert "DOCKER_HOST" not in made
+        assert (engine.seen_by("create")["K"], engine.seen_by("create")["DOCKER_HOST"]) == (
+            "value",
+            "tcp://h:1",
+        )
+        assert engine.seen_by("create")["PATH"].startswith(str(engine.folder))
+        assert "K" not in engine.seen_by("start")
+        assert engine.seen_by("start")["DOCKER_HOST"] == "tcp://h:1"
+
+    def test_tells_what_the_engine_cannot_do(self, engine: Engine) -> None:
+        engine.answer("create", "echo 'WARNING: no swap limit' >&2; echo other >&2")
+        executors = Executors({"docker": lambda: engine.executor})
+        assert executors["docker"].shortcomings() == ()
+        engine.run()
+        engine.run()
+        assert list(executors.shortcomings()) == ["the container engine: no swap limit"]
+
+    def test_leaves_an_exit_code_that_is_the_programs(self, engine: Engine) -> None:
+        engine.answer("start", "echo words >&2; exit 7")
+        assert engine.run() == ProgramReply(stdout=b"", stderr="words\n", exit_code=7)
+
+    def test_is_of_an_image(self, engine: Engine) -> None:
+        for confinement in (None, Confinement()):
+            assert "has no image to run in" in engine.refused(confinement=confinement)
+        assert engine.asked() == []
+
+
+class TestWhatGoesWrong:
+    @pytest.mark.parametrize(
+        ("state", "complaint"),
+        [
+            ('{"OOMKilled": true}', "used more than its 64 MiB of memory and was ended; raise"),
+            ('{"Running": true}', "the engine was lost: no such thing"),
+            (
+                '{"Status": "created"}',
+                "in a container: no such thing; does the image 'some/image:1' have what it needs?",
+            ),
+            ('{"Error": "x"}', "could not be started in a container: no such thing"),
+        ],
+    )
+    def test_is_told_from_an_end_of_the_programs_own(
+        self, engine: Engine, state: str, complaint: str
+    ) -> None:
+        engine.answer("start", "echo 'Error response from daemon: no such thing' >&2; exit 1")
+        engine.answer("inspect", f"echo '{state}'")
+        assert complaint in engine.refused()
+        assert len(engine.asked("rm")) == 1
+
+    def test_may_be_that_the_container_is_gone(self, engine: Engine) -> None:
+        engine.answer("start", "exit 137")
+        engine.answer("inspect", "exit 1")
+        assert engine.refused().endswith("the engine was lost: `docker` exited with code 137")
+
+    def test_may_be_time(self, engine: Engine) -> None:
+        engine.answer("start", "exec sleep 60")
+        assert engine.refused(seconds=0.3).startswith("timed out after 0.3s")
+        assert len(engine.asked("rm")) == 1
+
+    @pytest.mark.parametrize("command", ["create", "cp", "ps"])
+    def test_is_what_the_engine_says(self, engine: Engine, command: str) -> None:
+        engine.answer(command, "echo 'Error response from daemon: no space left.' >&2; exit 1")
+        assert engine.refused() == "could not be run in a container: no space left"
+        assert len(engine.asked("rm")) == (command != "ps")
+
+    def test_may_be_that_there_is_no_docker(self, engine: Engine) -> None:
+        engine.executor = DockerExecutor({"PATH": "/nonexistent"})
+        message = engine.refused()
+        assert "there is no `docker` on PATH; install" in message
+        assert "the action's own image has none" in message
+
+    def test_may_be_an_engine_that_is_down_and_is_not_asked_again(self, engine: Engine) -> None:
+        said = "Cannot connect to the Docker daemon at tcp://h:1. Is the docker daemon running?"
+        engine.answer("image", f"echo '{said}' >&2; exit 1")
+        message = engine.refused()
+        assert message == engine.refused()
+        assert message == (
+            f"could not be run in a container: {said};"
+            " start the engine, or check DOCKER_HOST and the context"
+        )
+        assert len(engine.asked()) == 1
+
+    def test_may_be_that_it_does_not_answer(self, engine: Engine) -> None:
+        engine.answer("ps", "exec sleep 60")
+        with pytest.raises(EvaluatorError, match="the engine did not answer"):
+            Client(engine.variables).ask("ps", seconds=0.2)
+
+    def test_may_be_that_it_answers_without_end(self, engine: Engine) -> None:
+        engine.answer("ps", "exec yes")
+        with pytest.raises(EvaluatorError, match=r"in a container: printed more than 10 MiB"):
+            Client(engine.variables).ask("ps")
+
+
+MISSING = "echo 'Error response from daemon: No such image: x' >&2; exit 1"
+
+
+class TestAnImage:
+    def test_is_pulled_where_it_is_not_there(self, engine: Engine) -> None:
+        engine.answer("image", f'[ -f "$here/pulled" ] || {{ {MISSING}; }}; echo sha256:new')
+        engine.answer("pull", ': > "$here/pulled"')
+        engine.run()
+        assert engine.asked("pull") == ["pull --quiet -- some/image:1"]
+        assert " sha256:new " in engine.asked("create")[0]
+
+    def test_that_cannot_be_pulled_is_tried_once(self, engine: Engine) -> None:
+        engine.answer("image", MISSING)
+        engine.answer("pull", "echo 'Error response from daemon: no such host' >&2; exit 1")
+        message = engine.refused()
+        assert message == engine.refused()
+        assert message == (
+            "could not be run in a container: the image 'some/image:1' is not there, and cannot be"
+            " pulled: no such host;"
+            " check its name, or build, pull or log in for it in an earlier step"
+        )
+        assert len(engine.asked("pull")) == 1
+
+    def test_may_not_be_there_after_all(self, engine: Engine) -> None:
+        engine.answer("image", MISSING)
+        assert "is not there, and cannot be pulled" in engine.refused()
+
+    def test_may_be_pulled_with_more_words_than_anybody_reads(self, engine: Engine) -> None:
+        engine.answer("image", MISSING)
+        engine.answer("pull", "exec yes")
+        assert "`docker pull some/image:1` printed more than" in engine.refused()
+
+
+class TestTheEnd:
+    def test_of_a_run_ends_programs_and_removes_their_containers(self, engine: Engine) -> None:
+        engine.answer("start", ': > "$here/started"; exec sleep 60')
+        assert self.stopped_at("started", engine) == "was interrupted"
+        assert engine.asked("rm")
+        asked = engine.asked()
+        assert engine.refused() == "was interrupted"
+        engine.executor.stop()
+        assert engine.asked() == asked
+
+    def test_may_come_while_a_container_is_made(self, engine: Engine) -> None:
+        engine.answer("create", ': > "$here/started"; sleep 0.5')
+        assert self.stopped_at("started", engine) == "was interrupted"
+        assert engine.asked("start") == []
+        assert engine.asked("rm")
+
+    @pytest.mark.parametrize("command", ["create", "cp"])
+    def test_may_take_a_container_away_that_is_being_made(
+        self, engine: Engine, command: str
+    ) -> None:
+        engine.answer(command, ': > "$here/started"; sleep 0.5; echo gone >&2; exit 1')
+        assert self.stopped_at("started", engine) == "was interrupted"
+
+    def test_may_come_while_an_image_is_pulled(self, engine: Engine) -> None:
+        engine.answer("image", MISSING)
+        engine.answer("pull", ': > "$here/started"; exec sleep 60')
+        assert self.stopped_at("started", engine) == "was interrupted"
+        assert engine.asked("rm") == []
+
+    def test_removes_what_could_not_be_removed_before(self, engine: Engine) -> None:
+        engine.answer("rm", "exit 1")
+        engine.run()
+        engine.answer("rm", "")
+        engine.executor.stop()
+        engine.executor.stop()
+        first, second = engine.asked("rm")
+        assert first == second
+
+    def stopped_at(self, file: str, engine: Engine) -> str:
+        """What a run says that is stopped as soon as ``file`` is there."""
+        said: list[str] = []
+        thread = threading.Thread(target=lambda: said.append(engine.refused()))
+        thread.start()
+        deadline = time.monotonic() + 20
+        while not (engine.folder / file).exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        engine.executor.stop()
+        thread.join(20)
+        return said[0]
+
+
+class TestWhatWasLeft:
+    def test_is_removed_where_its_process_is_gone(self, engine: Engine) -> None:
+        label = dead()
+        engine.answer("ps", f"echo 'abc {label}'; echo 'def {own_label()}'; echo 'ghi what'")
+        engine.run()
+        assert engine.asked("rm")[0] == "rm --force --volumes abc"
+        assert engine.asked("ps")[0].startswith("ps --all --no-trunc --filter label=agentci.owner")
+
+    def test_is_left_alone_where_that_is_not_certain(self) -> None:
+        place, process, start = own_label().rsplit(" ", 2)
+        assert is_gone(dead())
+        assert is_gone(f"{place} {process} 1{start}")
+        alive = [own_label(), f"{place} {2**70} 1", f"{place} x 1", f"else {process} 1", "", "a b"]
+        assert [label for label in alive if is_gone(label)] == []
+
+
+def dead() -> str:
+    """The label of a process that has ended."""
+    place, _, start = own_label().rsplit(" ", 2)
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return f"{place} {process.pid} {start}"
+
+
+class TestTheWalls:
+    def test_are_up_by_themselves(self) -> None:
+        options = options_of(NARROW, variables=["K"], of_docker=["HTTP_PROXY", "K"])
+        assert {
+            "--network=none", "--read-only", "--cap-drop=ALL", "--user=65534:65534",
+            "--security-opt=no-new-privileges", "--memory=64m", "--memory-swap=64m",
+            "--pids-limit=7", "--log-driver=none", "--pull=never", "--interactive",
+        } <= set(options)  # fmt: skip
+        assert not [option for option in options if option.startswith(("-v", "--volume"))]
+
+    def test_have_a_gap_where_one_is_wanted(self) -> None:
+        wide = Confinement(network=True, image="x")
+        assert "--network=bridge" in options_of(wide, variables=[], of_docker=[])
+
+    def test_keep_proxies_out_that_docker_adds_by_itself(self) -> None:
+        given = options_of(NARROW, variables=["NO_PROXY"], of_docker=["HTTP_PROXY", "NO_PROXY"])
+        assert {"--env=NO_PROXY", "--env=HTTP_PROXY=", "--env=https_proxy"} <= set(given)
+        assert not {"--env=HTTP_PROXY", "--env=NO_PROXY="} & set(given)
+
+    def test_let_nothing_through_that_tells_of_this_machine(self) -> None:
+        given = {
+            "LANG": "C",
+            "HOME": "/root",
+            "PYTHONPATH": "/x",
+            "SSL_CERT_FILE": "/y",
+            "KEY": "1",
+        }
+        assert variables_for(given) == {"LANG": "C", "KEY": "1"}
+
+    def test_have_other_names_for_files(self) -> None:
+        command = ("node", "--flag", "/here/ev.js", "/elsewhere/x", "here/x")
+        assert command_within(command, Path("/here")) == (
+            "node", "--flag", "/evaluator/ev.js", "/elsewhere/x", "here/x",
+        )  # fmt: skip
+
+
+class TestLuggage:
+    def test_is_all_that_is_not_hidden(self, tmp_path: Path) -> None:
+        for name in (".git/config", "b/__pycache__/x.pyc", "b/data.txt", "a.sh", ".env", "B.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+            (tmp_path / name).write_text(name)
+        (tmp_path / "a.sh").chmod(0o700)
+        (tmp_path / "b/data.txt").chmod(0o600)
+        (tmp_path / "out").symlink_to("/etc/passwd")
+        os.mkfifo(tmp_path / "pipe")
+        with opened(Luggage().pack(tmp_path)) as archive:
+            found = {each.name: (each.mode, each.uid, each.mtime) for each in archive}
+            assert list(found) == ["B.py", "a.sh", "b", "b/data.txt", "out"]
+            assert archive.getmember("out").linkname == "/etc/passwd"
+            data = archive.extractfile("b/data.txt")
+            assert data is not None
+            assert data.read() == b"b/data.txt"
+        assert (found["a.sh"], found["b/data.txt"]) == ((0o755, 0, 0), (0o644, 0, 0))
+        assert found["b"] == (0o755, 0, 0)
+
+    def test_is_the_same_for_the_same_files(self, tmp_path: Path) -> None:
+        for folder, names in (("x", "abc"), ("y", "cba")):
+            (tmp_path / folder).mkdir()
+            for name in names:
+                (tmp_path / folder / name).write_text(name)
+        os.utime(tmp_path / "x" / "a", (1, 1))
+        assert Luggage().pack(tmp_path / "x") == Luggage().pack(tmp_path / "y")
+
+    def test_is_packed_once(self, tmp_path: Path) -> None:
+        luggage = Luggage()
+        assert luggage.pack(tmp_path) is luggage.pack(tmp_path)
+
+    def test_has_a_limit(self, tmp_path: Path) -> None:
+        for folder in ("big", "many"):
+            (tmp_path / folder).mkdir()
+        with (tmp_path / "big/x").open("wb") as file:
+            file.truncate(MAX_BYTES + 1)
+        for number in range(MAX_FILES + 1):
+            (tmp_path / f"many/{number}").touch()
+        for folder in ("big", "many"):
+            with pytest.raises(
+                EvaluatorError, match=r"holds more than 64 MiB or 10000 files; give"
+            ):
+                Luggage().pack(tmp_path / folder)
+
+    def test_has_to_be_there(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            EvaluatorError, match=r"could not be copied into a container: .*No such"
+        ):
+            Luggage().pack(tmp_path / "gone")
+
+
+def opened(archive: bytes) -> tarfile.TarFile:
+    return tarfile.open(fileobj=io.BytesIO(archive))

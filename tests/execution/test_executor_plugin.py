@@ -1,0 +1,298 @@
+"""Executors that other packages bring, also those that do not work."""
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError, InputError
+from agentci.execution.docker.executor import DockerExecutor
+from agentci.execution.executor_plugin import ForeignExecutor
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.execution.registry import GROUP, Executors
+from agentci.model.requests import ProgramReply
+from tests.helpers.packages import install
+
+PACKAGE = """\
+from agentci.execution.local import LocalExecutor
+
+
+class Elsewhere(LocalExecutor):
+    pass
+
+
+def broken():
+    raise OSError("no daemon")
+
+
+NOTHING = 7
+"""
+REPLY = ProgramReply(stdout=b"1", stderr="", exit_code=0)
+
+
+class Scripted:
+    """An executor that answers as a test wants, and counts its makers and its ends."""
+
+    def __init__(self, reply: object = REPLY) -> None:
+        self.reply = reply
+        self.made = 0
+        self.stops = 0
+
+    def __call__(self) -> Any:
+        self.made += 1
+        return self
+
+    def run(self, *_given: object, **_named: object) -> object:
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return self.reply
+
+    def stop(self) -> None:
+        self.stops += 1
+        raise OSError("no daemon")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the module search path."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def bring(site: Path, points: Mapping[str, str]) -> str:
+    return install(site, GROUP, points, module=PACKAGE)
+
+
+def run(executor: Any) -> ProgramReply:
+    reply = executor.run(
+        ("printenv", "WORD"),
+        stdin=b"",
+        timeout_seconds=5,
+        cwd=Path.cwd(),
+        environment={"WORD": "yes", "PATH": os.environ["PATH"]},
+    )
+    assert isinstance(reply, ProgramReply)
+    return reply
+
+
+class TestTheExecutorsOfARun:
+    def test_are_made_once_and_when_they_are_needed(self) -> None:
+        scripted = Scripted()
+        executors = Executors({"local": scripted})
+        assert (list(executors), len(executors), scripted.made) == (["local"], 1, 0)
+        assert executors["local"] is executors["local"]
+        assert scripted.made == 1
+
+    def test_are_ours(self) -> None:
+        executors = Executors()
+        assert isinstance(executors["local"], LocalExecutor)
+        assert isinstance(executors["docker"], DockerExecutor)
+        assert "podman" not in executors
+        assert executors.get("podman") is None
+
+    def test_are_stopped_where_they_were_made(self) -> None:
+        made, left_out = Scripted(), Scripted()
+        executors = Executors({"a": lambda: Quiet(made), "b": left_out})
+        assert "a" in executors
+        executors.stop()
+        assert (made.stops, left_out.made) == (1, 0)
+
+    def test_are_stopped_as_soon_as_they_are_made_where_the_end_came_first(self) -> None:
+        executors = Executors()
+        executors.stop()
+        with pytest.raises(EvaluatorError, match="was interrupted"):
+            run(executors["local"])
+
+
+class Quiet(LocalExecutor):
+    """One of ours that tells a scripted one of its end."""
+
+    def __init__(self, scripted: Scripted) -> None:
+        super().__init__()
+        self._scripted = scripted
+
+    def stop(self) -> None:
+        self._scripted.stops += 1
+
+
+class TestAnExecutorOfAnotherPackage:
+    def test_is_found_by_its_entry_point(self, site: Path) -> None:
+        bring(site, {"elsewhere": "Elsewhere"})
+        executors = Executors()
+        assert "elsewhere" in executors
+        assert list(executors) == ["local", "docker", "elsewhere"]
+        assert len(executors) == 3
+        assert run(executors["elsewhere"]).stdout == b"yes\n"
+        executors.stop()
+        with pytest.raises(EvaluatorError, match="was interrupted"):
+            run(executors["elsewhere"])
+
+    def test_does_not_take_the_place_of_ours(self, site: Path) -> None:
+        bring(site, {"local": "Elsewhere"})
+        executors = Executors()
+        assert type(executors["local"]) is LocalExecutor
+        assert list(executors) == ["local", "docker"]
+
+    def test_is_refused_where_it_is_none(self, site: Path) -> None:
+        package = bring(site, {"elsewhere": "NOTHING", "gone": "GONE"})
+        complaints = {
+            "elsewhere": "which is not something that makes an executor",
+            "gone": "which cannot be loaded: AttributeError",
+        }
+        for name, complaint in complaints.items():
+            with pytest.raises(InputError) as refusal:
+                _ = name in Executors()
+            start = f"the package {package} brings {name!r} for agentci.executors, {complaint}"
+            assert str(refusal.value).startswith(start)
+
+    def test_that_cannot_be_made_costs_its_checks_alone(self, site: Path) -> None:
+        package = bring(site, {"elsewhere": "broken"})
+        with pytest.raises(EvaluatorError) as error:
+            run(Executors()["elsewhere"])
+        assert str(error.value) == (
+            f"could not be run: the executor 'elsewhere' of the package {package} does not work:"
+            " OSError: no daemon; tell the authors of that package"
+        )
+
+
+class TestAForeignExecutor:
+    def test_is_made_when_the_first_program_is_to_run(self) -> None:
+        scripted = Scripted()
+        executor = ForeignExecutor(scripted, title="it")
+        assert scripted.made == 0
+        assert (run(executor), run(executor)) == (REPLY, REPLY)
+        assert scripted.made == 1
+
+    def test_says_by_itself_what_went_wrong(self) -> None:
+        executor = ForeignExecutor(Scripted(EvaluatorError("timed out")), title="it")
+        with pytest.raises(EvaluatorError, match=r"^timed out$"):
+            run(executor)
+
+    @pytest.mark.parametrize(
+        ("reply", "complaint"),
+        [
+            (KeyError("x"), "KeyError: 'x'"),
+            (None, "`run` gave a NoneType, not a whole ProgramReply"),
+            (ProgramReply(stdout="1", stderr="", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (as others may)
+            (ProgramReply(stdout=b"", stderr=b"", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
+            (ProgramReply(stdout=b"", stderr="", exit_code=None), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
+        ],
+    )
+    def test_is_held_to_what_an_executor_is(self, reply: object, complaint: str) -> None:
+        with pytest.raises(EvaluatorError) as error:
+            run(ForeignExecutor(Scripted(reply), title="the executor 'x'"))
+        assert str(error.value).startswith("could not be run: the executor 'x' does not work: ")
+        assert complaint in str(error.value)
+
+    def test_is_stopped_whatever_it_says_to_that(self) -> None:
+        scripted = Scripted()
+        executor = ForeignExecutor(scripted, title="it")
+        run(executor)
+        executor.stop()
+        assert scripted.stops == 1
+        with pytest.raises(EvaluatorError, match="was interrupted"):
+            run(executor)
+
+    def test_need_not_be_made_to_be_stopped(self) -> None:
+        scripted = Scripted()
+        executor = ForeignExecutor(scripted, title="it")
+        executor.stop()
+        assert scripted.made == 0
+        with pytest.raises(EvaluatorError, match="was interrupted"):
+            run(executor)
+
+    def test_can_be_stopped_while_it_is_being_made(self) -> None:
+        making, may_go_on = threading.Event(), threading.Event()
+        scripted = Scripted()
+
+        def make() -> Any:
+            making.set()
+            assert may_go_on.wait(5)
+            return scripted()
+
+        executor = ForeignExecutor(make, title="it")
+        said: list[str] = []
+
+        def attempt() -> None:
+            with pytest.raises(EvaluatorError) as error:
+                run(executor)
+            said.append(str(error.value))
+
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        assert making.wait(5)
+        executor.stop()
+        may_go_on.set()
+        thread.join(5)
+        assert said == ["was interrupted"]
+
+
+class Old:
+    """An executor from before there were confinements."""
+
+    def run(
+        self,
+        _command: object,
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> ProgramReply:
+        del stdin, timeout_seconds, cwd, environment
+        return REPLY
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class TestConfinements:
+    def test_reach_an_executor_that_knows_them(self) -> None:
+        asked: list[object] = []
+
+        class New(Old):
+            def run(self, _command: object, **given: Any) -> ProgramReply:
+                asked.append(given["confinement"])
+                return REPLY
+
+            def shortcomings(self) -> list[str]:
+                return ["it has no walls"]
+
+        made: Any = New
+        executor = ForeignExecutor(made, title="the executor 'new' of p")
+        assert _run_confined(executor) == REPLY
+        assert asked == [Confinement(network=False)]
+        assert list(executor.shortcomings()) == ["it has no walls"]
+
+    def test_are_kept_from_one_that_does_not_and_it_is_told(self) -> None:
+        made: Any = Old
+        executor = ForeignExecutor(made, title="the executor 'old' of p")
+        assert list(executor.shortcomings()) == []
+        assert _run_confined(executor) == REPLY
+        assert list(executor.shortcomings()) == [
+            "the executor 'old' of p does not confine evaluators' programs as agentci does"
+        ]
+
+    def test_that_it_cannot_tell_of_are_told_as_that(self) -> None:
+        class Broken(Scripted):
+            def shortcomings(self) -> object:
+                return 7
+
+        executor = ForeignExecutor(Broken(), title="the executor 'broken' of p")
+        assert _run_confined(executor) == REPLY
+        assert "does not say what it cannot" in "".join(executor.shortcomings())
+
+
+def _run_confined(executor: ForeignExecutor) -> ProgramReply:
+    return executor.run(
+        ("true",),
+        stdin=b"",
+        timeout_seconds=5,
+        cwd=Path.cwd(),
+        environment={},
+        confinement=Confinement(network=False),
+    )

@@ -1,0 +1,551 @@
+"""A program cannot tell whether it is a fork of a warm Python or was started by itself."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.execution.child_process.launcher_pool import OFFICE
+from agentci.execution.environment_variables import child_environment
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.execution.runtimes.python import imports_of
+from tests.helpers.support import EVALUATORS
+
+STDIN = b'{"question": "q"}\nsecond line\n'
+LIMIT_SECONDS = 20
+# Programs that never end show how they are ended.
+HURRIED_SECONDS = 1.5
+
+# Each prints all that it can see of one thing.
+CURIOUS = {
+    "itself": """\
+'''A document.'''
+import sys
+print(sys.argv, sys.orig_argv, sys.executable, sys.path, sys.flags, sys.warnoptions, sys._xoptions)
+print(sorted(globals()), __name__, __file__, __spec__, __package__, __doc__, __cached__)
+print(type(__loader__), __loader__.path, __loader__.name, __builtins__)
+print(sorted(vars(sys)), sys.__interactivehook__, sys.path_importer_cache[__file__])
+print(sys.prefix, sys.base_prefix, sys.dont_write_bytecode, sys.getrecursionlimit())
+print(sys.getswitchinterval(), sys.gettrace(), sys.getprofile(), sys.excepthook, sys.displayhook)
+""",
+    "the stack below it": """\
+import inspect, sys, traceback, warnings
+print(len(inspect.stack()), inspect.currentframe().f_back, inspect.stack()[-1].filename)
+traceback.print_stack()
+warnings.warn("from far away", stacklevel=2)
+try:
+    sys._getframe(1)
+except ValueError as error:
+    print(error)
+""",
+    "its surroundings": """\
+import os, resource, signal, stat
+print(sorted(os.environ.items()))
+print(os.environb == {os.fsencode(k): os.fsencode(v) for k, v in os.environ.items()})
+print(os.getenv("HOME") == os.path.expanduser("~"), os.system("echo $HOME $PYTHONINSPECT"))
+print(os.getcwd(), os.umask(0), os.getpgrp() == os.getpid() == os.getsid(0), os.nice(0))
+print([(each, signal.getsignal(each)) for each in sorted(signal.valid_signals())])
+print([resource.getrlimit(n) for n in range(1, 16)])
+print(sorted(os.listdir("/proc/self/fd"))[:-1], len(os.listdir("/proc/self/task")))
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+shown = "Umask Uid Gid Groups Threads SigQ SigBlk SigIgn SigCgt CapPrm CapEff CapBnd CapAmb"
+print([status[name] for name in f"{shown} NoNewPrivs Seccomp Seccomp_filters".split()])
+print([oct(os.fstat(n).st_mode) for n in range(3)], open("/proc/self/oom_score_adj").read())
+print(os.path.exists("/proc/self/mem"), os.stat("/proc/self/environ").st_uid == os.getuid())
+""",
+    "its streams": """\
+import sys
+for each in (sys.stdin, sys.stdout, sys.stderr):
+    print(each.name, each.mode, each.encoding, each.errors, each.line_buffering, each.newlines)
+    print(each.write_through, each.isatty(), each.seekable(), each.readable(), each.writable())
+    print(each.fileno(), each.closed, type(each.buffer), each.buffer.raw, each.buffer.raw.closefd)
+print(sys.__stdin__ is sys.stdin, sys.__stdout__ is sys.stdout, sys.__stderr__ is sys.stderr)
+print(input("prompt> "), sys.stdin.buffer.read())
+sys.stdout.buffer.write(b"\\xff bytes\\n")
+print("\\udcff", "\\u20ac", file=sys.stderr)
+""",
+    "stdin by its name": "print(open('/dev/stdin').read(), open('/dev/stdin').read())",
+    "the end of stdin": "import sys; sys.stdin.read(); input()",
+    "its command line": "print(open('/proc/self/cmdline').read().rstrip('\\0').split('\\0'))",
+    "its language": """\
+import locale, sys, time
+print(sys.getfilesystemencoding(), sys.getdefaultencoding(), locale.getpreferredencoding())
+print(locale.getlocale(), locale.setlocale(locale.LC_ALL), time.tzname, time.timezone)
+""",
+    "its packages": """\
+import importlib.util, site, sysconfig
+print(site.ENABLE_USER_SITE, site.getusersitepackages(), site.getuserbase(), sysconfig.get_paths())
+print([importlib.util.find_spec(name).origin for name in ("pydantic", "agentci", "agentci.sdk")])
+import agentci
+print(agentci.__file__, agentci.__path__, agentci.__spec__.origin)
+""",
+    "hashes": "print(hash('text'), hash(b'bytes'), {'a', 'b', 'c', 'd'}, id(None) > 0)",
+    "its own folder": "import helper; from package import within; print(helper.NAME, within.NAME)",
+    "a module of its own in place of one of the library": "import textwrap; print(textwrap.NAME)",
+    "threads": """\
+import atexit, threading
+print(threading.main_thread() is threading.current_thread(), threading.active_count())
+print(threading.main_thread().name, threading.get_ident() == threading.main_thread().ident)
+print(threading.get_native_id() == threading.main_thread().native_id)
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: (threading.Event().wait(0.1), print("from a thread"))).start()
+threading.Thread(target=lambda: threading.Event().wait(60), daemon=True).start()
+""",
+    "an error in a thread": """\
+import threading
+thread = threading.Thread(target=lambda: 1 / 0, name="worker")
+thread.start()
+thread.join()
+""",
+    "processes": """\
+import multiprocessing, os, subprocess, sys
+def double(number):
+    return 2 * number
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            print(method, pool.map(double, [1, 2, 3]))
+    print(multiprocessing.current_process().name, multiprocessing.parent_process())
+    print(subprocess.run([sys.executable, "-c", "print(input())"], capture_output=True, input=b"x"))
+    print(os.popen("echo from a shell").read())
+""",
+    "a fork of its own": """\
+import os, sys
+print("before", flush=True)
+if os.fork() == 0:
+    print("child", flush=True)
+    sys.exit(5)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+""",
+    "asyncio": """\
+import asyncio, signal
+async def main():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print, "signal")
+    signal.raise_signal(signal.SIGUSR1)
+    await asyncio.sleep(0.01)
+    process = await asyncio.create_subprocess_exec("echo", "from a process")
+    return await process.wait()
+print(asyncio.run(main()))
+""",
+    "signals": """\
+import os, signal
+signal.signal(signal.SIGUSR1, lambda number, frame: print(number, frame.f_code.co_name))
+os.kill(os.getpid(), signal.SIGUSR1)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+signal.pause()
+""",
+    "sigint": "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(5)",
+    "sigterm": "import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)",
+    "sigpipe": """\
+import os
+reader, writer = os.pipe()
+os.close(reader)
+os.write(writer, b"x")
+""",
+    "an error": "def fall():\n    raise KeyError('k') from ValueError('v')\nfall()",
+    "a group of errors": "raise ExceptionGroup('all', [ValueError(1), TypeError(2)])",
+    "an error with a note": "e = ValueError('v')\ne.add_note('a note')\nraise e",
+    "a module that does not compile": "import broken",
+    "a module that is not there": "import nowhere",
+    "not Python": "def f(:\n    pass\n",
+    "a byte that is no text": "x = '\\xff'\n",
+    "a null byte": "x = 1\0\n",
+    "no end to itself": """\
+def again():
+    again()
+try:
+    again()
+except RecursionError as error:
+    print(error)
+""",
+    "a hook for errors": """\
+import sys
+sys.excepthook = lambda kind, error, trace: print(kind, error, trace.tb_lineno, trace.tb_next)
+raise ValueError("v")
+""",
+    "an interrupt": "raise KeyboardInterrupt",
+    "exit": "import sys; print('out'); sys.exit()",
+    "exit 3": "import sys; sys.exit(3)",
+    "exit -1": "import sys; sys.exit(-1)",
+    "exit 256": "import sys; sys.exit(256)",
+    "exit with words": "import sys; sys.exit('words \\u20ac')",
+    "exit with a tuple": "raise SystemExit(1, 2)",
+    "exit by site": "exit(4)",
+    "os._exit": "import os; print('lost'); os._exit(6)",
+    "abort": "import os; os.abort()",
+    "a fault": "import ctypes; ctypes.string_at(0)",
+    "exit in a handler": "import atexit, sys; atexit.register(lambda: sys.exit(9)); print('end')",
+    "an error in a handler": "import atexit; atexit.register(lambda: 1 / 0); print('end')",
+    "the order of ends": """\
+import atexit, sys, tempfile, threading, weakref
+class Loud:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self):
+        print("del", self.name, sys.is_finalizing(), file=sys.__stderr__)
+atexit.register(print, "first")
+atexit.register(print, "second")
+weakref.finalize(Loud, print, "finalized")
+kept, _under, cycle = Loud("kept"), Loud("under"), Loud("cycle")
+cycle.cycle = cycle
+sys.loud = Loud("in sys")
+import helper
+helper.loud = Loud("in helper")
+folder = tempfile.TemporaryDirectory()
+print(threading._shutdown is not None)
+""",
+    "an object that falls": "class Falls:\n    def __del__(self):\n        1 / 0\nkept = Falls()",
+    "stdout that is closed": "import sys; print('out'); sys.stdout.close()",
+    "stdout that fails": "import os, sys; print('out'); os.close(1)",
+    "stdout that is replaced": "import io, sys; sys.stdout = io.StringIO(); print('nowhere')",
+    "no streams": "import os; [os.close(n) for n in range(3)]; print('nowhere')",
+    "output of libraries": "import ctypes; ctypes.CDLL(None).puts(b'from C'); print('Python')",
+    "an end in the middle": """\
+def numbers():
+    try:
+        yield 1
+    finally:
+        print("closed")
+kept = numbers()
+next(kept)
+""",
+    "pickles": """\
+import copy, pickle
+from dataclasses import dataclass
+@dataclass
+class Here:
+    number: int
+print(pickle.loads(pickle.dumps(Here(1))), copy.deepcopy(Here(2)), Here.__module__)
+print(pickle.dumps(Here(1)))
+""",
+    "its source": "import inspect\ndef f():\n    pass\nprint(inspect.getsource(f), __file__)",
+    "annotations": "x: int = 1\nprint(__annotations__)",
+    "an import of itself": "import __main__, sys; print(__main__ is sys.modules['__main__'])",
+    "logs": """\
+import logging
+logging.warning("once")
+logging.basicConfig(level="INFO", force=True)
+logging.getLogger(__name__).info("twice")
+""",
+    "arguments": "import argparse; argparse.ArgumentParser(description='d').parse_args(['--no'])",
+    "a model": """\
+from pydantic import BaseModel, ValidationError
+class Run(BaseModel):
+    question: str
+    score: float = 0.5
+print(Run.model_validate_json('{"question": "q"}'), Run.model_json_schema())
+try:
+    Run.model_validate({"score": "x"})
+except ValidationError as error:
+    print(error)
+""",
+    "our sdk": """\
+import json, sys
+from agentci.sdk import evaluator
+print(evaluator.__module__, sys.modules[evaluator.__module__].__file__)
+""",
+    "places for files": """\
+import os, tempfile
+print(os.path.dirname(tempfile.gettempdir()) == os.path.dirname(os.environ["HOME"]))
+print(oct(os.stat(tempfile.gettempdir()).st_mode), os.listdir(tempfile.gettempdir()))
+open(os.path.join(tempfile.mkdtemp(), "x"), "w").write("x")
+try:
+    open(__file__, "a")
+except OSError as error:
+    print(error)
+""",
+}
+BESIDE = {
+    "helper.py": "NAME = __name__, __file__, __spec__.name",
+    "package/__init__.py": "",
+    "package/within.py": "from . import other\nNAME = __name__, other.__name__",
+    "package/other.py": "",
+    "broken.py": "def f(:",
+}
+# A warm Python with packages of its own and all its programs are one user: its number is another,
+# its folder lies in another, and memory that processes share cannot be cleared behind it.
+OF_THE_USER = {"its surroundings", "processes"}
+# Alike but for these in any two runs of the same program.
+VARYING = (
+    (re.compile(r"\b0x[0-9a-f]+"), "0x…"),
+    (re.compile(r"agentci-[0-9a-f]{16}"), "agentci-…"),
+    (re.compile(r"(AGENTCI_EVALUATOR_RUN\W+|tmp_?)[\w.]+"), r"\1…"),
+    (re.compile(r"Thread-\d+|ident=\d+|pid \d+|SigQ\D*\d+/"), "…"),
+)
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[LocalExecutor]:
+    executor = LocalExecutor()
+    yield executor
+    executor.stop()
+
+
+def seen(
+    executor: LocalExecutor,
+    program: Path,
+    *,
+    forks: bool,
+    own_packages: bool = False,
+    python: str = sys.executable,
+    seconds: float = LIMIT_SECONDS,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    words: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """All that is left of a program: how it ended and what it printed.
+
+    Args:
+        words: how its command names it from its own folder, with arguments.
+    """
+    confinement = Confinement(
+        readable=(program.parent,),
+        imports=imports_of(program) if forks else None,
+        own_packages=own_packages,
+    )
+    try:
+        reply = executor.run(
+            (python, *(words or (str(program),))),
+            stdin=STDIN,
+            timeout_seconds=seconds,
+            cwd=program.parent if words else Path("/"),
+            environment={**child_environment(os.environ), **variables},
+            confinement=confinement,
+        )
+    except EvaluatorError as error:
+        return (str(error),)
+    texts = (str(reply.exit_code), reply.stdout.decode("utf-8", "backslashreplace"), reply.stderr)
+    return tuple(_settled(text) for text in texts)
+
+
+def written(folder: Path, text: str) -> Path:
+    """A program that anybody may read."""
+    folder.mkdir(exist_ok=True)
+    for each in (folder, folder.parent):
+        each.chmod(0o755)
+    program = folder / "program.py"
+    program.write_text(text)
+    return program
+
+
+def children_of(parents: Collection[int]) -> list[int]:
+    """The numbers of their children that live."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent, *_ = entry.read_text().rpartition(")")[2].split()
+            if int(parent) in parents and state != "Z":
+                found.append(int(entry.parent.name))
+    return found
+
+
+def _settled(text: str) -> str:
+    for pattern, stand_in in VARYING:
+        text = pattern.sub(stand_in, text)
+    return text
+
+
+@pytest.mark.parametrize("name", CURIOUS)
+def test_a_program_sees_the_same_of(name: str, executor: LocalExecutor, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for file, text in BESIDE.items():
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    if "in place of" in name:
+        (tmp_path / "textwrap.py").write_text("NAME = __file__")
+    program = tmp_path / "program.py"
+    program.write_bytes(CURIOUS[name].encode().replace(b"'\\xff'", b"'\xff'"))
+    spawned = seen(executor, program, forks=False)
+    assert seen(executor, program, forks=True) == spawned
+    if name not in OF_THE_USER:
+        assert seen(executor, program, forks=True, own_packages=True) == spawned
+
+
+@pytest.mark.parametrize("name", ["program.py", "./program.py", ".//program.py", "../x/program.py"])
+def test_a_program_sees_the_same_of_its_name_from_its_folder(
+    name: str, executor: LocalExecutor, tmp_path: Path
+) -> None:
+    text = "import os, sys; print(sys.argv, sys.orig_argv, sys.path, __file__, os.getcwd())"
+    program = written(tmp_path / "x", f"{text}; print(sys.path_importer_cache[__file__])")
+    words = (name, "--option", "a b")
+    spawned = seen(executor, program, forks=False, words=words)
+    assert spawned[0] == "0"
+    assert seen(executor, program, forks=True, words=words) == spawned
+
+
+# Takes packages off its path that are imported already.
+SPAWNED_ONLY = {"imports_what_is_not_there.py"}
+PROGRAMS = sorted(path for path in EVALUATORS.glob("*.py") if path.name not in SPAWNED_ONLY)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_an_evaluator_behaves_the_same(program: Path, executor: LocalExecutor) -> None:
+    spawned = seen(executor, program, forks=False, seconds=HURRIED_SECONDS)
+    assert seen(executor, program, forks=True, seconds=HURRIED_SECONDS) == spawned
+
+
+class TestAFork:
+    """What can be told apart all the same, by those who know where to look."""
+
+    def test_has_its_imports_already(self, executor: LocalExecutor, tmp_path: Path) -> None:
+        program = written(
+            tmp_path, "import sys; print('pydantic' in sys.modules)\nif False:\n import pydantic"
+        )
+        assert seen(executor, program, forks=True) == ("0", "True\n", "")
+        assert seen(executor, program, forks=False) == ("0", "False\n", "")
+
+    def test_is_not_kept_from_being_one_by_files_that_are_no_modules(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        program = written(
+            tmp_path, "import sys; print('pydantic' in sys.modules)\nif False:\n import pydantic"
+        )
+        for name in ("pydantic.yaml", "json.txt", "pydantic-results"):
+            (tmp_path / name).touch()
+        assert seen(executor, program, forks=True) == ("0", "True\n", "")
+
+    def test_draws_numbers_of_its_own(self, executor: LocalExecutor, tmp_path: Path) -> None:
+        program = written(
+            tmp_path, "import os, random, uuid; print(random.random(), os.urandom(4), uuid.uuid4())"
+        )
+        assert len({seen(executor, program, forks=True) for _ in range(3)}) == 3
+
+    def test_finds_the_modules_of_its_own_pythonpath(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "elsewhere"
+        folder.mkdir()
+        (folder / "far.py").write_text("NAME = __name__")
+        (folder / "textwrap.py").write_text("NAME = __file__")
+        for text in ("import far, sys; print(far.NAME, sys.path)", "import json, textwrap, sys"):
+            program = written(tmp_path, text)
+            twice = f"{folder}:{sysconfig.get_path('stdlib')}:{folder}"
+            variables = {"PYTHONPATH": twice}
+            spawned = seen(executor, program, forks=False, variables=variables)
+            assert seen(executor, program, forks=True, variables=variables) == spawned
+            assert spawned[0] == "0"
+
+    @pytest.mark.parametrize(
+        "variable", ["PYTHONOPTIMIZE", "PYTHONWARNINGS=error", "PYTHONSAFEPATH", "TZ=Asia/Tokyo"]
+    )
+    def test_starts_as_its_variables_say(
+        self, variable: str, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        name, _, value = variable.partition("=")
+        variables = {name: value or "1"}
+        program = written(
+            tmp_path, "import sys, time; print(sys.flags, sys.warnoptions, time.tzname, sys.path)"
+        )
+        spawned = seen(executor, program, forks=False, variables=variables)
+        assert seen(executor, program, forks=True, variables=variables) == spawned
+        assert spawned != seen(executor, program, forks=True)
+
+    def test_of_an_archive_runs_what_is_inside(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        program = tmp_path / "archive.py"
+        with zipfile.ZipFile(program, "w") as archive:
+            archive.writestr("__main__.py", "print(__name__, __spec__.name)")
+        tmp_path.chmod(0o755)
+        assert seen(executor, program, forks=True) == seen(executor, program, forks=False)
+        assert seen(executor, program, forks=True) == ("0", "__main__ __main__\n", "")
+
+    def test_behind_a_link_finds_its_modules_where_python_does(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        program = written(tmp_path / "real", "import beside, sys; print(beside, sys.path[0])")
+        program.with_name("beside.py").touch()
+        link = tmp_path / "link.py"
+        link.symlink_to("real/program.py")
+        spawned = seen(executor, link, forks=False)
+        assert seen(executor, link, forks=True) == spawned
+        assert spawned[0] == "0"
+
+
+class TestAWarmPython:
+    def test_imports_nothing_of_a_workspace(self, executor: LocalExecutor, tmp_path: Path) -> None:
+        """An editable install leads there, and whoever changes it is to be jailed."""
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+        [packages] = tmp_path.glob("v/lib/python*/site-packages")
+        (packages / "editable.pth").write_text(f"{tmp_path / 'workspace'}\n")
+        mark = tmp_path / "mark"
+        program = written(tmp_path / "workspace", "import pydantic; print(pydantic.HERE)")
+        program.with_name("pydantic.py").write_text(
+            f"HERE = __file__\ntry: open({str(mark)!r}, 'w')\nexcept OSError: pass"
+        )
+        python = str(tmp_path / "v/bin/python")
+        spawned = seen(executor, program, forks=False, python=python)
+        assert seen(executor, program, forks=True, python=python) == spawned
+        assert spawned[0] == "0"
+        assert not mark.exists()
+
+    def test_runs_nothing_of_what_lies_in_a_home(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        """Whoever ran before us may have written there."""
+        python = os.path.realpath(sys.executable)
+        packages = sysconfig.get_path("purelib", f"{os.name}_user", {"userbase": tmp_path / "u"})
+        Path(packages).mkdir(parents=True)
+        mark = tmp_path / "mark"
+        Path(packages, "of_the_user.pth").write_text(
+            f"import os, sys; sys.found = os.path.isdir('/'); os.system('touch {mark} 2>/dev/null')"
+        )
+        program = written(tmp_path / "workspace", "import site, sys; print(sys.found, sys.path)")
+        variables = {"PYTHONUSERBASE": str(tmp_path / "u")}
+        spawned = seen(executor, program, forks=False, python=python, variables=variables)
+        forked = seen(executor, program, forks=True, python=python, variables=variables)
+        assert forked == spawned
+        assert not mark.exists()
+
+    def test_that_died_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
+        program = written(tmp_path, "import os, sys; print('json' in sys.modules)\nimport json")
+        OFFICE.close()
+        before = seen(executor, program, forks=True)
+        for number in (*OFFICE.numbers(), *children_of(OFFICE.numbers())):
+            os.kill(number, signal.SIGKILL)
+        time.sleep(0.1)
+        assert seen(executor, program, forks=True) == before == ("0", "True\n", "")
+
+    def test_that_dies_with_its_program_has_it_run_once_more_by_itself(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        program = written(
+            tmp_path,
+            "import sys, time; print('pydantic' in sys.modules); time.sleep(1)\n"
+            "if False:\n import pydantic",
+        )
+
+        def wards_of_it() -> list[int]:
+            wards = children_of(OFFICE.numbers())
+            return [each for each in wards if any(map(runs_it, children_of([each])))]
+
+        def runs_it(number: int) -> bool:
+            with suppress(OSError):
+                return os.fsencode(program) in Path(f"/proc/{number}/cmdline").read_bytes()
+            return False
+
+        def kill_its_ward() -> None:
+            while not (wards := wards_of_it()):
+                time.sleep(0.05)
+            for ward in wards:
+                os.kill(ward, signal.SIGKILL)
+
+        thread = threading.Thread(target=kill_its_ward)
+        thread.start()
+        try:
+            assert seen(executor, program, forks=True) == ("0", "False\n", "")
+        finally:
+            thread.join()

@@ -1,0 +1,142 @@
+"""A Python that imports packages which nobody vouches for may say anything; none is believed."""
+
+import marshal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentci.execution.child_process.launcher_pool import OFFICE
+from agentci.execution.environment_variables import child_environment
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.model.requests import ProgramReply
+
+# What has been taken over speaks on all of its sockets.
+SPEAKS = """\
+import os, stat
+for number in range(100):
+    try:
+        if stat.S_ISSOCK(os.fstat(number).st_mode):
+            os.write(number, {words!r})
+    except OSError:
+        pass
+
+"""
+
+# It has the channel by which the program is asked for, and never does anything else.
+FLOODS = """\
+import os, stat
+channels = [
+    number for number in range(100)
+    if os.path.exists(f"/proc/self/fd/{{number}}") and stat.S_ISSOCK(os.fstat(number).st_mode)
+]
+while True:
+    os.write(channels[-1], {words!r} * 1000)
+"""
+
+
+def _message(content: bytes, length: int | None = None) -> bytes:
+    return struct.pack("!I", len(content) if length is None else length) + content
+
+
+WORDS = {
+    "nonsense": _message(b"\xff" * 40),
+    "no object": _message(b"[1, 2]"),
+    "what only Python reads": _message(marshal.dumps({"gone": True, "code": 0})),
+    "a code that is none": _message(b'{"gone": true, "code": "zero"}'),
+    "a code that no program ends with": _message(b'{"gone": true, "code": 99999999999}'),
+    "a refusal without a reason": _message(b'{"refusal": {}}'),
+    "facts of another machine": _message(
+        b'{"system": "Linux", "users": null, "tasks": 0, "searches": false, "searching": false,'
+        b' "root": true, "landlock": 7, "filters": true, "machine": "abacus"}'
+    ),
+    "the beginning of a long message": _message(b"{", length=0xFFFFFFFF),
+    "a deep message": _message(b'{"refusal": ' + b"[" * 50_000),
+}
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there programs are forks")
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with packages of its own."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def executor() -> Iterator[LocalExecutor]:
+    executor = LocalExecutor()
+    yield executor
+    executor.stop()
+    OFFICE.close()
+
+
+@pytest.mark.parametrize("when", ["sitecustomize", "pydantic"])
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_what_it_says_harms_nobody_but_its_own_checks(
+    words: bytes, when: str, executor: LocalExecutor, python: Path, tmp_path: Path
+) -> None:
+    [packages] = (python.parent.parent / "lib").glob("python*/site-packages")
+    module, program = packages / f"{when}.py", tmp_path / "program.py"
+    program.write_text("print('judged')")
+    module.write_text(SPEAKS.format(words=words))
+    begun = time.monotonic()
+    try:
+        reply = _run(executor, python, program)
+    finally:
+        module.unlink()
+    assert (reply.stdout, reply.exit_code) == (b"judged\n", 0)
+    assert time.monotonic() - begun < 20
+
+
+def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_for_ever(
+    executor: LocalExecutor, python: Path, tmp_path: Path
+) -> None:
+    [packages] = (python.parent.parent / "lib").glob("python*/site-packages")
+    module, program = packages / "pydantic.py", tmp_path / "program.py"
+    program.write_text("")
+    module.write_text(FLOODS.format(words=_message(b'{"code": 0}')))
+    begun = time.monotonic()
+    try:
+        reply = _run(executor, python, program)
+    finally:
+        module.unlink()
+    assert reply.stdout == b""
+    assert time.monotonic() - begun < 20
+
+
+def test_a_check_that_closes_the_folder_of_its_user_keeps_no_other_from_being_judged(
+    executor: LocalExecutor, python: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib\n"
+        "for folder in list(pathlib.Path(os.environ['TMPDIR']).parents)[1:3]:\n"
+        "    folder.chmod(0)\n"
+        "print('closed')"
+    )
+    assert _run(executor, python, program).stdout == b"closed\n"
+    program.write_text("print('judged')")
+    assert _run(executor, python, program).stdout == b"judged\n"
+
+
+def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramReply:
+    return executor.run(
+        (str(python), str(program)),
+        stdin=b"",
+        timeout_seconds=3,
+        cwd=program.parent,
+        environment=child_environment({"PATH": "/usr/bin"}),
+        confinement=Confinement(
+            readable=(program.parent, python.parent.parent),
+            imports=("pydantic",),
+            own_packages=True,
+        ),
+    )

@@ -1,0 +1,128 @@
+"""The process that starts programs may die, and so may we: no program is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.execution.child_process.launcher_pool import OFFICE
+from agentci.execution.child_process.prefork import Warmth
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from tests.execution.conftest import Marked
+from tests.helpers.support import EVALUATORS, ROOT
+
+KILLED = """\
+import pathlib, sys
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+
+LocalExecutor().run(
+    (sys.executable, *sys.argv[1:]), stdin=b"", timeout_seconds=60, cwd=pathlib.Path.cwd(),
+    environment={}, confinement=Confinement(readable=(pathlib.Path(sys.argv[1]).parent,)),
+)
+"""
+
+
+def _launcher() -> int:
+    return OFFICE.launcher().number or 0
+
+
+def test_a_launcher_that_was_killed_is_replaced(marked: Marked) -> None:
+    OFFICE.close()
+    before = _launcher()
+    os.kill(before, signal.SIGKILL)
+    time.sleep(0.1)
+    assert marked.run("exits_3.py").exit_code == 3
+    assert _launcher() != before
+
+
+def test_a_program_that_runs_does_not_need_it(marked: Marked, tmp_path: Path) -> None:
+    program = tmp_path / "kills_the_launcher.py"
+    program.write_text(f"import os; os.kill({_launcher()}, 9); print('here')")
+    assert marked.run(str(program)).stdout == b"here\n"
+    assert marked.run("exits_3.py").exit_code == 3
+
+
+def test_a_ward_that_was_killed_is_an_error_and_leaves_nothing(
+    marked: Marked, tmp_path: Path
+) -> None:
+    program = tmp_path / "kills_its_ward.py"
+    program.write_text(
+        "import os, signal, time\n"
+        "ward = os.getppid()\n"
+        "os.fork() == 0 and os.setsid()\n"
+        "os.kill(ward, signal.SIGKILL)\n"
+        "time.sleep(60)"
+    )
+    with pytest.raises(EvaluatorError, match="the process that starts programs was ended"):
+        marked.run(str(program))
+    assert marked.are_gone()
+
+
+def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path) -> None:
+    program = EVALUATORS / "forks_and_sleeps.py"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, program, str(tmp_path)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+    marked = Marked(executor=LocalExecutor(), word=str(tmp_path), cwd=tmp_path)
+    while len(marked.left()) < 3:  # it, the program and its child
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert marked.are_gone()
+
+
+def test_a_fork_of_ours_has_a_launcher_of_its_own(tmp_path: Path) -> None:
+    ours = _launcher()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, str(_launcher()).encode())
+            OFFICE.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert int(os.read(reader, 100)) != ours
+    os.close(reader)
+    os.close(writer)
+    assert _launcher() == ours
+    assert tmp_path.exists()
+
+
+def test_a_confined_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"^could not be started: .*'/nonexistent/program'"):
+        _confined(("/nonexistent/program",), tmp_path)
+    with pytest.raises(EvaluatorError, match=r"^could not be started: .*'/nonexistent'"):
+        _confined(("/bin/true",), Path("/nonexistent"))
+
+
+def test_a_confined_program_reads_its_input_wherever_it_opens_it(tmp_path: Path) -> None:
+    assert _confined(("/bin/cat", "/dev/stdin"), tmp_path) == b"input"
+
+
+def _confined(command: tuple[str, ...], cwd: Path) -> bytes:
+    reply = LocalExecutor().run(
+        command,
+        stdin=b"input",
+        timeout_seconds=20,
+        cwd=cwd,
+        environment={},
+        confinement=Confinement(),
+    )
+    return reply.stdout
+
+
+def test_a_warm_python_that_is_not_there_leaves_nothing_open() -> None:
+    cold, descriptors = OFFICE.launcher(), Path("/proc/self/fd")
+    before = {path.name for path in descriptors.iterdir()}
+    assert OFFICE.launcher(Warmth("/nonexistent/python", ())) is cold
+    assert {path.name for path in descriptors.iterdir()} == before

@@ -1,0 +1,118 @@
+"""A program that may reach one port of this machine, and nothing else of any network."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.execution.environment_variables import child_environment
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from tests.helpers.support import ROOT
+
+CONNECTS = """\
+import concurrent.futures, fcntl, json, os, socket, sys
+port = int(sys.argv[1])
+
+def connect(_):
+    with socket.create_connection(("127.0.0.1", port), 10) as one:
+        return one.recv(10).decode()
+
+def is_nonblocking(kind):
+    with socket.socket(socket.AF_INET, kind, socket.IPPROTO_TCP) as one:
+        return fcntl.fcntl(one, fcntl.F_GETFL) & os.O_NONBLOCK
+
+with concurrent.futures.ThreadPoolExecutor(16) as pool:
+    said = [*pool.map(connect, range(100))]
+with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as one:
+    closes = fcntl.fcntl(one, fcntl.F_GETFD)
+if os.fork() == 0:
+    print(connect(None), flush=True)
+    os._exit(0)
+os.wait()
+print(json.dumps([said, is_nonblocking(socket.SOCK_STREAM | socket.SOCK_NONBLOCK), closes]))
+"""
+# As where a container's engine looks at system calls itself.
+ASKED_ALREADY = """\
+import ctypes, sys
+from pathlib import Path
+from agentci.errors import EvaluatorError
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.execution.child import kernel, seccomp
+
+kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+seccomp.install(seccomp.INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW), asks=True)
+for port in (None, 80):
+    try:
+        reply = LocalExecutor().run(
+            ("/bin/echo", "ran"), stdin=b"", timeout_seconds=20, cwd=Path("/"), environment={},
+            confinement=Confinement(network=False, port=port),
+        )
+        print(reply.stdout.decode().strip())
+    except EvaluatorError as error:
+        print(error)
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold it to one")
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
+        yield listener
+
+
+@pytest.mark.parametrize("imports", [None, ()], ids=["spawned", "forked"])
+def test_connects_as_often_as_it_likes_with_all_that_it_starts(
+    listener: socket.socket, tmp_path: Path, imports: tuple[str, ...] | None
+) -> None:
+    def greet() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                with listener.accept()[0] as connection:
+                    connection.sendall(b"hello")
+
+    greeting = threading.Thread(target=greet)
+    greeting.start()
+    (tmp_path / "p.py").write_text(CONNECTS)
+    port = listener.getsockname()[1]
+    try:
+        reply = LocalExecutor().run(
+            (sys.executable, str(tmp_path / "p.py"), str(port)),
+            stdin=b"",
+            timeout_seconds=30,
+            cwd=tmp_path,
+            environment=child_environment({}),
+            confinement=Confinement(network=False, port=port, imports=imports),
+        )
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        greeting.join()
+    forked, said = reply.stdout.decode().splitlines()
+    told: Any = json.loads(said)
+    assert (forked, reply.stderr, reply.exit_code) == ("hello", "", 0)
+    assert told == [["hello"] * 100, os.O_NONBLOCK, 1]
+
+
+def test_is_not_started_where_nobody_can_give_it_its_sockets() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED_ALREADY],
+        cwd="/",
+        env={"PYTHONPATH": str(ROOT), "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    )
+    without, with_port = done.stdout.splitlines()
+    assert without == "ran"
+    assert with_port.startswith("could not be confined: this kernel has no seccomp notifications")

@@ -1,0 +1,179 @@
+"""What became of each evaluator's checks, and whether that can be chance."""
+
+import pytest
+
+from agentci.gate.comparison import compare
+from agentci.gate.regression import NO_BASELINE, reasons_of
+from agentci.gate.rules import Reason
+from agentci.model.case import Synopsis
+from agentci.model.comparison import Change, Comparison, Outcome, RegressionBar, Trend
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.policy import Gate, GatePolicy
+from agentci.model.result import Result, Status
+from agentci.model.values import replace
+
+PLACE = Place(file="e.yaml", line=1)
+CONFIG = "e.yaml"
+
+
+def result(
+    number: int,
+    score: float | None = 1.0,
+    *,
+    evaluator: str = "tone",
+    status: Status | None = None,
+    required: bool = True,
+    fingerprint: str = "f",
+) -> Result:
+    passed = score is not None and score >= 0.5
+    return Result(
+        id=f"{evaluator} {number}",
+        config=CONFIG,
+        case=Synopsis(id=f"c{number}", group=f"c{number}", trace="t", recording=PLACE),
+        evaluator=Identity(
+            name=evaluator, type="code", bar="", threshold=0.5, required=required, place=PLACE
+        ),
+        status=status or ("passed" if passed else "failed"),
+        judgement=Judgement(score=score, passed=passed),
+        fingerprint=fingerprint,
+    )
+
+
+def results(*scores: float, evaluator: str = "tone") -> list[Result]:
+    return [result(index, score, evaluator=evaluator) for index, score in enumerate(scores)]
+
+
+def trend(before: list[Result], after: list[Result], bar: RegressionBar | None = None) -> Trend:
+    bars = {} if bar is None else {CONFIG: bar}
+    [found] = compare(before, after, bars, baseline="base").trends
+    return found
+
+
+def test_checks_that_passed_and_fail_are_regressions_and_the_other_way_round() -> None:
+    found = trend(results(1, 0.2, 1, 1, 1), results(0.25, 0.75, 1, 1, 1))
+    assert found.regressions == (Change(case="c0", before=1, after=0.25),)
+    assert found.improvements == (Change(case="c1", before=0.2, after=0.75),)
+    assert [found.before, found.after] == pytest.approx([0.84, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bar", "outcome"),
+    [
+        ([1] * 5, [0] * 5, RegressionBar(), "fail"),
+        ([1] * 5, [0] * 4 + [1], RegressionBar(), "inconclusive"),
+        ([1] * 5, [1] * 5, RegressionBar(), "pass"),
+        ([0] * 5, [1] * 5, RegressionBar(), "pass"),
+        ([1] * 8, [0.9] * 8, RegressionBar(max_drop=0.1), "pass"),
+        ([1] * 8, [0.9] * 8, RegressionBar(max_drop=0.05), "fail"),
+        ([1] * 8, [0.9] * 8, RegressionBar(confidence=0.999), "insufficient-data"),
+        ([1] * 4, [0] * 4, RegressionBar(), "insufficient-data"),
+        ([1] * 4, [0] * 4, RegressionBar(confidence=0.9), "fail"),
+    ],
+)
+def test_a_drop_counts_that_is_large_and_sure(
+    before: list[float], after: list[float], bar: RegressionBar, outcome: Outcome
+) -> None:
+    assert trend(results(*before), results(*after), bar).outcome == outcome
+
+
+def test_too_few_cases_are_told_with_how_many_more_are_needed() -> None:
+    why = "3 cases cannot show anything for sure: 2 cases more are needed"
+    assert trend(results(1, 1, 1), results(1, 1, 1)).why == why
+
+
+def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
+    names = [f"e{number}" for number in range(10)]
+    before = [each for name in names for each in results(*[1] * 6, evaluator=name)]
+    after = [
+        each for name in names for each in results(*[0 if name == "e3" else 1] * 6, evaluator=name)
+    ]
+    alone = trend(results(*[1] * 6), results(*[0] * 6))
+    assert (alone.outcome, alone.chance) == ("fail", 1 / 64)
+    fourth = compare(before, after, {}, baseline="base").trends[3]
+    assert (fourth.outcome, fourth.chance) == ("inconclusive", 10 / 64)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ([], results(1), "the baseline has none of its checks"),
+        (
+            [result(0, fingerprint="old")],
+            results(1),
+            "the evaluator or its golden cases have changed",
+        ),
+        ([result(0, None, status="errored")], results(1), "no check was judged in both runs"),
+        (results(1), [result(0, None, status="skipped")], "no check was judged in both runs"),
+    ],
+)
+def test_what_cannot_be_compared_is_not(
+    before: list[Result], after: list[Result], why: str
+) -> None:
+    found = trend(before, after)
+    assert (found.outcome, found.why, found.before) == ("non-comparable", why, None)
+
+
+def test_a_check_that_changed_leaves_the_others_comparable() -> None:
+    before = [result(index, fingerprint="old" if index == 0 else "f") for index in range(6)]
+    assert trend(before, results(*[1] * 6)).pairs == 5
+
+
+def test_without_a_score_it_counts_whether_a_check_passed() -> None:
+    before = [result(index, None, status="passed") for index in range(5)]
+    after = [result(index, None, status="failed") for index in range(5)]
+    found = trend(before, after)
+    assert (found.before, found.after, found.outcome) == (1.0, 0.0, "fail")
+
+
+def test_checks_of_one_run_alone_are_counted() -> None:
+    found = compare(results(1, 1, 1), results(1, evaluator="other"), {}, baseline="base")
+    assert (found.added, found.gone) == (1, 3)
+
+
+class TestTheGate:
+    GATE = Gate(config=CONFIG, policy=GatePolicy(regression=RegressionBar()), evaluators=("tone",))
+    WORSE = compare(results(*[1] * 5), results(*[0] * 5), {}, baseline="base")
+    UNSURE = compare(results(1), results(0), {}, baseline="base")
+
+    def reasons(self, comparison: Comparison | None, **policy: object) -> list[Reason]:
+        bar = RegressionBar(**policy)  # type: ignore[arg-type]  # of a bar
+        gate = replace(self.GATE, policy=GatePolicy(regression=bar))
+        return list(reasons_of(comparison, [gate]))
+
+    def test_is_shut_by_what_got_worse(self) -> None:
+        [reason] = self.reasons(self.WORSE)
+        assert reason == Reason(
+            "failed",
+            "tone against the baseline: fail (mean score 0, was 1, which is hardly chance)",
+        )
+
+    def test_hears_what_it_does_not_mind(self) -> None:
+        [reason] = self.reasons(self.UNSURE)
+        assert reason.kind == "remark"
+        [reason] = self.reasons(self.UNSURE, shuts=("insufficient-data",))
+        assert reason.kind == "failed"
+
+    def test_is_not_shut_by_an_advisory_evaluator(self) -> None:
+        after = [result(index, 0, required=False) for index in range(5)]
+        [reason] = self.reasons(compare(results(*[1] * 5), after, {}, baseline="base"))
+        assert reason.kind == "remark"
+
+    @pytest.mark.parametrize(
+        ("comparison", "why"),
+        [(None, NO_BASELINE), (Comparison(baseline="b", refused="it is old"), "it is old")],
+    )
+    def test_hears_that_there_is_nothing_to_compare_with(
+        self, comparison: Comparison | None, why: str
+    ) -> None:
+        assert self.reasons(comparison) == [Reason("remark", why)]
+        assert self.reasons(comparison, shuts=("non-comparable",)) == [Reason("failed", why)]
+
+    def test_hears_nothing_where_no_regression_is_minded(self) -> None:
+        gate = replace(self.GATE, policy=GatePolicy())
+        assert list(reasons_of(self.WORSE, [gate])) == list(reasons_of(None, [gate])) == []
+
+    def test_hears_nothing_of_what_did_not_get_worse(self) -> None:
+        same = compare(results(*[1] * 5), results(*[1] * 5), {}, baseline="base")
+        assert self.reasons(same) == []

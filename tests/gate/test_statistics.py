@@ -1,0 +1,203 @@
+"""Intervals and bounds, by the numbers of SciPy 1.17 and of the papers."""
+
+import math
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.gate.statistics import (
+    at_least,
+    beta_cdf,
+    cases_needed,
+    lower_bound,
+    mean_interval,
+    rate_interval,
+    standard_error,
+    t_quantile,
+    wilson,
+)
+
+# E. Miller, Adding Error Bars to Evals, 2024, with the correction for few clusters.
+CLUSTERS = [[1, 1, 1], [0, 0, 0], [1, 1, 0], [1, 0, 1]]
+
+
+class TestDistributions:
+    @pytest.mark.parametrize(
+        ("degrees", "two_sided", "one_sided"),
+        [
+            (1, 12.706204736174694, 6.313751514675037),
+            (2, 4.302652729749462, 2.9199855803537242),
+            (3, 3.1824463052837078, 2.3533634348018233),
+            (5, 2.5705818356363146, 2.0150483733330233),
+            (10, 2.228138851986274, 1.8124611228116756),
+            (30, 2.0422724563012378, 1.697260886593957),
+            (100, 1.9839715185235518, 1.6602343260853392),
+            (1000, 1.9623390808264083, 1.6463788172854643),
+            (9999, 1.960201263621357, 1.6450060333112988),
+        ],
+    )
+    def test_of_student(self, degrees: int, two_sided: float, one_sided: float) -> None:
+        assert t_quantile(0.975, degrees) == pytest.approx(two_sided, rel=1e-9)
+        assert t_quantile(0.95, degrees) == pytest.approx(one_sided, rel=1e-9)
+
+    @pytest.mark.parametrize(
+        ("x", "a", "b", "value"),
+        [
+            (0.5, 2, 3, 0.6875),
+            (0.1, 0.5, 0.5, 0.20483276469913345),
+            (0.9, 50, 5, 0.361447139727378),
+            (0.3, 10, 1, 5.9048999999999975e-06),
+            (0.99, 4990, 11, 5.484779773570475e-12),
+            (0.5, 5000, 5001, 0.5039893230696917),
+            (1e-09, 0.5, 3, 5.929270608862864e-05),
+            (0.7, 1, 1, 0.7),
+            (0.0, 2, 3, 0.0),
+            (1.0, 2, 3, 1.0),
+        ],
+    )
+    def test_of_beta(self, x: float, a: float, b: float, value: float) -> None:
+        assert beta_cdf(x, a, b) == pytest.approx(value, rel=1e-8)
+
+    @given(st.integers(1, 60), st.data())
+    def test_of_coins_by_counting(self, whole: int, data: st.DataObject) -> None:
+        passed = data.draw(st.integers(0, whole))
+        rate = data.draw(st.floats(0.01, 0.99))
+        counted = math.fsum(
+            math.comb(whole, each) * rate**each * (1 - rate) ** (whole - each)
+            for each in range(passed, whole + 1)
+        )
+        assert at_least(passed, whole, rate) == pytest.approx(counted, rel=1e-9)
+
+
+class TestAnInterval:
+    @pytest.mark.parametrize(
+        ("passed", "whole", "low", "high"),
+        [
+            (9, 10, 0.595850, 0.982124),
+            (10, 10, 0.722467, 1),
+            (45, 50, 0.786398, 0.956524),
+            (190, 200, 0.910422, 0.972617),
+            (0, 10, 0, 1 - 0.722467),
+        ],
+    )
+    def test_of_a_share_is_wilsons(self, passed: int, whole: int, low: float, high: float) -> None:
+        assert wilson(passed / whole, whole) == pytest.approx((low, high), abs=5e-7)
+        found = rate_interval([[each < passed] for each in range(whole)])
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-7)
+        assert found.method == "wilson"
+
+    def test_of_a_mean_is_students(self) -> None:
+        found = mean_interval([[0.2], [0.4], [0.6]])
+        assert found is not None
+        reach = 4.302652729749462 * 0.2 / math.sqrt(3)
+        assert (found.low, found.high) == pytest.approx((0.0, 0.4 + reach))
+        assert found.method == "t"
+
+    def test_of_groups_minds_what_they_have_in_common(self) -> None:
+        found = mean_interval(CLUSTERS)
+        assert found is not None
+        reach = 3.1824463052837078 * 0.209718
+        assert found.low == 0.0
+        assert 7 / 12 + reach > 1
+        assert (found.high, found.method) == (1.0, "clustered-t")
+        assert rate_interval([[bool(each) for each in group] for group in CLUSTERS]) == found
+
+    def test_of_groups_that_all_pass_counts_each_once(self) -> None:
+        found = rate_interval([[True] * 3] * 10)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((0.722467, 1), abs=5e-7)
+
+    def test_of_groups_that_do_not_differ_counts_each_once(self) -> None:
+        found = rate_interval([[True, False]] * 10)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx(wilson(0.5, 10))
+
+    @pytest.mark.parametrize("groups", [[], [[1.0]], [[1.0, 0.0, 1.0]]])
+    def test_is_none_of_one_group(self, groups: list[list[float]]) -> None:
+        assert mean_interval(groups) is None
+        assert rate_interval([[bool(each) for each in group] for group in groups]) is None
+
+    def test_is_none_of_scores_that_are_all_the_same(self) -> None:
+        assert mean_interval([[0.7]] * 9) is None
+
+    def test_of_scores_that_are_0_or_1_is_that_of_a_share(self) -> None:
+        scores = [1.0, 1.0, 0.0, 1.0]
+        assert mean_interval([[each] for each in scores]) == rate_interval(
+            [[bool(each)] for each in scores]
+        )
+
+    @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=2, max_size=12))
+    def test_holds_the_mean_and_stays_within_bounds(self, groups: list[list[float]]) -> None:
+        found = mean_interval(groups)
+        if found is not None:
+            scores = [*chain(*groups)]
+            assert 0 <= found.low <= math.fsum(scores) / len(scores) <= found.high <= 1
+
+    @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=2, max_size=12))
+    def test_is_there_of_every_share(self, groups: list[list[bool]]) -> None:
+        found = rate_interval(groups)
+        assert found is not None
+        votes = [*chain(*groups)]
+        assert 0 <= found.low <= sum(votes) / len(votes) <= found.high <= 1
+        assert found.low < found.high
+
+
+class TestTheStandardError:
+    def test_takes_two_groups(self) -> None:
+        assert standard_error([[0.2, 0.9]]) is None
+        assert mean_interval([[0.2, 0.9]]) is None
+
+    def test_of_single_scores_is_the_usual_one(self) -> None:
+        single = [[each] for group in CLUSTERS for each in group]
+        assert standard_error(single) == pytest.approx(0.148647, abs=5e-7)
+
+    def test_of_groups_is_corrected_for_how_few_they_are(self) -> None:
+        assert standard_error(CLUSTERS) == pytest.approx(0.209718, abs=5e-7)
+        assert standard_error(CLUSTERS) == pytest.approx(0.181621 * math.sqrt(4 / 3), abs=5e-7)
+
+    @given(st.lists(st.floats(0, 1), min_size=2, max_size=9))
+    def test_grows_where_every_score_is_there_twice(self, scores: list[float]) -> None:
+        once, twice = ([[each] * times for each in scores] for times in (1, 2))
+        assert standard_error(once) == pytest.approx(standard_error(twice))
+
+
+class TestALowerBound:
+    @pytest.mark.parametrize(
+        ("passed", "whole", "bound"),
+        [
+            (9, 10, 0.6058366975634952),
+            (10, 10, 0.7411344491069477),
+            (0, 10, 0.0),
+            (45, 50, 0.8011669974835816),
+            (190, 200, 0.916664848933628),
+            (28, 29, 0.8466079754738173),
+            (29, 29, 0.9018553723227043),
+            (4999, 5000, 0.9990515822299956),
+            (2500, 5000, 0.4882713259590563),
+            (9990, 10000, 0.9983043685463546),
+        ],
+    )
+    def test_is_exact(self, passed: int, whole: int, bound: float) -> None:
+        assert lower_bound(passed, whole, 0.95) == pytest.approx(bound, rel=1e-9)
+
+    def test_of_both_sides_is_that_of_half_the_doubt(self) -> None:
+        assert lower_bound(9, 10, 0.975) == pytest.approx(0.554984, abs=5e-7)
+
+    @pytest.mark.parametrize(
+        ("rate", "needed"), [(0.8, 14), (0.9, 29), (0.95, 59), (0.99, 299), (0.5, 5)]
+    )
+    def test_takes_as_many_cases_that_all_pass(self, rate: float, needed: int) -> None:
+        assert cases_needed(0, rate, 0.95) == needed
+
+    @given(st.integers(0, 5), st.floats(0.05, 0.97), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+    def test_is_reached_by_as_many_cases_as_are_said_to_be_needed_and_by_no_fewer(
+        self, failed: int, rate: float, confidence: float
+    ) -> None:
+        needed = cases_needed(failed, rate, confidence)
+        assert lower_bound(needed - failed, needed, confidence) >= rate - 1e-6
+        fewer = needed - 1
+        if fewer > failed:
+            assert lower_bound(fewer - failed, fewer, confidence) < rate + 1e-6

@@ -1,0 +1,146 @@
+"""What is checked out and what is committed, however git keeps it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentci._util.workspace import Workspace
+from agentci.github.checkout import commit_at, head_of, is_committed
+from agentci.github.context import github_of
+from tests.helpers.repositories import commit, git, repository, track
+
+WORKFLOW = "c0de" * 10
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return repository(tmp_path / "agent")
+
+
+class TestTheCommit:
+    def test_of_a_branch(self, root: Path) -> None:
+        first = commit(root)
+        assert head_of(root) == first
+        assert commit(root) == head_of(root) != first
+
+    def test_of_a_branch_that_is_packed(self, root: Path) -> None:
+        made = commit(root)
+        git(root, "branch", "main-too", "HEAD")
+        git(root, "tag", "--annotate", "v1", "--message", "x")
+        git(root, "pack-refs", "--all")
+        assert not (root / ".git" / "refs" / "heads" / "main").exists()
+        assert head_of(root) == made
+
+    def test_that_is_checked_out_by_itself(self, root: Path) -> None:
+        made = commit(root)
+        commit(root)
+        git(root, "checkout", "--quiet", "--detach", made)
+        assert head_of(root) == made
+
+    def test_of_a_worktree_is_its_own(self, root: Path, tmp_path: Path) -> None:
+        commit(root)
+        git(root, "worktree", "add", "--quiet", "-b", "topic", str(tmp_path / "other"))
+        made = commit(tmp_path / "other")
+        assert head_of(tmp_path / "other") == made
+        git(root, "pack-refs", "--all")
+        assert head_of(tmp_path / "other") == made != head_of(root)
+
+    def test_of_sha_256(self, tmp_path: Path) -> None:
+        git(tmp_path, "init", "--quiet", "--object-format", "sha256")
+        made = commit(tmp_path)
+        assert len(made) == 64
+        assert head_of(tmp_path) == made
+
+
+class TestThereIsNone:
+    def test_before_the_first_one(self, root: Path) -> None:
+        assert head_of(root) == ""
+
+    def test_without_a_repository(self, tmp_path: Path) -> None:
+        assert head_of(tmp_path) == ""
+
+    @pytest.mark.parametrize("head", ["", "ref: refs/heads/.invalid", "ref: ../../etc", "x\0y"])
+    def test_where_only_git_can_tell(self, root: Path, head: str) -> None:
+        commit(root)
+        (root / ".git" / "HEAD").write_text(head)
+        assert head_of(root) == ""
+
+
+class TestWhatIsJudged:
+    def test_is_what_is_checked_out(self, root: Path) -> None:
+        made = commit(root)
+        assert self._judged(root, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+
+    def test_is_what_is_checked_out_around_the_working_directory(self, root: Path) -> None:
+        (root / "evals").mkdir()
+        made = commit(root)
+        for cwd in (root, root / "evals"):
+            assert (
+                self._judged(root.parent, cwd, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+            )
+
+    def test_is_the_whole_where_the_working_directory_is_a_submodule(self, root: Path) -> None:
+        repository(root / "sub")
+        commit(root / "sub")
+        made = commit(root)
+        assert self._judged(root, root / "sub", GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+
+    def test_else_what_the_workflow_runs_on(self, tmp_path: Path) -> None:
+        assert self._judged(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == WORKFLOW
+
+    def test_else_nobody_knows(self, tmp_path: Path) -> None:
+        assert self._judged(tmp_path, GITHUB_SHA=WORKFLOW) == ""
+        assert self._judged(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA="main") == ""
+
+    @staticmethod
+    def _judged(root: Path, cwd: Path | None = None, **environ: str) -> str:
+        return commit_at(Workspace(root=root, cwd=cwd or root), github_of(environ))
+
+
+class TestACacheIsCommitted:
+    def test_where_git_tracks_a_file_below_it(self, root: Path) -> None:
+        assert not self._is_committed(root, "cache")
+        track(root, "cache/x")
+        assert self._is_committed(root, "cache")
+        assert self._is_committed(root, "evals/../cache")
+        assert not self._is_committed(root, "cach")
+
+    def test_in_a_worktree(self, root: Path, tmp_path: Path) -> None:
+        (root / "cache").mkdir()
+        (root / "cache" / "x").touch()
+        commit(root)
+        git(root, "worktree", "add", "--quiet", "-b", "topic", str(tmp_path / "other"))
+        assert self._is_committed(tmp_path / "other", "cache")
+
+    def test_in_a_repository_below_the_workspace(self, root: Path, tmp_path: Path) -> None:
+        track(root, "cache/x")
+        assert self._is_committed(tmp_path, "agent/cache")
+        assert not self._is_committed(tmp_path, "cache")
+
+    def test_that_is_the_whole_repository(self, root: Path, tmp_path: Path) -> None:
+        track(root, "x")
+        assert self._is_committed(root, ".")
+        assert self._is_committed(tmp_path, "agent")
+
+    def test_not_where_a_folder_elsewhere_has_its_name(self, root: Path) -> None:
+        track(root, "src/cache/x")
+        assert not self._is_committed(root, "cache")
+
+    @pytest.mark.parametrize("version", ["2", "3", "4"])
+    @pytest.mark.parametrize("name", ["x", "x" * 200, f"{'x' * 200}/" * 25 + "x"])
+    def test_of_one_file_whatever_the_format_and_the_length_of_its_name(
+        self, root: Path, version: str, name: str
+    ) -> None:
+        track(root, f"cache/{name}")
+        git(root, "update-index", "--index-version", version, "--skip-worktree", f"cache/{name}")
+        assert self._is_committed(root, "cache")
+
+    def test_of_a_name_that_is_no_text(self, root: Path) -> None:
+        name = os.fsdecode(b"caf\xe9")
+        track(root, f"{name}/x")
+        assert self._is_committed(root, name)
+
+    @staticmethod
+    def _is_committed(root: Path, folder: str) -> bool:
+        return is_committed(root / folder, Workspace(root=root, cwd=root))

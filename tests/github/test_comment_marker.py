@@ -1,0 +1,43 @@
+"""A comment is found again by a mark that changes with its place alone."""
+
+import pytest
+
+from agentci.github.comment_marker import Mark, digest_of, key_of, mark_of
+
+PLACE = {"workflow": "o/r/.github/workflows/a.yml", "job": "eval", "step": "__o_action"}
+
+
+def _key(matrix: str = "null", *configs: str, **place: str) -> str:
+    return key_of(**{**PLACE, **place}, configs=configs, matrix=matrix)
+
+
+def test_is_read_from_the_first_line_that_it_is_hidden_in() -> None:
+    mark = Mark(key=_key(), result=digest_of(["open"]))
+    assert mark_of(mark.over("text\n")) == mark
+    assert mark_of(mark.over("text").replace("\n", "\r\n")) == mark
+
+
+@pytest.mark.parametrize("before", ["x", "\n", " ", "> "])
+def test_is_none_anywhere_else(before: str) -> None:
+    assert mark_of(f"{before}{Mark(key=_key(), result=_key()).over('text')}") is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _key('{"model": "small"}'),
+        _key('{"model": "large"}'),
+        _key("[" * 100_000),
+        _key("null", "evals"),
+        _key(workflow="b"),
+        _key(job="b"),
+        _key(step="b"),
+    ],
+)
+def test_is_another_elsewhere(other: str) -> None:
+    assert other != _key()
+
+
+def test_is_the_same_in_whatever_order_things_are_told() -> None:
+    assert _key('{"a": 1, "b": [2]}') == _key('{"b":[2],"a":1}\n')
+    assert _key("null", "a", "b") == _key("null", "b", "a")

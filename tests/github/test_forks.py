@@ -1,0 +1,307 @@
+"""A workflow that follows one of a fork: what that left behind is foreign, and not believed."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentci.cli.action import run_action
+from agentci.cli.commands.comment import MAX_FOREIGN_BYTES
+from tests.github.api.description import NEEDS_DESCRIPTION
+from tests.github.bench import HEAD, PULL, Bench, pull_request, workflow_run
+from tests.helpers.runner import commands_in, read_output_file
+from tests.helpers.support import ROOT, Ran
+
+pytestmark = NEEDS_DESCRIPTION
+REPORT = "report/results.json"
+
+
+@pytest.fixture
+def fork(bench: Bench) -> Bench:
+    """The report of a run on a fork's pull request, in the workflow that follows it."""
+    bench.event = ("pull_request", pull_request(fork=True))
+    bench.judge("--output-dir", "report", score=0)
+    assert bench.hub.asked == []
+    bench.event = ("workflow_run", workflow_run())
+    bench.add_pull(PULL)
+    return bench
+
+
+def _changed(bench: Bench, **changed: Any) -> None:
+    file = bench.folder / REPORT
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changed}))
+
+
+def _refused(ran: Ran, bench: Bench) -> str:
+    """What was said of a report that nobody is told of."""
+    assert (ran.code, bench.hub.asked) == (2, [])
+    assert "Traceback" not in ran.out + ran.err
+    return ran.out
+
+
+class TestTheReportOfAFork:
+    def test_is_told_on_its_pull_request(self, fork: Bench) -> None:
+        ran = fork.run("comment", "report")
+        (body,) = fork.bodies
+        assert "Gate shut: 1 of 1 check failed" in body
+        run = "https://github.example/octo/agent/actions/runs/99"
+        assert body.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
+        assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (0, True)
+
+    def test_is_told_beside_its_baseline(self, fork: Bench) -> None:
+        fork.event = ("pull_request", pull_request(fork=True))
+        fork.judge("--output-dir", "earlier", score=1)
+        fork.judge("--output-dir", "report", "--baseline", "earlier", score=0)
+        fork.event = ("workflow_run", workflow_run())
+        fork.run("comment", "report")
+        (body,) = fork.bodies
+        assert "was 1; 1 worse, 0 better" in body
+        above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[All of this")
+        assert above in body
+
+    def test_is_told_in_place(self, fork: Bench) -> None:
+        fork.run("comment", REPORT)
+        fork.event = ("pull_request", pull_request(fork=True))
+        fork.judge("--output-dir", "report", score=1)
+        fork.event = ("workflow_run", workflow_run(id=100))
+        fork.run("comment", REPORT)
+        (body,) = fork.bodies
+        assert "Gate open" in body
+
+    def test_is_a_check_run_on_its_commit(self, fork: Bench) -> None:
+        fork.run("comment", "report", "--comment", "never", "--check-run", "agent")
+        assert fork.bodies == []
+        (check,) = fork.hub.checks
+        assert (check["head_sha"], check["conclusion"]) == (HEAD, "failure")
+        assert len(check["annotations"]) == 1
+
+    def test_is_not_told_where_it_was_broken_off(self, fork: Bench) -> None:
+        _changed(fork, complete=False)
+        ran = fork.run("comment", "report")
+        assert (ran.code, fork.hub.asked) == (0, [])
+        assert "no comment: the run was broken off\n" in ran.out
+
+
+class TestThePullRequest:
+    def test_is_not_what_the_report_says(self, fork: Bench) -> None:
+        fork.event = ("workflow_run", workflow_run(pull_requests=[{"number": 666}]))
+        (fork.folder / "report" / "event.json").write_text('{"pull_request": {"number": 666}}')
+        (fork.folder / "report" / "pr_number").write_text("666")
+        fork.run("comment", "report")
+        assert fork.hub.comments.keys() == {PULL}
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"head": {"sha": "77aa" * 10}},
+            {"head": {"ref": "other"}},
+            {"head": {"repo": {"full_name": "mallory/other"}}},
+            {"state": "closed"},
+        ],
+        ids=["has moved on", "of another branch", "of another repository", "closed"],
+    )
+    def test_is_no_other(self, changed: dict[str, Any], fork: Bench) -> None:
+        (pull,) = fork.hub.open_pulls
+        if "head" in changed:
+            head, more = pull["head"], changed["head"]
+            more = {**more, "repo": {**head["repo"], **more.get("repo", {})}}
+            changed = {"head": {**head, **more}}
+        pull |= changed
+        ran = fork.run("comment", "report")
+        assert ran.code == 0
+        assert "no comment: no open pull request has 8c1f8c1f8c1f as the last commit\n" in ran.out
+        assert fork.hub.count("issues/create-comment") == 0
+
+    def test_is_none_where_the_fork_is_gone(self, fork: Bench) -> None:
+        fork.event = ("workflow_run", workflow_run(head_repository=None))
+        ran = fork.run("comment", "report", "--check-run", "agent")
+        assert "no comment: the branch of 8c1f8c1f8c1f is gone\n" in ran.out
+        assert [check["head_sha"] for check in fork.hub.checks] == [HEAD]
+
+    def test_is_none_where_the_event_tells_of_no_run(self, fork: Bench) -> None:
+        fork.event = ("workflow_run", {})
+        ran = fork.run("comment", "report", "--check-run", "agent")
+        assert "no comment: the event workflow_run has no pull request\n" in ran.out
+        assert "no check run: the event workflow_run names no commit\n" in ran.out
+        assert (ran.code, fork.hub.asked) == (0, [])
+
+    def test_is_none_of_several(self, fork: Bench) -> None:
+        fork.add_pull(8)
+        assert "no comment: 2 open pull requests have" in fork.run("comment", "report").out
+
+    @pytest.mark.parametrize("branch", ["a b", "x&state=closed", "../../user", "#7", "\u202e"])
+    def test_may_have_a_branch_of_any_name(self, branch: str, fork: Bench) -> None:
+        fork.event = ("workflow_run", workflow_run(head_branch=branch))
+        (pull,) = fork.hub.open_pulls
+        pull["head"]["ref"] = branch
+        fork.run("comment", "report")
+        assert len(fork.bodies) == 1
+        assert fork.hub.asked[0].query["head"] == f"mallory:{branch}"
+
+
+class TestAHostileReport:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "the file is empty"),
+            ("[]", "no results.json of agentci"),
+            ('{"tool": {"name": "agentci", "version": "9.9"}}', "is of version '9.9'"),
+            ("[" * 200_000, "nested too deeply"),
+            ("9" * 10_000, "too many digits"),
+            ('{"a": 1, "a": 2}', "appears twice"),
+            ("\x00\x01", "holds a NUL"),
+        ],
+    )
+    def test_is_refused_with_what_is_wrong(self, text: str, said: str, fork: Bench) -> None:
+        (fork.folder / REPORT).write_text(text)
+        assert said in _refused(fork.run("comment", "report"), fork)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("results", "none"),
+            ("results", [{"id": "x"}]),
+            ("totals", {"checks": -1}),
+            ("decision", {"open": "yes", "exit_code": 0, "why": []}),
+            ("pull_request", 666),
+            ("comparison", {"baseline": 3}),
+            ("comparison", {"baseline": "b", "trends": [{"evaluator": "x"}]}),
+        ],
+    )
+    def test_of_another_schema_is_refused(self, name: str, value: object, fork: Bench) -> None:
+        _changed(fork, **{name: value})
+        assert name in _refused(fork.run("comment", "report"), fork)
+
+    def test_that_is_huge_is_not_read(self, fork: Bench) -> None:
+        with (fork.folder / REPORT).open("wb") as file:
+            file.truncate(MAX_FOREIGN_BYTES + 1)
+        said = _refused(fork.run("comment", "report"), fork)
+        assert "is larger than 64 MiB" in said
+
+    def test_that_is_not_there_is_said_to_be_missing(self, fork: Bench) -> None:
+        assert "there is no report nowhere" in _refused(fork.run("comment", "nowhere"), fork)
+
+    def test_that_is_a_link_is_not_followed(self, fork: Bench, tmp_path: Path) -> None:
+        secret = tmp_path.parent / f"{tmp_path.name}-secret.json"
+        secret.write_text((fork.folder / REPORT).read_text())
+        (fork.folder / REPORT).unlink()
+        (fork.folder / REPORT).symlink_to(secret)
+        said = _refused(fork.run("comment", "report"), fork)
+        assert "leads out of the workspace" in said
+
+    def test_that_is_a_pipe_is_not_waited_for(self, fork: Bench) -> None:
+        (fork.folder / REPORT).unlink()
+        os.mkfifo(fork.folder / REPORT)
+        assert "there is no report" in _refused(fork.run("comment", "report"), fork)
+
+    def test_calls_nobody_and_opens_nothing(self, fork: Bench) -> None:
+        hostile = (
+            "@octocat #12 GH-3 octo/agent#4 <img src=x onerror=y> <!-- --> </details>"
+            " [click](https://evil.example) ![x](http://evil.example/p.png)"
+            " https://evil.example www.evil.example ```\n# heading\n::error::forged"
+            " | a | b | \x1b[31m\u202e <!-- agentci:0:0 -->"
+        )
+        _changed(fork, decision={"open": True, "exit_code": 0, "why": [hostile] * 3})
+        document = json.loads((fork.folder / REPORT).read_text())
+        for result in document["results"]:
+            result |= {"evaluator": hostile, "bar": hostile, "misses": [hostile] * 9}
+            result |= {"reason": hostile, "reasoning": hostile}
+        problem = {"severity": "error", "message": hostile, "hint": hostile, "place": None}
+        trend = {"config": document["results"][0]["config"], "evaluator": hostile}
+        trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "chance": None}
+        trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
+        trend |= {"outcome": "fail", "why": hostile}
+        comparison = {"baseline": hostile, "refused": hostile, "trends": [trend]}
+        _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
+        ran = fork.run("comment", "report", "--check-run", "agent")
+        (body,) = fork.bodies
+        assert "was 1; 1 worse, 0 better: fail" in body
+        prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
+        assert "@octocat" not in body
+        assert "#12" not in body.replace("&#12", "")
+        for spelt in ("<img", "<!--", "</details", "](https://evil", "](http://evil", "\n# head"):
+            assert spelt not in prose
+        for spelt in ("https://evil", "www.evil", "\x1b", "\u202e"):
+            assert spelt not in prose
+        assert commands_in(ran.out) == []
+
+    @pytest.mark.parametrize("name", ["../results.json", "/results.json", "report/results.json"])
+    def test_in_a_zip_file_is_no_report(self, name: str, fork: Bench) -> None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr(name, (fork.folder / REPORT).read_text())
+        (fork.folder / REPORT).write_bytes(packed.getvalue())
+        _refused(fork.run("comment", "report"), fork)
+
+
+class TestTheWorkflowOfTheDocuments:
+    DOCUMENT = (ROOT / "docs" / "pull-requests.md").read_text()
+    TEXT = DOCUMENT.partition("## Forks")[2].partition("```yaml\n")[2].partition("```")[0]
+    WORKFLOW = yaml.safe_load(TEXT)
+
+    def test_is_one_of_github(self, tmp_path: Path) -> None:
+        (tmp_path / "w.yml").write_text(self.TEXT)
+        checker = [sys.executable, "-m", "check_jsonschema"]
+        schema = ["--builtin-schema", "vendor.github-workflows", str(tmp_path / "w.yml")]
+        ran = subprocess.run([*checker, *schema], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout
+
+    def test_may_no_more_than_it_needs_and_checks_nothing_out(self) -> None:
+        job = self.WORKFLOW["jobs"]["comment"]
+        assert self.WORKFLOW["permissions"] == {}
+        assert job["permissions"] == {"actions": "read", "pull-requests": "write"}
+        assert not [step for step in job["steps"] if "checkout" in step["uses"] or "run" in step]
+
+    def test_comments(self, fork: Bench) -> None:
+        (inputs,) = (
+            step["with"]
+            for step in self.WORKFLOW["jobs"]["comment"]["steps"]
+            if step["uses"].startswith("org/agent-eval-action@")
+        )
+        code, outputs = _step(fork, **inputs)
+        assert (code, len(fork.bodies), outputs) == (0, 1, {})
+
+
+class TestTheAction:
+    def test_sets_its_outputs_where_the_report_is_refused(self, fork: Bench) -> None:
+        code, outputs = _step(fork, **{"comment-report": "nowhere", "comment": "always"})
+        assert (code, outputs["verdict"]) == (2, "invalid")
+
+    @pytest.mark.parametrize(
+        "inputs",
+        [
+            {"comment": "never"},
+            {"comment": "always", "config": "evals"},
+            {"comment": "always", "merge": "report"},
+            {"comment": "always", "baseline": "report"},
+            {"comment": "always", "fail-on": "never"},
+            {"comment": "always", "output-dir": "elsewhere"},
+        ],
+        ids=str,
+    )
+    def test_does_not_take_what_has_no_effect(self, inputs: dict[str, str], fork: Bench) -> None:
+        code, outputs = _step(fork, **{"comment-report": "report", **inputs})
+        assert (code, outputs["verdict"], fork.hub.asked) == (2, "invalid", [])
+
+    def test_has_a_comment_for_each_leg_of_a_matrix(self, bench: Bench) -> None:
+        bench.judge()
+        for matrix in ('{"model": "small"}', '{"model": "large"}', '{"model":"small"}'):
+            assert _step(bench, config="evals", comment="always", matrix=matrix)[0] == 0
+        assert len(bench.bodies) == 2
+
+
+def _step(bench: Bench, **given: str) -> tuple[int, dict[str, str]]:
+    """Run the action with the defaults of its inputs; returns its exit code and its outputs."""
+    defaults = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+    inputs = {name: str(each["default"]) for name, each in defaults.items()} | given
+    output = bench.folder / "output"
+    output.write_text("")
+    code = bench.within(lambda world: run_action(inputs, world), GITHUB_OUTPUT=str(output))
+    return code, dict(read_output_file(output.read_text()))

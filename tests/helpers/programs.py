@@ -1,0 +1,45 @@
+"""Programs for configs that are read without a disk: every one that is named is there."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agentci.errors import InputError
+from agentci.evaluators.context import TextFile
+from agentci.evaluators.evaluator_type import EvaluatorType
+from agentci.model.place import Place
+from agentci.model.problem import Problem
+from agentci.model.program import LocalProgram, RemoteProgram
+
+
+class AnyPrograms:
+    """Finds all programs in ``folder``, except those that are called ``gone``."""
+
+    executors = ("local", "docker")
+
+    def __init__(self, folder: Path = Path("/w")) -> None:
+        self.folder = str(folder)
+
+    def type_named(self, name: str) -> EvaluatorType[Any] | None:
+        """None: nobody brings any."""
+        del name
+        return None
+
+    def find(self, named: str, place: Place) -> LocalProgram:
+        """The program, wherever it is."""
+        if "gone" in named:
+            raise InputError([Problem(message=f"{named} does not exist", place=place)])
+        return LocalProgram(path=str(Path(self.folder, named)))
+
+    def read(self, named: str, place: Place) -> TextFile:
+        """A prompt, wherever it is."""
+        del place
+        return TextFile(name=named, text="{{ response }}")
+
+    def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
+        """The program as it is, unless it is called ``gone``."""
+        if "gone" in program.ref:
+            raise InputError(
+                [Problem(message=f"{program.ref} is not there", place=place_of("ref"))]
+            )
+        return program

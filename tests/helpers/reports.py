@@ -1,0 +1,214 @@
+"""Results and reports to try gates and reporters on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentci.gate.decision import decide, decide_shard, totals
+from agentci.model.case import Case, Golden
+from agentci.model.choices import FailOn
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+from agentci.model.place import Place
+from agentci.model.policy import Bar, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.result import Provenance, Report, Result, Status
+from agentci.model.shard import Portion, Shard
+from agentci.model.trace import Trace, Turn
+from agentci.model.values import replace
+from agentci.reports.annotations import annotations_of
+from agentci.reports.case_summary import synopsis_of
+from agentci.reports.report_format import Reporter
+from agentci.reports.workflow_commands import annotate
+
+CONFIG = "evals/eval_config.yaml"
+LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
+
+
+def text_of(reporter: Reporter, report: Report) -> str:
+    """The whole text of a file."""
+    return "".join(reporter.render(report))
+
+
+def annotated(report: Report) -> str:
+    """What a step prints for the annotations of a report."""
+    return annotate(annotations_of(report))
+
+
+def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
+    """A recorded run with two turns and its golden case."""
+    place = Place(file=f"evals/recordings/{case}.json", line=3)
+    turns = (Turn(id="t1", user_text="Hello"), Turn(id="t2", user_text="Book it"))
+    return Case(
+        id=case,
+        trace=Trace(
+            id=f"trace-of-{case}", key=case, turns=turns, place=place, warnings=tuple(warnings)
+        ),
+        golden=Golden(id=case, turns=turns, place=Place(file="evals/eval_set.json", line=5)),
+    )
+
+
+def make_result(
+    status: Status = "passed",
+    score: float | None = None,
+    *,
+    case: str = "books_a_flight",
+    evaluator: str = "response_quality",
+    warnings: Sequence[str] = (),
+    **others: Any,
+) -> Result:
+    """A result with what ``others`` say of judgement, evaluator, or the result itself."""
+    judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
+    own = ("type", "bar", "threshold", "required", "place")
+    identified: dict[str, Any] = {k: others.pop(k) for k in own if k in others}
+    passed = {"passed": True, "failed": False}.get(status)
+    judgement = None
+    if passed is not None or score is not None:
+        judgement = Judgement(score=score, passed=passed, **judged)
+    config = others.setdefault("config", CONFIG)
+    return Result(
+        id=f"id of {config}, {case}, {evaluator}",
+        case=synopsis_of(make_case(case, warnings=warnings)),
+        evaluator=Identity(
+            name=evaluator,
+            **{
+                "type": "code",
+                "bar": "at least 0.7",
+                "threshold": 0.7,
+                "required": True,
+                "place": Place(file=config, line=LINES.get(evaluator, 1)),
+                **identified,
+            },
+        ),
+        status=status,
+        judgement=judgement,
+        **others,
+    )
+
+
+def make_report(
+    results: Sequence[Result],
+    *,
+    bar: Bar | None = None,
+    problems: Sequence[Problem] = (),
+    complete: bool = True,
+    fail_on: FailOn = "failed",
+    provenance: Sequence[Provenance] = (),
+) -> Report:
+    """A report with the decision of a real gate, one a config."""
+    by_config: dict[str, list[Result]] = {}
+    for result in results:
+        by_config.setdefault(result.config, []).append(result)
+    policy = GatePolicy(overall=bar or Bar())
+    return Report(
+        complete=complete,
+        decision=decide(
+            [(policy, group) for group in by_config.values()],
+            problems=problems,
+            uncovered=0,
+            complete=complete,
+            fail_on=fail_on,
+        ),
+        totals=totals(results),
+        results=tuple(results),
+        problems=tuple(problems),
+        provenance=tuple(provenance),
+    )
+
+
+def shard_report(results: Sequence[Result], **others: Any) -> Report:
+    """The report of shard 2 of 3, with the decision of a real gate."""
+    report = make_report(results, **others)
+    shard = Shard(index=2, total=3)
+    decision = decide_shard(
+        [(GatePolicy(), results)],
+        shard=shard,
+        problems=report.problems,
+        complete=report.complete,
+        fail_on="failed",
+    )
+    portion = Portion(shard=shard, of="0" * 64, checks=("0" * 16,))
+    return replace(report, decision=decision, portion=portion)
+
+
+def mixed_report() -> Report:
+    """Something of everything: the report that golden files are made of."""
+    comparisons = [
+        {
+            "invocation_id": "t1",
+            "expected": [{"name": "greet", "args": {}}],
+            "actual": [{"name": "greet", "args": {}}],
+            "matched": True,
+        },
+        {
+            "invocation_id": "t2",
+            "expected": [
+                {"name": "search_flights", "args": {"from": "BER", "to": "ROM"}},
+                {"name": "hold_seat", "args": {"flight": "AZ 423"}},
+                {"name": "book_flight", "args": {"flight": "AZ 423", "seat": "12A"}},
+            ],
+            "actual": [
+                {"name": "search_flights", "args": {"from": "BER", "to": "FCO"}},
+                {"name": "book_flight", "args": {"flight": "AZ 423", "seat": "12A"}},
+                {"name": "charge_card", "args": {"amount": 120.5}},
+            ],
+            "matched": False,
+        },
+    ]
+    guessed = "a span without a name was taken for a tool call"
+    return make_report(
+        [
+            make_result("passed", 0.9, hits=["says the price"], seconds=1.25),
+            make_result(
+                "failed",
+                0.5,
+                evaluator="tool_trajectory_avg_score",
+                type="builtin",
+                misses=["turn 2: hold_seat was not called"],
+                details={"comparisons": comparisons},
+            ),
+            make_result("failed", 0.6999, case="cancels", reasoning="It never says sorry.\nBad."),
+            make_result(
+                "skipped",
+                case="cancels",
+                evaluator="tool_trajectory_avg_score",
+                type="builtin",
+                reason="no matching eval case",
+                warnings=[guessed],
+            ),
+            make_result("errored", case="refunds", reason="exit code 3\nTraceback | of <its> own"),
+            make_result(
+                "failed",
+                0.95,
+                case="refunds",
+                evaluator="tone",
+                required=False,
+                reason="1 turn of the golden case is missing",
+                warnings=[guessed],
+            ),
+        ],
+        problems=[
+            Problem(
+                message="lies beside no config and was found from the working directory",
+                place=Place(file="traces/old.json"),
+                severity="notice",
+            ),
+            Problem(
+                message="'treshold' is no key of an evaluator",
+                place=Place(file=CONFIG, line=4, column=3),
+                hint="did you mean 'threshold'?",
+                severity="warning",
+            ),
+        ],
+        provenance=[
+            Provenance(
+                config="evals/eval_config.yaml",
+                evaluator="quality",
+                source="github",
+                repository="org/evaluators",
+                revision="main",
+                ref="evaluators/quality/quality.py",
+                commit="8c1f" * 10,
+                digest="5d41" * 16,
+            ),
+        ],
+    )

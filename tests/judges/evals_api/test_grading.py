@@ -1,0 +1,221 @@
+"""A service grades items: all pages are read, in order, and nothing is left behind."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentci.errors import EvaluatorError
+from agentci.judges.evals_api.grading import RemoteGrading, key_header
+from agentci.judges.transport import Transport
+from agentci.model.grading import EvalsService, GradeRemotely, RemoteGrades
+from tests._util.http.patience import Patience
+from tests._util.http.servers import Answer, Server, serve
+from tests.judges.evals_api.service import FakeEvals
+
+KEY = "sk-secret-0123456789"
+CRITERION = {"type": "string_check", "name": "g", "operation": "eq"}
+
+
+class Bench:
+    """A service, and whoever asks it, in a time of its own."""
+
+    def __init__(self, fake: FakeEvals, server: Server) -> None:
+        self.fake = fake
+        self.server = server
+        self.patience = Patience()
+
+    def grade(self, *texts: str, **others: Any) -> RemoteGrades:
+        transport = Transport(
+            tell=self.patience.told.append,
+            stopped=others.pop("stopped", lambda: False),
+            sleep=self.patience.sleep,
+            clock=self.patience.clock,
+        )
+        grading = RemoteGrading(transport, variables={"KEY": KEY}, sleep=self.patience.sleep)
+        service = EvalsService(base_url=f"{self.server.url}/v1/", key_variable="KEY")
+        request = {
+            "service": service,
+            "name": "agentci g",
+            "criterion": CRITERION,
+            "items": tuple({"text": text, "row": 1} for text in texts),
+            "timeout_seconds": 60,
+        }
+        return grading.grade(GradeRemotely(**{**request, **others}))
+
+
+@pytest.fixture
+def fake() -> FakeEvals:
+    return FakeEvals(score=lambda item: float(item["text"]))
+
+
+@pytest.fixture
+def bench(fake: FakeEvals) -> Iterator[Bench]:
+    with serve(fake) as server:
+        yield Bench(fake, server)
+
+
+def test_items_have_their_grades_in_order_from_all_pages(bench: Bench) -> None:
+    bench.fake.page = 2
+    found = bench.grade("0.5", "1", "0", "0.25", "1")
+    assert [each.score for each in found.grades] == [0.5, 1, 0, 0.25, 1]
+    assert [each.passed for each in found.grades] == [False, True, False, False, True]
+    assert sum("output_items" in path for path in bench.server.paths) == 3
+    assert bench.fake.evals == set()
+
+
+def test_a_service_that_gives_one_page_for_ever_is_not_heard_out(bench: Bench) -> None:
+    bench.fake.page, bench.fake.repeats = 1, True
+    with pytest.raises(EvaluatorError, match="graded other items than the 2 that it was given"):
+        bench.grade("1", "1", timeout_seconds=6)
+    assert sum("output_items" in path for path in bench.server.paths) == 3
+    assert bench.fake.evals == set()
+
+
+def test_what_is_sent_is_graded_as_it_is(bench: Bench) -> None:
+    bench.grade("1")
+    assert bench.fake.created == [
+        {
+            "name": "agentci g",
+            "data_source_config": {
+                "type": "custom",
+                "item_schema": {
+                    "type": "object",
+                    "properties": {"text": {"type": "string"}, "row": {}},
+                    "required": ["text", "row"],
+                },
+                "include_sample_schema": False,
+            },
+            "testing_criteria": [CRITERION],
+        },
+        {
+            "name": "agentci g",
+            "data_source": {
+                "type": "jsonl",
+                "source": {
+                    "type": "file_content",
+                    "content": [{"item": {"text": "1", "row": 1}}],
+                },
+            },
+        },
+    ]
+    assert {each.headers["authorization"] for each in bench.server.asked} == {f"Bearer {KEY}"}
+
+
+def test_without_a_key_none_is_sent(bench: Bench) -> None:
+    bench.grade("1", service=EvalsService(base_url=f"{bench.server.url}/v1"))
+    assert [each for each in bench.server.asked if "authorization" in each.headers] == []
+
+
+def test_a_run_is_waited_for(bench: Bench) -> None:
+    bench.fake.polls = 5
+    assert bench.grade("1").grades[0].passed
+    assert bench.patience.slept == pytest.approx(12)
+
+
+def test_but_not_for_longer_than_it_may_take(bench: Bench) -> None:
+    bench.fake.polls = 100
+    with pytest.raises(EvaluatorError, match=r"^timed out after 60s$"):
+        bench.grade("1")
+    assert bench.fake.evals == set()
+
+
+def test_a_busy_service_is_asked_again(bench: Bench) -> None:
+    bench.fake.refusals = [Answer(status=429, headers={"Retry-After": "7"})]
+    assert bench.grade("1").grades[0].passed
+    assert bench.patience.slept == pytest.approx(7 + 4, abs=1)
+
+
+def test_so_is_one_that_sends_no_json(bench: Bench) -> None:
+    bench.fake.refusals = [Answer(body=b"<html>")]
+    assert bench.grade("1").grades[0].passed
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ({"status": "failed", "error": {"message": "no quota"}}, "service failed: no quota"),
+        ({"status": "canceled"}, "service canceled: no reason"),
+        ({"result_counts": {"errored": 1}}, "the service could not grade 1 of 2"),
+    ],
+)
+def test_a_run_that_did_not_grade_everything_is_an_error(
+    bench: Bench, run: dict[str, Any], why: str
+) -> None:
+    bench.fake.run = {"status": "completed", **run}
+    with pytest.raises(EvaluatorError, match=why):
+        bench.grade("1", "1")
+    assert bench.fake.evals == set()
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        ({"datasource_item_id": 0}, "graded other items than the 2 that it was given"),
+        ({"datasource_item_id": "0"}, "gave no score for an item"),
+        ({"results": []}, "gave no score for an item"),
+        ({"results": None}, "gave no score for an item"),
+        ({"results": [7, {"score": None, "passed": True}]}, "gave no score for an item"),
+        ({"results": [{"score": True, "passed": True}]}, "gave no score for an item"),
+        ({"results": [{"score": 1, "passed": "yes"}]}, "gave no score for an item"),
+    ],
+)
+def test_an_item_without_a_grade_is_an_error(bench: Bench, item: dict[str, Any], why: str) -> None:
+    bench.fake.item = item
+    with pytest.raises(EvaluatorError, match=why):
+        bench.grade("1", "1")
+
+
+def test_what_it_says_of_an_item_is_kept(bench: Bench) -> None:
+    result = {"score": 1, "passed": True, "label": "good", "reason": "so", "sample": {"big": 1}}
+    bench.fake.item = {"results": [result]}
+    assert bench.grade("1").grades[0].details == {"label": "good", "reason": "so"}
+
+
+def test_a_refusal_says_what_the_service_said_and_no_key(bench: Bench) -> None:
+    body = f'{{"error": {{"message": "{KEY} may not"}}}}'.encode()
+    bench.fake.refusals = [Answer(status=400, body=body)]
+    with pytest.raises(EvaluatorError, match=r"the service answered 400 \(\*\*\* may not\)"):
+        bench.grade("1")
+
+
+def test_a_key_that_it_repeats_is_shown_nowhere(bench: Bench) -> None:
+    bench.fake.item = {"results": [{"score": 1, "passed": True, "reason": f"by {KEY}"}]}
+    assert bench.grade("1").grades[0].details == {"reason": "by ***"}
+    bench.fake.run = {"status": "failed", "error": {"message": f"no {KEY}"}}
+    with pytest.raises(EvaluatorError, match=r"failed: no \*\*\*$"):
+        bench.grade("1")
+
+
+def test_an_answer_without_an_id_is_an_error(bench: Bench) -> None:
+    bench.fake.refusals = [Answer(body=b"{}")]
+    with pytest.raises(EvaluatorError, match="answered without an id"):
+        bench.grade("1")
+
+
+def test_an_eval_that_cannot_be_deleted_is_told_and_changes_nothing(bench: Bench) -> None:
+    bench.fake.keeps = True
+    assert bench.grade("1").grades[0].passed
+    [told] = bench.patience.told
+    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: the service answered 404")
+
+
+def test_a_run_that_is_to_end_leaves_at_once_and_says_what_stays(bench: Bench) -> None:
+    with pytest.raises(EvaluatorError, match="interrupted"):
+        bench.grade("1", stopped=lambda: bool(bench.fake.evals))
+    [told] = bench.patience.told
+    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: ")
+    assert "interrupted" in told
+
+
+def test_an_address_that_cannot_be_used_is_an_error(bench: Bench) -> None:
+    with pytest.raises(EvaluatorError, match="http"):
+        bench.grade("1", service=EvalsService(base_url="http://grader.example", key_variable="KEY"))
+
+
+def test_azures_keys_have_a_header_of_their_own() -> None:
+    assert key_header("https://r.openai.azure.com/openai/v1", "k") == {"api-key": "k"}
+    assert key_header("https://r.services.ai.azure.com/api/projects/p/openai/v1", "k") == {
+        "Authorization": "Bearer k"
+    }
+    assert key_header("https://r.openai.azure.com/openai/v1", "") == {}

@@ -1,0 +1,479 @@
+"""Tests of an agent by the names of pytest-agent-evals, run by a pytest of their own."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.support import PATH, ROOT, run_agentci
+
+IMPORTS = """\
+from typing import Any
+from agentci.pytest import (
+    evals,
+    EvaluatorResults,
+    CustomCodeEvaluatorConfig,
+    CustomPromptEvaluatorConfig
+)
+"""
+SHORT = """\
+def length_check(sample, item):
+    return 1.0 if len(sample['output_text']) < 10 else 0.0
+
+@evals.dataset("data.jsonl")
+class TestAgent:
+    @evals.evaluator(CustomCodeEvaluatorConfig("short", grader=length_check, threshold=0.9))
+    def test_short(self, evaluator_results: EvaluatorResults):
+        assert evaluator_results.short.result == "pass"
+"""
+JUDGED = '@evals.judge_model(command=[sys.executable, "judge.py"])'
+PROMPT = f"""\
+TEMPLATE = '''
+Score the relevance from 1 to 5.
+Q: {{{{query}}}}
+A: {{{{response}}}}
+'''
+
+{JUDGED}
+@evals.dataset("data.jsonl")
+class TestAgent:
+    @evals.evaluator(CustomPromptEvaluatorConfig(name="relevance", prompt=TEMPLATE, threshold=3))
+    def test_relevance(self, evaluator_results: EvaluatorResults):
+        assert evaluator_results.relevance.result == "pass"
+"""
+JUDGE = """\
+import json, sys
+asked = sys.stdin.read()
+print(json.dumps({"result": 4 if "Fine." in asked else 2, "reason": "by its words"}))
+"""
+ROWS = (
+    {"id": "good", "query": "How?", "response": "Fine."},
+    {"id": "bad", "query": "How?", "response": "Rather badly."},
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run of pytest left behind."""
+
+    code: int
+    out: str
+    folder: Path
+
+    @property
+    def report(self) -> Any:
+        return json.loads((self.folder / "agentci-results" / "results.json").read_text())
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {each["case"]: each["status"] for each in self.report["results"]}
+
+
+def _pytest(
+    folder: Path,
+    tests: str,
+    *options: str,
+    rows: tuple[Mapping[str, Any], ...] = ROWS,
+    plugin: str = "agentci.pytest",
+    path: str = "",
+) -> Outcome:
+    (folder / "test_agent.py").write_text(f"{IMPORTS}import sys\n{tests}")
+    (folder / "data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (folder / "judge.py").write_text(JUDGE)
+    return _run(folder, *options, plugin=plugin, path=path)
+
+
+def _run(folder: Path, *options: str, plugin: str = "agentci.pytest", path: str = "") -> Outcome:
+    loaded = ["-p", plugin] if plugin else []
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *loaded,
+            "-p",
+            "no:randomly",
+            "-p",
+            "no:cacheprovider",
+            *options,
+        ],
+        cwd=folder,
+        env={
+            "PATH": PATH,
+            "HOME": str(folder),
+            "PYTHONPATH": f"{path}{os.pathsep}{ROOT}",
+            **{k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")},
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Outcome(code=ran.returncode, out=ran.stdout + ran.stderr, folder=folder)
+
+
+class TestFunction:
+    def test_judges_every_row_and_tests_see_how(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, SHORT)
+        assert tested.code == 1
+        assert "test_agent.py .F" in tested.out
+        assert "FAILED test_agent.py::TestAgent::test_short[bad]" in tested.out
+
+    def test_is_in_the_same_reports(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, SHORT)
+        good, bad = sorted(tested.report["results"], key=lambda each: -each["score"])
+        assert (good["config"], good["case"]) == ("test_agent.py", "TestAgent::test_short[good]")
+        assert (good["evaluator"], good["type"], good["status"]) == ("short", "grader", "passed")
+        assert (good["bar"], good["threshold"], good["score"]) == ("at least 0.9", 0.9, 1.0)
+        assert good["place"] == {"file": "test_agent.py", "line": 14, "column": None}
+        assert (bad["status"], bad["score"]) == ("failed", 0.0)
+        assert tested.report["decision"]["exit_code"] == 1
+        assert "Gate shut: 1 of 2 checks failed" in tested.out
+        assert {each.name for each in (tmp_path / "agentci-results").iterdir()} == {
+            "results.json",
+            "junit.xml",
+            "summary.md",
+            "report.html",
+            "comment.md",
+        }
+
+    def test_is_under_the_same_gate(self, tmp_path: Path) -> None:
+        _pytest(tmp_path, SHORT)
+        assert run_agentci(["merge", "agentci-results"], cwd=tmp_path).code == 1
+        _pytest(tmp_path, SHORT, rows=ROWS[:1])
+        assert run_agentci(["merge", "agentci-results"], cwd=tmp_path).code == 0
+
+    def test_is_merged_with_runs_of_configs(self, tmp_path: Path) -> None:
+        _pytest(tmp_path, SHORT, "--agentci-output-dir", "out/tests")
+        (tmp_path / "g.py").write_text("def grade(sample, item): return 1")
+        entry = "{name: fine, type: grader, grader: g.py}"
+        (tmp_path / "agentci.yaml").write_text(f"dataset: data.jsonl\nevaluators: [{entry}]\n")
+        assert run_agentci(["run", "--output-dir", "out/run"], cwd=tmp_path).code == 0
+        merged = run_agentci(["merge", "out"], cwd=tmp_path)
+        assert (merged.code, merged.results["totals"]["checks"]) == (1, 4)
+        assert {gate["config"] for gate in merged.results["gates"]} == {
+            "agentci.yaml",
+            "test_agent.py",
+        }
+
+    def test_says_what_it_said_of_a_row(self, tmp_path: Path) -> None:
+        tests = """
+def kind(sample, item):
+    assert item["sample"] == sample
+    sample.clear()
+    return {"score": 0.5, "reason": item["query"]}
+
+@evals.dataset("data.jsonl")
+@evals.evaluator(CustomCodeEvaluatorConfig("kind", grader=kind))
+@evals.evaluator(CustomCodeEvaluatorConfig("also", grader=lambda sample, item: 0.25, threshold=1))
+def test_kind(evaluator_results):
+    told, also = evaluator_results.kind, evaluator_results.also
+    assert (told.result, told.score, told.reason, told.threshold) == ("pass", 0.5, "How?", 0.5)
+    assert (also.result, also.score, also.reason, also.threshold) == ("fail", 0.25, None, 1)
+    try:
+        evaluator_results.other
+    except AttributeError as error:
+        assert str(error) == "there is no evaluator 'other' at this test; there are: kind, also"
+"""
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert tested.code == 0, tested.out
+        assert [each["evaluator"] for each in tested.report["results"]] == ["also", "kind"]
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ("return item['price']", "KeyError: 'price'"),
+            ("return None", "Custom evaluator 'odd' odd returned None, which is no number"),
+            ("return float('nan')", "Custom evaluator 'odd' odd returned nan, which is no score"),
+            ("return 7", "Custom evaluator 'odd' returned 7, not a score from 0 to 1"),
+            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
+            ("__import__('pytest').fail('not mine')", "not mine"),
+        ],
+    )
+    def test_that_gives_no_score_is_an_error(self, tmp_path: Path, body: str, said: str) -> None:
+        tests = f"""
+def odd(sample, item):
+    {body}
+
+@evals.dataset("data.jsonl")
+@evals.evaluator(CustomCodeEvaluatorConfig("odd", grader=odd))
+def test_odd(evaluator_results):
+    pass
+"""
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert tested.code == 1
+        assert "1 error in" in tested.out
+        assert said in tested.out
+        assert "agentci/pytest" not in tested.out
+        assert tested.statuses == {"test_odd[good]": "errored"}
+        assert tested.report["decision"]["exit_code"] == 3
+
+    def test_has_a_name_that_no_other_of_its_test_has(self, tmp_path: Path) -> None:
+        other = '@evals.evaluator(CustomCodeEvaluatorConfig("short", grader=lambda s, i: 0))'
+        tests = SHORT.replace("    @evals.evaluator", f"    {other}\n    @evals.evaluator")
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert "two evaluators of a test are called 'short'" in tested.out
+        assert (tested.code, tested.report["decision"]["exit_code"]) == (1, 2)
+
+
+class TestPrompt:
+    def test_is_judged_by_the_model_that_is_named(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, PROMPT)
+        assert tested.code == 1
+        assert tested.statuses == {
+            "TestAgent::test_relevance[good]": "passed",
+            "TestAgent::test_relevance[bad]": "failed",
+        }
+        assert "EvaluatorResult(result='fail', score=2.0, reason='by its words'" in tested.out
+
+    def test_is_not_asked_again_where_nothing_has_changed(self, tmp_path: Path) -> None:
+        first, second = (_pytest(tmp_path, PROMPT).report for _ in range(2))
+        [paid], [free] = (one["judges"] for one in (first, second))
+        assert (paid["spent"]["calls"], paid["saved"]["calls"]) == (2, 0)
+        assert (free["spent"]["calls"], free["saved"]["calls"]) == (0, 2)
+        assert first["judges"][0]["config"] == "test_agent.py"
+        tested = _pytest(tmp_path, PROMPT.replace("command=", "replay='only', command="))
+        assert tested.report["totals"]["errored"] == 0
+        anew = _pytest(tmp_path, PROMPT.replace("command=", "cache=False, command=")).report
+        assert anew["judges"][0]["spent"]["calls"] == 2
+
+    def test_is_paid_for_in_whichever_process(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, PROMPT, "-n", "2")
+        assert [each["spent"]["calls"] for each in tested.report["judges"]] == [2]
+        assert "Judges: 2 calls" in tested.out
+
+    def test_may_be_a_file_beside_the_test(self, tmp_path: Path) -> None:
+        (tmp_path / "relevance.md").write_text("A: {{ response }}")
+        tested = _pytest(tmp_path, PROMPT.replace("prompt=TEMPLATE", 'prompt="relevance.md"'))
+        assert tested.statuses["TestAgent::test_relevance[good]"] == "passed"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            (JUDGED, "", 'put `@evals.judge_model("PROVIDER/MODEL")` at the test'),
+            (JUDGED, "@evals.judge_model('m')", "nothing says which one of which provider"),
+            ("prompt=TEMPLATE", 'prompt="none.md"', "none.md does not exist"),
+            ("{{response}}", "{{ response", "the prompt is no template on its line 4"),
+            (
+                "command=",
+                "comand=",
+                "judge_model: there is no field 'comand'; did you mean 'command'?",
+            ),
+            (JUDGED, "@evals.judge_model('gemini/m')", "relevance cannot be judged: "),
+        ],
+    )
+    def test_that_nobody_can_judge_by_is_broken_input(
+        self, tmp_path: Path, old: str, new: str, said: str
+    ) -> None:
+        tested = _pytest(tmp_path, PROMPT.replace(old, new))
+        assert tested.code == 1, tested.out
+        assert said in tested.out
+        assert "During handling" not in tested.out
+        assert tested.report["decision"]["exit_code"] == 2
+
+
+class TestAgent:
+    def test_answers_rows_where_there_is_a_fixture_of_that_name(self, tmp_path: Path) -> None:
+        tests = """
+import pytest
+
+@pytest.fixture(scope="session")
+def agent():
+    asked = []
+    async def run(item):
+        asked.append(item["id"])
+        assert asked.count(item["id"]) == 1
+        calls = [{"name": "look", "arguments": {"n": len(asked)}}]
+        return {"response": f"{item['query']} {item['id']}", "tool_calls": calls}
+    return run
+
+def looks(sample, item):
+    [call] = sample["tool_calls"]
+    return sample["output_text"] == f"How? {item['id']}" and call["name"] == "look"
+
+@evals.dataset("data.jsonl")
+@evals.evaluator(CustomCodeEvaluatorConfig("looks", grader=looks, threshold=1.0))
+class TestLooks:
+    def test_once(self, evaluator_results):
+        assert evaluator_results.looks.result == "pass"
+
+    def test_twice(self, evaluator_results):
+        assert evaluator_results.looks.result == "pass"
+"""
+        tested = _pytest(tmp_path, tests)
+        assert tested.code == 0, tested.out
+        assert set(tested.statuses.values()) == {"passed"}
+
+    @pytest.mark.parametrize(
+        ("agent", "said"),
+        [
+            ("lambda item: 1 / 0", "ZeroDivisionError: division by zero"),
+            ("lambda item: sys.exit()", "the agent called sys.exit(None)"),
+            ("lambda item: None", "the agent returned a NoneType; an agent returns text, or"),
+            ("lambda item: {}", "the agent returned no response; an agent returns text, or"),
+            ("lambda item: {'response': 1}", "of what the agent returned `response` is no text"),
+            (
+                "lambda item: {'response': '', 'tool_calls': [{'name': object()}]}",
+                "what the agent returned is no JSON: a value in it is of type object; an agent",
+            ),
+            ("'me'", "the fixture `agent` is a str, not a function of a row"),
+        ],
+    )
+    def test_that_does_not_answer_is_an_error(self, tmp_path: Path, agent: str, said: str) -> None:
+        tests = f"{SHORT}\nimport pytest\n@pytest.fixture\ndef agent(): return {agent}\n"
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert tested.code == 1
+        assert said in tested.out
+        assert tested.statuses == {"TestAgent::test_short[good]": "errored"}
+
+    def test_may_answer_with_what_libraries_make_of_texts_and_numbers(self, tmp_path: Path) -> None:
+        tests = """
+import pytest
+from types import MappingProxyType
+
+class Half(float): "as numpy's float64"
+class Words(str): "as texts of parsers of HTML"
+
+@pytest.fixture
+def agent():
+    arguments = MappingProxyType({"n": Half(0.5), "words": (Words("a"), 1)})
+    calls = [{"name": Words("look"), "arguments": arguments}]
+    return lambda item: {"response": Words("Yes."), "tool_calls": calls}
+
+def looks(sample, item):
+    return sample["tool_calls"][0]["arguments"] == {"n": 0.5, "words": ["a", 1]}
+
+@evals.dataset("data.jsonl")
+@evals.evaluator(CustomCodeEvaluatorConfig(Words("looks"), grader=looks, threshold=Half(1)))
+class TestLooks:
+    def test_once(self, evaluator_results):
+        assert evaluator_results.looks.result == "pass"
+"""
+        tested = _pytest(tmp_path, tests, rows=ROWS[:1])
+        assert tested.code == 0, tested.out
+
+    def test_whose_own_fixtures_are_missing_is_told_so(self, tmp_path: Path) -> None:
+        tests = f"{SHORT}\nimport pytest\n@pytest.fixture\ndef agent(nobody): pass\n"
+        assert "fixture 'nobody' not found" in _pytest(tmp_path, tests).out
+
+    def test_is_missed_by_rows_without_a_response(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, SHORT, rows=({"query": "How?"},))
+        assert tested.code == 1
+        assert "the row has no `response`, and there is no fixture `agent`" in tested.out
+        assert tested.statuses == {"TestAgent::test_short[row-1]": "errored"}
+
+
+class TestCollection:
+    @pytest.mark.parametrize(
+        ("tests", "said"),
+        [
+            (SHORT.replace('@evals.dataset("data.jsonl")', ""), "has no @evals.dataset(...)"),
+            (re.sub("@evals.evaluator.*", "", SHORT), "has no @evals.evaluator(...)"),
+            (
+                re.sub(r"self, .*", "self): pass", SHORT.partition("        assert")[0]),
+                "does not ask for evaluator_results: nothing would be judged",
+            ),
+            (
+                SHORT.replace("data.jsonl", "none.jsonl"),
+                "there is no dataset none.jsonl, neither beside",
+            ),
+            (SHORT.replace("length_check, thr", "3, thr"), "the grader of 'short' is no function"),
+            (SHORT.replace("0.9", "9"), "the threshold of 'short' is no number from 0 to 1"),
+            (SHORT.replace('"short"', '""'), "the name of an evaluator has to be text"),
+            (PROMPT.replace("prompt=TEMPLATE", "prompt=' '"), "the prompt of 'relevance' is empty"),
+            (PROMPT.replace("threshold=3", "threshold='3'"), "neither a number nor a boolean"),
+            ("@evals.evaluator(3)\ndef test_x(evaluator_results): pass", "evals.evaluator takes a"),
+        ],
+    )
+    def test_says_what_is_missing_or_wrong(self, tmp_path: Path, tests: str, said: str) -> None:
+        tested = _pytest(tmp_path, tests)
+        assert tested.code == 2, tested.out
+        assert said in tested.out
+        assert not (tmp_path / "agentci-results").exists()
+
+    def test_tells_rows_that_are_wrong_on_their_lines(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, SHORT, rows=(ROWS[0], ROWS[0]))
+        assert tested.code == 2
+        assert "data.jsonl:2: the id 'good' is taken by the row on line 1" in tested.out
+
+    def test_finds_a_dataset_from_the_root_too(self, tmp_path: Path) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "rows.jsonl").write_text(json.dumps(ROWS[0]))
+        tested = _pytest(tmp_path, SHORT.replace("data.jsonl", "data/rows.jsonl"))
+        assert tested.code == 0
+
+
+class TestReports:
+    def test_are_the_same_whichever_process_ran_a_test(self, tmp_path: Path) -> None:
+        alone = _pytest(tmp_path, SHORT).report
+        shared = _pytest(tmp_path, SHORT, "-n", "2").report
+        for report in (alone, shared):
+            for result in report["results"]:
+                del result["seconds"]
+        assert shared == alone
+
+    def test_tell_whether_a_grader_is_the_one_that_it_was(self, tmp_path: Path) -> None:
+        def prints(tests: str) -> set[str]:
+            return {each["fingerprint"] for each in _pytest(tmp_path, tests).report["results"]}
+
+        assert prints(SHORT) == prints(SHORT) != prints(SHORT.replace("< 10", "< 11"))
+
+    def test_are_written_where_one_says(self, tmp_path: Path) -> None:
+        _pytest(tmp_path, SHORT, "--agentci-output-dir", "out/evals")
+        assert (tmp_path / "out" / "evals" / "results.json").is_file()
+
+    def test_say_that_a_run_was_broken_off(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, SHORT, "-x", rows=ROWS[::-1])
+        assert tested.statuses == {"TestAgent::test_short[bad]": "failed"}
+        assert tested.report["complete"] is False
+
+    def test_are_not_written_where_nothing_was_judged(self, tmp_path: Path) -> None:
+        tested = _pytest(tmp_path, "def test_nothing(): pass")
+        assert tested.code == 0
+        assert "agentci" not in tested.out.partition("plugins:")[0].partition("rootdir")[2]
+        assert not (tmp_path / "agentci-results").exists()
+
+
+def test_the_example_passes(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "graders", tmp_path, dirs_exist_ok=True)
+    outcome = _run(tmp_path)
+    assert outcome.code == 0, outcome.out
+    assert len(outcome.report["results"]) == 9
+
+
+def test_a_package_that_is_installed_needs_no_option(tmp_path: Path) -> None:
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    info = tmp_path / "site" / "agentci-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentci\nVersion: 1.0\n")
+    lines = [f"{name} = {value}\n" for name, value in points["pytest11"].items()]
+    (info / "entry_points.txt").write_text("".join(["[pytest11]\n", *lines]))
+    tested = _pytest(tmp_path, SHORT, rows=ROWS[:1], plugin="", path=str(info.parent))
+    assert tested.code == 0, tested.out
+
+
+LOADED = """\
+import sys, pytest
+before = set(sys.modules)
+import agentci.pytest
+print(*(set(sys.modules) - before))
+"""
+
+
+def test_who_has_no_evaluators_waits_for_nothing() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert set(ran.stdout.split()) == {
+        "agentci",
+        "agentci.pytest",
+        "agentci.pytest.configs",
+    }

@@ -1,0 +1,212 @@
+"""Recorded outputs in AgentV's forms, and what is wrong with others."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci.errors import RecordingError
+from agentci.model.place import Place
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.transcript import Message, TokenUsage, ToolUse
+from agentci.recordings.agentv.read import first_value, read_rows
+from agentci.recordings.agentv.recorded_run import RecordedRun
+from agentci.recordings.agentv.transcripts import run_of, turn_of
+
+ANSWER = {"role": "assistant", "content": "hello"}
+
+
+def _read(*rows: Any, of_one_case: bool = False) -> tuple[RecordedRun, ...]:
+    text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in rows)
+    return read_rows(text.encode(), file="o.jsonl", of_one_case=of_one_case)
+
+
+class TestTheCliProvider:
+    def test_gives_messages_and_metrics(self) -> None:
+        use = {"tool": "search", "input": {"q": 1}, "output": None, "startTime": "t"}
+        message = {**ANSWER, "name": "n", "toolCalls": [use], "metadata": {"k": 1}}
+        usage = {"input": 1, "output": 2}
+        [run] = _read(
+            {
+                "id": "a",
+                "output_messages": [message],
+                "token_usage": usage,
+                "cost_usd": 0.1,
+                "duration_ms": 7,
+                "start_time": "s",
+            }
+        )
+        assert (run.case_id, run.place) == ("a", Place(file="o.jsonl", line=1))
+        assert run.transcript.messages == (
+            Message(
+                role="assistant",
+                content="hello",
+                name="n",
+                tool_calls=(ToolUse(tool="search", input={"q": 1}, start_time="t"),),
+                metadata={"k": 1},
+            ),
+        )
+        assert run.transcript.token_usage == TokenUsage(input=1, output=2)
+        assert (run.transcript.cost_usd, run.transcript.duration_ms) == (0.1, 7)
+        assert run.transcript.start_time == "s"
+
+    @pytest.mark.parametrize(
+        ("row", "content"),
+        [
+            ({"text": "hello"}, "hello"),
+            ({"text": {"k": [1]}}, '{"k":[1]}'),
+            ({"output": "hello"}, "hello"),
+            ({"output": [ANSWER]}, "hello"),
+        ],
+    )
+    def test_may_give_the_answer_alone(self, row: Any, content: str) -> None:
+        [run] = _read({"test_id": "a", **row})
+        assert run.transcript.messages[-1].content == content
+
+    def test_may_give_one_list(self) -> None:
+        runs = read_rows(b'[{"id": "a", "text": "x"}]', file="o", of_one_case=False)
+        assert [run.case_id for run in runs] == ["a"]
+
+    def test_does_not_measure_less_than_nothing(self) -> None:
+        [run] = _read({"id": "a", "text": "x", "cost_usd": -1})
+        assert run.transcript.cost_usd is None
+        assert run.warnings == ("cost_usd is negative (-1): taken as not recorded",)
+
+
+class TestTheFileOfOneCase:
+    @pytest.mark.parametrize("text", ["just text", '{"k": 1}', "[1, 2]"])
+    def test_may_be_the_bare_answer(self, text: str) -> None:
+        [run] = _read(text, of_one_case=True)
+        assert (run.case_id, run.transcript.messages[0].content) == (None, text)
+
+    def test_is_else_read_as_any_other(self) -> None:
+        [run] = _read({"text": "x"}, of_one_case=True)
+        assert run.transcript.messages[0].content == "x"
+
+
+class TestATranscript:
+    def _row(self, index: int, test: str = "a", **fields: Any) -> dict[str, Any]:
+        return {
+            "schema_version": "agentv.transcript.v1",
+            "test_id": test,
+            "message_index": index,
+            "role": "assistant",
+            "content": f"{test}{index}",
+            **fields,
+        }
+
+    def test_is_grouped_by_its_test_in_the_order_of_its_messages(self) -> None:
+        runs = _read(self._row(1), self._row(0, "b"), self._row(0, transcript_cost_usd=0.5))
+        told = {
+            run.case_id: [message.content for message in run.transcript.messages] for run in runs
+        }
+        assert told == {"a": ["a0", "a1"], "b": ["b0"]}
+        assert [run.transcript.cost_usd for run in runs] == [0.5, None]
+
+    @pytest.mark.parametrize("flaw", [{"role": 1}, {"transcript_cost_usd": "much"}])
+    def test_says_on_which_line_it_is_broken(self, flaw: Any) -> None:
+        with pytest.raises(RecordingError, match="line 2"):
+            _read(self._row(0, "b"), self._row(0, **flaw))
+
+
+def test_a_replay_fixture_is_read_and_says_which_attempt_it_is() -> None:
+    row = {
+        "schema_version": "agentv.replay_fixture.v1",
+        "suite": "s",
+        "test_id": "a",
+        "source_target": "t",
+        "output": [ANSWER],
+    }
+    runs = _read(row, {**row, "attempt": 1})
+    assert [(run.case_id, run.attempt) for run in runs] == [("a", None), ("a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"id": "a"}, "holds no output"),
+        ({"id": "a", "text": None}, "holds no output"),
+        (3, "holds no output"),
+        ({"id": "a", "output_messages": [{"content": "x"}]}, "a message without a role"),
+        ({"id": "a", "output_messages": ["x"]}, "output_messages that are no objects"),
+        (
+            {"id": "a", "output_messages": [{**ANSWER, "tool_calls": [{"input": 1}]}]},
+            "a tool call without the name",
+        ),
+        ({"id": "a", "output_messages": [{**ANSWER, "tool_calls": 1}]}, "that are no list"),
+        ({"id": "a", "output_messages": [{**ANSWER, "name": 1}]}, "a name that is no text"),
+        ({"id": "a", "text": "x", "cost_usd": True}, "a cost_usd that is no number"),
+        ({"id": "a", "text": "x", "token_usage": 1}, "token_usage that is no object"),
+        ({"id": "a", "text": "x", "token_usage": {"input": 1}}, "without input and output"),
+    ],
+)
+def test_what_is_no_output_is_told_on_its_line(row: Any, why: str) -> None:
+    with pytest.raises(RecordingError, match=rf"^o\.jsonl:?\S*: line 2 .*{why}"):
+        _read({"id": "b", "text": "x"}, row)
+
+
+def test_what_is_no_json_is_told() -> None:
+    with pytest.raises(RecordingError, match="is no JSON"):
+        _read("nothing")
+    assert first_value(iter([b"nothing"]), file="o") is None
+    assert first_value(iter([b"[1] 2"]), file="o") == [1]
+
+
+class TestATrace:
+    def _trace(self, *turns: Turn, **performance: Any) -> Trace:
+        place = Place(file="t.json")
+        return Trace(id="t", key="t", turns=turns, place=place, performance=performance or None)
+
+    def test_is_told_message_by_message(self) -> None:
+        turn = Turn(
+            id="1",
+            user_text="q",
+            answer_parts=("a",),
+            intermediate_texts=("hm",),
+            tool_calls=(ToolCall(name="x", args={"k": 1}, id="c"), ToolCall(name="y")),
+            tool_responses=(ToolResponse(name="x", output="out", call=0),),
+        )
+        run = run_of(self._trace(turn))
+        assert (run.case_id, run.question) == (None, "q")
+        assert run.transcript.messages == (
+            Message(role="user", content="q"),
+            Message(role="assistant", content="hm"),
+            Message(
+                role="assistant",
+                tool_calls=(
+                    ToolUse(tool="x", input={"k": 1}, output="out", id="c"),
+                    ToolUse(tool="y"),
+                ),
+            ),
+            Message(role="assistant", content="a"),
+        )
+
+    def test_measures_what_is_known(self) -> None:
+        run = run_of(
+            self._trace(
+                Turn(id="1", user_text=""),
+                tokens={"total_prompt": 3, "total_output": 4, "cache_read_tokens": 0},
+                latency={"overall": {"count": 1, "max": 12.5}},
+            )
+        )
+        assert run.transcript.messages == ()
+        assert run.transcript.token_usage == TokenUsage(input=3, output=4)
+        assert run.transcript.duration_ms == 12.5
+
+    def test_does_not_add_up_what_may_have_had_pauses(self) -> None:
+        run = run_of(self._trace(latency={"overall": {"count": 2, "max": 12.5}}))
+        assert (run.transcript.duration_ms, run.transcript.token_usage) == (None, None)
+        assert run.question is None
+
+
+def test_a_transcript_is_shown_as_one_turn() -> None:
+    [run] = _read(
+        {
+            "id": "a",
+            "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "x", "output": 1}]}],
+        }
+    )
+    turn = turn_of(run.transcript, question="q", answer="")
+    assert (turn.user_text, turn.final_text) == ("q", None)
+    assert turn.tool_calls == (ToolCall(name="x"),)
+    assert turn.tool_responses == (ToolResponse(name="x", output=1, call=0),)

@@ -1,0 +1,53 @@
+"""What is written as recorded outputs is read back as what it was."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.model.transcript import Message, TokenUsage, ToolUse, Transcript
+from agentci.recordings.agentv.read import read_rows
+from agentci.recordings.agentv.write import row_of
+from tests.helpers.building import values
+
+NUMBERS = st.floats(0, 1e6) | st.integers(0, 10**6)
+TEXTS = st.text(max_size=9)
+# What is null is not there, and a list without anything in it no message.
+JSON = st.recursive(
+    TEXTS | st.booleans() | NUMBERS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+USES = values(
+    ToolUse,
+    tool=TEXTS,
+    input=JSON | st.none(),
+    output=JSON | st.none(),
+    id=TEXTS | st.none(),
+    duration_ms=NUMBERS | st.none(),
+)
+MESSAGES = values(
+    Message,
+    role=TEXTS,
+    content=JSON | st.none(),
+    name=TEXTS | st.none(),
+    tool_calls=st.lists(USES, max_size=2).map(tuple),
+    start_time=TEXTS | st.none(),
+    metadata=st.none() | st.dictionaries(TEXTS, JSON, min_size=1, max_size=2),
+)
+TRANSCRIPTS = values(
+    Transcript,
+    messages=st.lists(MESSAGES, max_size=3).map(tuple),
+    token_usage=st.none()
+    | values(TokenUsage, input=NUMBERS, output=NUMBERS, cached=NUMBERS | st.none()),
+    cost_usd=NUMBERS | st.none(),
+    duration_ms=NUMBERS | st.none(),
+    end_time=TEXTS | st.none(),
+)
+
+
+@given(transcript=TRANSCRIPTS, attempt=st.none() | st.integers(0, 9))
+def test_a_run_survives(transcript: Transcript, attempt: int | None) -> None:
+    content = json.dumps(row_of("a", attempt, transcript)).encode()
+    [run] = read_rows(content, file="o.jsonl", of_one_case=False)
+    assert (run.case_id, run.attempt, run.transcript) == ("a", attempt, transcript)

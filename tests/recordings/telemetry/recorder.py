@@ -1,0 +1,157 @@
+"""Spans as an agent's instrumentation records them, a line each, and the turns that they make."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from agentci._util.spool import Spool
+from agentci.model.trace import Trace, Turn
+from agentci.recordings.telemetry.conversion import trace_of
+from agentci.recordings.telemetry.groups import GroupBy, groups_of
+from agentci.recordings.telemetry.serialize import pack_trace, unpack_trace
+from agentci.recordings.telemetry.span import Event, LogRecord, Record, Span
+from agentci.recordings.telemetry.stored_trace import Recorded, set_aside, tree_of
+from agentci.recordings.telemetry.trace_tree import SpanTree
+
+Attributes: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = dict[str, Any]
+
+MILLISECOND = 1_000_000
+
+
+def span(
+    span_id: str,
+    attributes: Attributes | None = None,
+    *,
+    under: str | None = None,
+    at: tuple[int, int] = (0, 100),
+    trace: str = "t1",
+    name: str = "",
+    **more: Any,
+) -> Span:
+    """A span; ``at`` in milliseconds."""
+    return Span(
+        trace_id=trace,
+        id=span_id,
+        parent_id=under,
+        name=name,
+        start=at[0] * MILLISECOND,
+        end=at[1] * MILLISECOND,
+        attributes=attributes or {},
+        **more,
+    )
+
+
+def agent(
+    span_id: str = "agent",
+    attributes: Attributes | None = None,
+    *,
+    at: tuple[int, int] = (0, 1000),
+    **more: Any,
+) -> Span:
+    return span(
+        span_id, {"gen_ai.operation.name": "invoke_agent", **(attributes or {})}, at=at, **more
+    )
+
+
+def chat(
+    span_id: str = "chat",
+    asked: Sequence[Message] = (),
+    said: Sequence[Message] = (),
+    attributes: Attributes | None = None,
+    **more: Any,
+) -> Span:
+    """A model call, with its messages as JSON text."""
+    recorded = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    if asked:
+        recorded["gen_ai.input.messages"] = json.dumps(asked)
+    if said:
+        recorded["gen_ai.output.messages"] = json.dumps(said)
+    return span(span_id, {**recorded, **(attributes or {})}, **more)
+
+
+def tool(
+    span_id: str = "tool",
+    tool_name: str | None = "f",
+    *,
+    call: str | None = None,
+    args: Any = None,
+    result: Any = None,
+    **more: Any,
+) -> Span:
+    """A tool's span, with arguments and result as JSON text."""
+    recorded = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool_name,
+        "gen_ai.tool.call.id": call,
+        "gen_ai.tool.call.arguments": None if args is None else json.dumps(args),
+        "gen_ai.tool.call.result": None if result is None else json.dumps(result),
+    }
+    return span(span_id, {key: value for key, value in recorded.items() if value}, **more)
+
+
+def event(name: str, payload: Attributes, *, at: int = 0) -> Event:
+    return Event(name=name, time=at * MILLISECOND, payload=payload)
+
+
+def log(span_id: str | None, name: str, payload: Attributes, *, at: int = 0) -> LogRecord:
+    return LogRecord(trace_id="t1", span_id=span_id, event=event(name, payload, at=at))
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "parts": [{"type": "text", "content": text}]}
+
+
+def assistant(text: str) -> Message:
+    return {"role": "assistant", "parts": [{"type": "text", "content": text}]}
+
+
+def calls(name: str, args: Any = None, call: str | None = None) -> Message:
+    part = {"type": "tool_call", "id": call, "name": name, "arguments": args}
+    return {"role": "assistant", "parts": [part]}
+
+
+def answers(result: Any, call: str | None = None, name: str | None = None) -> Message:
+    part = {"type": "tool_call_response", "id": call, "name": name, "response": result}
+    return {"role": "tool", "parts": [part]}
+
+
+# Chunks are taken by their numbers, whatever recordings they are of; most lie in its file.
+SPOOL = Spool(memory_bytes=1000)
+
+
+def read(*records: Record, file: str = "run.json") -> tuple[Recorded, ...]:
+    return set_aside(records, file=file, spool=SPOOL)[0]
+
+
+def trees(*records: Record, file: str = "run.json") -> tuple[SpanTree, ...]:
+    return tuple(tree_of(one, SPOOL) for one in read(*records, file=file))
+
+
+def traces(
+    *recordings: Sequence[Recorded], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
+) -> tuple[Trace, ...]:
+    groups = groups_of(
+        [one for recording in recordings for one in recording],
+        SPOOL,
+        group_by=group_by,
+        multi_turn_goldens=multi_turn_goldens,
+    )
+    return tuple(_set_aside(trace_of(group, SPOOL)) for group in groups)
+
+
+def _set_aside(trace: Trace) -> Trace:
+    """The trace, packed until it is judged."""
+    return unpack_trace(pack_trace(trace), place=trace.place, warnings=trace.warnings)
+
+
+def trace(*records: Record) -> Trace:
+    """The one trace that the records make."""
+    (only,) = traces(read(*records))
+    return only
+
+
+def turn(*records: Record) -> Turn:
+    """The one turn that the records make."""
+    (only,) = trace(*records).turns
+    return only

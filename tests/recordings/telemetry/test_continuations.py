@@ -1,0 +1,103 @@
+"""Model calls that go on with a turn, and those that only might."""
+
+from typing import Any
+
+import pytest
+
+from tests.recordings.telemetry.recorder import (
+    agent,
+    answers,
+    assistant,
+    calls,
+    chat,
+    tool,
+    trace,
+    turn,
+    user,
+)
+
+HI, HELLO = [user("hi")], [assistant("hello")]
+
+
+class TestContinuations:
+    ASKING = chat("c", HI, [calls("f", {"a": 1}, "t1")], at=(0, 100))
+
+    def test_a_call_with_the_tools_answer_goes_on_with_the_turn(self) -> None:
+        shown = [user("hi"), calls("f", {"a": 1}, "t1"), answers({"r": 1}, "t1")]
+        found = trace(self.ASKING, chat("d", shown, [assistant("done")], at=(500, 600)))
+        (only,) = found.turns
+        assert (only.id, only.user_text, only.final_text) == ("c", "hi", "done")
+        assert [response.output for response in only.tool_responses] == [{"r": 1}]
+        assert found.performance is not None
+        assert found.performance["latency"]["overall"]["max"] == 600.0  # type: ignore[index,call-overload]
+
+    def test_the_answer_of_another_call_does_not(self) -> None:
+        shown = [user("hi"), answers({"r": 1}, "other")]
+        assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 2
+
+    def test_without_ids_on_one_side_it_does(self) -> None:
+        shown = [user("hi"), answers({"r": 1})]
+        assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 1
+
+    def test_an_answer_anywhere_in_what_it_is_shown_tells_whom_it_continues(self) -> None:
+        shown = [answers(1, "t1"), user("hi"), answers(2, "other")]
+        assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 1
+
+    def test_its_tools_follow_those_of_the_turn(self) -> None:
+        shown = [user("hi"), answers(1, "t1")]
+        only = turn(
+            self.ASKING,
+            tool("late", "first", under="c", at=(700, 800)),
+            chat("d", shown, HELLO, at=(500, 600)),
+            tool("early", "second", under="d", at=(510, 520)),
+        )
+        assert [call.name for call in only.tool_calls][-2:] == ["first", "second"]
+
+    def test_what_asks_for_tools_again_is_not_yet_an_answer(self) -> None:
+        first = chat(
+            "c",
+            HI,
+            [
+                {
+                    "role": "assistant",
+                    "parts": [
+                        {"type": "text", "content": "one moment"},
+                        {"type": "tool_call", "name": "f", "id": "t1"},
+                    ],
+                }
+            ],
+        )
+        later = chat("d", [answers(1, "t1")], [calls("g")], at=(500, 600))
+        assert turn(first, later).final_text is None
+
+    def test_a_question_that_only_the_later_call_tells_is_taken(self) -> None:
+        first = chat("c", said=[calls("f", {}, "t1")])
+        later = chat("d", [user("hi"), answers(1, "t1")], HELLO, at=(500, 600))
+        assert turn(first, later).user_text == "hi"
+
+    def test_a_new_question_does_not(self) -> None:
+        shown = [answers({"r": 1}, "t1"), user("next")]
+        assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 2
+
+    def test_an_agents_turn_never_continues_another(self) -> None:
+        shown = [user("hi"), answers({"r": 1}, "t1")]
+        later = [agent("a", at=(500, 600)), chat("d", shown, HELLO, under="a", at=(500, 600))]
+        assert len(trace(self.ASKING, *later).turns) == 2
+
+    @pytest.mark.parametrize("reasons", ["tool_calls", ["TOOL_CALLS"], ["stop"], []])
+    def test_other_reasons_to_stop_raise_no_suspicion(self, reasons: Any) -> None:
+        stopped = {"gen_ai.response.finish_reasons": reasons}
+        assert trace(chat("c", attributes=stopped), chat("d", at=(500, 600))).warnings == ()
+
+    @pytest.mark.parametrize("reason", ["tool_use", ["tool_use"]])
+    def test_a_reason_under_its_old_name_raises_it_too(self, reason: Any) -> None:
+        stopped = {"gen_ai.response.finish_reason": reason}
+        assert len(trace(chat("c", attributes=stopped), chat("d", at=(500, 600))).warnings) == 1
+
+    def test_without_content_it_is_only_suspected(self) -> None:
+        stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+        found = trace(chat("c", attributes=stopped), chat("d", at=(500, 600)))
+        assert len(found.turns) == 2
+        (warning,) = found.warnings
+        assert warning.startswith("turn d may continue turn c after a tool call, but message")
+        assert warning.endswith("content was not captured; kept as its own turn")

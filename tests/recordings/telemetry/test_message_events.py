@@ -1,0 +1,89 @@
+"""Messages that were recorded as events of a span or of the log."""
+
+from typing import Any
+
+from tests.recordings.telemetry.recorder import (
+    agent,
+    assistant,
+    chat,
+    event,
+    log,
+    span,
+    turn,
+)
+
+IN, OUT = "gen_ai.input.messages", "gen_ai.output.messages"
+CHAT = {"gen_ai.operation.name": "chat"}
+DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def texts(*spans: Any) -> tuple[str, str | None]:
+    found = turn(*spans)
+    return found.user_text, found.final_text
+
+
+class TestMessageEvents:
+    def test_of_the_span(self) -> None:
+        events = (
+            event("gen_ai.system.message", {"content": "be brief"}),
+            event("gen_ai.user.message", {"content": "hi"}),
+            event("gen_ai.choice", {"content": "hello", "finish_reason": "STOP"}),
+        )
+        assert texts(span("c", CHAT, events=events)) == ("hi", "hello")
+
+    def test_of_the_log_by_time(self) -> None:
+        found = texts(
+            span("c", CHAT),
+            log("c", "gen_ai.choice", {"message": {"content": "hello"}}, at=3),
+            log("c", "gen_ai.user.message", {"content": "two"}, at=2),
+            log("c", "gen_ai.user.message", {"content": "one, "}, at=1),
+        )
+        assert found == ("one, two", "hello")
+
+    def test_of_the_span_hide_those_of_the_log(self) -> None:
+        found = texts(
+            span("c", CHAT, events=(event("gen_ai.choice", {"content": "span"}),)),
+            log("c", "gen_ai.user.message", {"content": "log"}),
+        )
+        assert found == ("", "span")
+
+    def test_of_the_span_hide_those_of_the_log_even_if_they_only_instruct(self) -> None:
+        instruction = event("gen_ai.system.message", {"content": "be brief"})
+        found = texts(
+            span("c", CHAT, events=(instruction,)), log("c", "gen_ai.choice", {"content": "log"})
+        )
+        assert found == ("", None)
+
+    def test_details_of_the_log_count_in_the_order_of_the_file(self) -> None:
+        found = texts(
+            span("c", CHAT),
+            log("c", DETAILS, {OUT: [assistant("first")]}, at=9),
+            log("c", DETAILS, {OUT: [assistant("second")]}, at=1),
+        )
+        assert found == ("", "first")
+
+    def test_of_no_span_belong_to_the_only_model_call(self) -> None:
+        stray = log(None, "gen_ai.choice", {"content": "hello"})
+        assert turn(agent("a"), chat("c", under="a"), stray).final_text == "hello"
+
+    def test_of_an_unknown_span_belong_to_none(self) -> None:
+        stray = log("gone", "gen_ai.choice", {"content": "hello"})
+        assert turn(agent("a"), chat("c", under="a"), stray).final_text is None
+
+    def test_of_no_span_belong_to_none_of_several_calls(self) -> None:
+        stray = log(None, "gen_ai.choice", {"content": "hello"})
+        only = turn(agent("a"), chat("c", under="a"), chat("d", under="a"), stray)
+        assert only.final_text is None
+
+    def test_of_tools_and_their_calls(self) -> None:
+        asked = {"id": "x", "function": {"name": "f", "arguments": '{"a": 1}'}}
+        found = turn(
+            agent("a"),
+            chat("c", under="a", at=(0, 10)),
+            chat("d", under="a", at=(20, 30)),
+            log("c", "gen_ai.choice", {"message": {"tool_calls": [asked]}}),
+            log("d", "gen_ai.assistant.message", {"tool_calls": [asked]}, at=1),
+            log("d", "gen_ai.tool.message", {"id": "x", "content": "[1]"}, at=2),
+        )
+        assert (found.tool_calls[0].name, found.tool_calls[0].args) == ("f", {"a": 1})
+        assert found.tool_responses[0].output == [1]

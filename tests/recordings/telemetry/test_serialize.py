@@ -1,0 +1,61 @@
+"""What is packed is unpacked as what it was."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.model.place import Place
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.recordings.telemetry.serialize import pack, pack_trace, unpack, unpack_trace
+from agentci.recordings.telemetry.span import LogRecord, Span
+from tests.helpers.building import values
+from tests.recordings.telemetry.test_any_attributes import JSON, LOGS, SPANS
+
+TEXT = st.text(st.characters(codec=None), max_size=6)  # halves of surrogate pairs, too
+NAMES = st.none() | TEXT
+TURNS = values(
+    Turn,
+    id=TEXT,
+    user_text=TEXT,
+    answer_parts=st.lists(TEXT, max_size=2).map(tuple),
+    tool_calls=st.lists(values(ToolCall, name=TEXT, args=JSON, id=NAMES), max_size=2).map(tuple),
+    tool_responses=st.lists(
+        values(
+            ToolResponse,
+            name=TEXT,
+            output=JSON,
+            id=NAMES,
+            failed=st.booleans(),
+            call=st.none() | st.integers(0, 9),
+        ),
+        max_size=2,
+    ).map(tuple),
+    intermediate_texts=st.lists(TEXT, max_size=2).map(tuple),
+    trace_id=NAMES,
+    span_id=NAMES,
+)
+TRACES = values(
+    Trace,
+    id=TEXT,
+    key=TEXT,
+    turns=st.lists(TURNS, max_size=2).map(tuple),
+    place=st.just(Place(file="run.json")),
+    golden_id=NAMES,
+    performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
+    warnings=st.lists(TEXT, max_size=2).map(tuple),
+)
+
+
+@given(st.lists(SPANS | LOGS, max_size=4))
+def test_records(records: list[Span | LogRecord]) -> None:
+    assert list(unpack(pack(records))) == records
+
+
+def test_records_that_say_nothing() -> None:
+    bare = Span(trace_id="t", id="a", parent_id=None, name="", start=0, end=0)
+    assert list(unpack(pack([bare]))) == [bare]
+
+
+@given(TRACES)
+def test_traces(trace: Trace) -> None:
+    packed = pack_trace(trace)
+    assert unpack_trace(packed, place=trace.place, warnings=trace.warnings) == trace

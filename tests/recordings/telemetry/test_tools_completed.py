@@ -1,0 +1,94 @@
+"""Tools that have spans, completed by what the model asked for."""
+
+from typing import Any
+
+import pytest
+
+from tests.recordings.telemetry.recorder import (
+    Message,
+    agent,
+    answers,
+    assistant,
+    calls,
+    chat,
+    tool,
+    trace,
+    turn,
+    user,
+)
+
+HI, DONE = user("hi"), assistant("done")
+
+
+def asking(*said: Message) -> Any:
+    return chat("c", [HI], said, under="a", at=(0, 100))
+
+
+def shown(*answered: Message) -> Any:
+    return chat("d", [HI, *answered], [DONE], under="a", at=(500, 600))
+
+
+class TestFromBoth:
+    def test_gaps_of_a_span_are_filled_from_the_call_of_its_id(self) -> None:
+        found = trace(
+            agent("a"),
+            asking(calls("f", {"a": 1}, "x"), calls("f", {"a": 2}, "y")),
+            tool("t", "f", call="y", under="a", at=(200, 300)),
+            tool("u", "f", call="x", args={}, under="a", at=(300, 400)),
+            shown(answers(1, "x"), answers(2, "y")),
+        )
+        assert [call.args for call in found.turns[0].tool_calls] == [{"a": 2}, {"a": 1}]
+        assert [one.output for one in found.turns[0].tool_responses] == [2, 1]
+        assert found.warnings == ()
+
+    def test_what_a_span_says_is_never_replaced(self) -> None:
+        found = turn(
+            agent("a"),
+            asking(calls("f", {"a": 1}, "x")),
+            tool("t", "f", call="x", args={"a": 9}, result=9, under="a"),
+            shown(answers(1, "x")),
+        )
+        assert found.tool_calls[0].args == {"a": 9}
+        assert found.tool_responses[0].output == 9
+
+    @pytest.mark.parametrize(
+        ("recorded", "filled"),
+        [
+            pytest.param({}, "arguments and result", id="both"),
+            pytest.param({"result": 1}, "arguments", id="arguments"),
+            pytest.param({"args": {"b": 1}}, "result", id="result"),
+        ],
+    )
+    def test_filling_by_name_is_said(self, recorded: dict[str, Any], filled: str) -> None:
+        found = trace(
+            agent("a"),
+            asking(calls("f", {"a": 1}, "x")),
+            tool("t", "f", call="other", under="a", **recorded),
+            shown(answers(1, "x")),
+        )
+        assert found.turns[0].tool_calls[0].id == "other"
+        assert found.warnings == (
+            f"tool f {filled} joined from message parts by name (call ids differ)",
+        )
+
+    def test_joining_by_name_that_fills_nothing_is_not_worth_a_word(self) -> None:
+        found = trace(
+            agent("a"),
+            asking(calls("f", {"a": 1}, "x")),
+            tool("t", "f", call="other", args={"a": 1}, result=1, under="a"),
+        )
+        assert found.warnings == ()
+
+    def test_a_call_without_a_span_follows_the_call_that_was_asked_for_before_it(self) -> None:
+        found = trace(
+            agent("a"),
+            asking(calls("zero"), calls("one", {}, "1"), calls("two"), calls("three", {}, "3")),
+            tool("t3", "three", call="3", under="a", at=(10, 20)),
+            tool("t1", "one", call="1", under="a", at=(30, 40)),
+        )
+        names = [call.name for call in found.turns[0].tool_calls]
+        assert names == ["zero", "three", "one", "two"]
+        assert found.warnings == (
+            "tool two appears only in message parts, without a tool span",
+            "tool zero appears only in message parts, without a tool span",
+        )

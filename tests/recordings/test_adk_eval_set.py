@@ -1,0 +1,405 @@
+"""Eval sets of ADK become golden cases; what is wrong with them is said with its line."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.errors import InputError
+from agentci.model.case import Golden, GoldenSet
+from agentci.model.json import JsonObject
+from agentci.model.place import Place
+from agentci.model.rubric import Rubric
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.recordings.adk_eval_set import SET_HINT, read_eval_set
+
+FILE = "evals/golden.json"
+
+
+def read(value: object) -> GoldenSet:
+    return read_eval_set(json.dumps(value).encode(), file=FILE)
+
+
+def a_set(*cases: object) -> dict[str, object]:
+    return {"eval_set_id": "s", "eval_cases": cases}
+
+
+def a_case(*invocations: object) -> dict[str, object]:
+    return {"eval_id": "c", "conversation": invocations}
+
+
+def says(*texts: str) -> dict[str, object]:
+    return {"parts": [{"text": text} for text in texts]}
+
+
+def turn_of(invocation: dict[str, object]) -> Turn:
+    [case] = read(a_set(a_case({"user_content": says("q"), **invocation}))).cases
+    [turn] = case.turns
+    return turn
+
+
+def complaints(value: object) -> list[str]:
+    text = value if isinstance(value, bytes) else json.dumps(value).encode()
+    with pytest.raises(InputError) as caught:
+        read_eval_set(text, file=FILE)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_set_in_snake_case() -> None:
+    text = """{
+  "eval_set_id": "demo", "name": "Demo", "creation_timestamp": 1.5,
+  "eval_cases": [
+    {"eval_id": "paris",
+     "session_input": {"app_name": "a", "user_id": "u"},
+     "conversation": [
+       {"invocation_id": "e1",
+        "user_content": {"role": "user", "parts": [{"text": "Weather "}, {"text": "in Paris?"}]},
+        "final_response": {"role": "model", "parts": [{"text": "It is"}, {"text": "sunny."}]},
+        "intermediate_data": {
+          "tool_uses": [{"id": "x", "name": "get_weather", "args": {"city": "Paris"}}],
+          "tool_responses": [{"id": "x", "name": "get_weather", "response": {"sky": "blue"}}]}}]}
+  ]
+}"""
+    assert read_eval_set(text.encode(), file=FILE) == GoldenSet(
+        id="demo",
+        cases=(
+            Golden(
+                id="paris",
+                turns=(
+                    Turn(
+                        id="e1",
+                        user_text="Weather in Paris?",
+                        answer_parts=("It is", "sunny."),
+                        tool_calls=(ToolCall(id="x", name="get_weather", args={"city": "Paris"}),),
+                        tool_responses=(
+                            ToolResponse(
+                                id="x", name="get_weather", output={"sky": "blue"}, call=0
+                            ),
+                        ),
+                    ),
+                ),
+                place=Place(file=FILE, line=4, column=5),
+                rubrics=((),),
+            ),
+        ),
+        place=Place(file=FILE, line=1, column=1),
+    )
+
+
+def test_rubrics_of_a_case_are_those_of_all_its_turns() -> None:
+    def rubric(name: str) -> dict[str, object]:
+        return {"rubric_id": name, "rubric_content": {"text_property": f"is {name}"}, "type": "T"}
+
+    turns = [
+        {"user_content": says("q"), "rubrics": [rubric("b")]},
+        {"user_content": says("q")},
+    ]
+    case = {"eval_id": "c", "rubrics": [rubric("a")], "conversation": turns}
+    text = json.dumps({"eval_set_id": "s", "eval_cases": [case]})
+    [golden] = read_eval_set(text.encode(), file=FILE).cases
+    a, b = (Rubric(id=name, text=f"is {name}", type="T") for name in "ab")
+    assert golden.rubrics == ((a, b), (a,))
+
+
+def test_camel_case_at_every_level_means_the_same() -> None:
+    snake = {
+        "eval_set_id": "s",
+        "creation_timestamp": 0,
+        "eval_cases": [
+            {
+                "eval_id": "c",
+                "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "polite"}}],
+                "conversation": [
+                    {
+                        "invocation_id": "i",
+                        "user_content": says("q"),
+                        "final_response": says("a"),
+                        "intermediate_data": {
+                            "tool_uses": [{"name": "my_tool", "args": {"snake_key": 1}}],
+                            "tool_responses": [{"name": "my_tool", "response": {"a_b": 2}}],
+                            "intermediate_responses": [["agent", [{"text": "hm"}]]],
+                        },
+                    },
+                    {
+                        "user_content": says("q"),
+                        "intermediate_data": {
+                            "invocation_events": [
+                                {"author": "a", "content": {"parts": [{"function_call": {}}]}}
+                            ]
+                        },
+                    },
+                ],
+            }
+        ],
+    }
+    kept = {"my_tool", "snake_key", "a_b"}
+    cases = read(_camel(snake, kept)).cases
+    assert [case.turns for case in cases] == [case.turns for case in read(snake).cases]
+    assert cases[0].turns[0].tool_calls == (ToolCall(name="my_tool", args={"snake_key": 1}),)
+
+
+def _camel(value: Any, kept: set[str]) -> Any:
+    if isinstance(value, list):
+        return [_camel(each, kept) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key if key in kept else _camel_key(key): _camel(inner, kept) for key, inner in value.items()
+    }
+
+
+def _camel_key(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(map(str.title, rest))
+
+
+@pytest.mark.parametrize(
+    ("invocation", "expected"),
+    [
+        pytest.param({}, None, id="no final response"),
+        pytest.param({"final_response": None}, None, id="null"),
+        pytest.param({"final_response": {"role": "model"}}, None, id="no parts"),
+        pytest.param({"final_response": says("")}, None, id="empty text"),
+        pytest.param({"final_response": says("a", "", "b")}, "ab", id="two texts"),
+        pytest.param(
+            {"final_response": {"parts": [{"text": "hm", "thought": True}, {"inline_data": {}}]}},
+            "hm",
+            id="thoughts count, other parts do not",
+        ),
+    ],
+)
+def test_the_final_text(invocation: dict[str, object], expected: str | None) -> None:
+    assert turn_of(invocation).final_text == expected
+
+
+@pytest.mark.parametrize(
+    ("use", "args"),
+    [
+        pytest.param({"name": "f"}, None, id="left out"),
+        pytest.param({"name": "f", "args": None}, None, id="null"),
+        pytest.param({"name": "f", "args": {}}, {}, id="empty"),
+    ],
+)
+def test_arguments_left_out_are_not_empty_ones(
+    use: dict[str, object], args: JsonObject | None
+) -> None:
+    assert turn_of({"intermediate_data": {"tool_uses": [use]}}).tool_calls == (
+        ToolCall(name="f", args=args),
+    )
+
+
+def test_a_trajectory_may_be_given_as_events() -> None:
+    events = [
+        {"author": "agent", "content": {"parts": [{"function_call": {"name": "f", "args": {}}}]}},
+        {"author": "agent", "usage_metadata": {}, "content": says("working on it")},
+        {"author": "tool", "content": {"parts": [{"function_response": {"name": "f"}}]}},
+        {"author": "agent", "content": {"parts": [{"function_call": {"name": "g"}}]}},
+    ]
+    turn = turn_of({"intermediate_data": {"invocation_events": events}})
+    assert turn.tool_calls == (ToolCall(name="f", args={}), ToolCall(name="g"))
+    assert turn.tool_responses == (ToolResponse(name="f", call=0),)
+
+
+@pytest.mark.parametrize(
+    ("calls", "responses", "answered"),
+    [
+        pytest.param(["f:1", "f:2"], ["f:2", "f:1"], [1, 0], id="by id"),
+        pytest.param(["f", "g", "f"], ["g", "f", "f"], [1, 0, 2], id="by name, in order"),
+        pytest.param(["f", "f:2"], ["f", "f:2"], [0, 1], id="an id comes before a name"),
+        pytest.param(["f:1", "f:2"], ["f:9"], [0], id="an id of no call goes by name"),
+        pytest.param(["f"], ["g"], [None], id="another name"),
+        pytest.param(["f"], ["f", "f"], [0, None], id="more responses than calls"),
+    ],
+)
+def test_responses_know_the_call_that_they_answer(
+    calls: list[str], responses: list[str], answered: list[int | None]
+) -> None:
+    turn = turn_of(
+        {
+            "intermediate_data": {
+                "tool_uses": [_tool(call) for call in calls],
+                "tool_responses": [_tool(response) for response in responses],
+            }
+        }
+    )
+    assert [response.call for response in turn.tool_responses] == answered
+
+
+def _tool(written: str) -> dict[str, object]:
+    name, _, tool_id = written.partition(":")
+    return {"name": name, "id": tool_id} if tool_id else {"name": name}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param({"eval_id": "c", "conversation": []}, id="empty conversation"),
+        pytest.param(
+            {"eval_id": "c", "conversation_scenario": {"starting_prompt": "hi"}}, id="scenario"
+        ),
+    ],
+)
+def test_cases_without_turns_stay_in_the_set(case: dict[str, object]) -> None:
+    assert [golden.turns for golden in read(a_set(case)).cases] == [()]
+
+
+def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
+    value = {**a_set({**a_case(), "owner": "me"}), "$schema": "x"}
+    assert read(value).id == "s"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(
+            [],
+            [f"the file holds no eval set: it is not an object ({SET_HINT})"],
+            id="a list",
+        ),
+        pytest.param(
+            {"resourceSpans": []},
+            ["an eval set needs 'eval_set_id'", "an eval set needs 'eval_cases'"],
+            id="another kind of file",
+        ),
+        pytest.param(
+            {"eval_set_id": 5, "eval_case": []},
+            [
+                "an eval set needs 'eval_cases' (it has 'eval_case')",
+                "'eval_set_id' is a number, not a string",
+            ],
+            id="wrong type and misspelt key",
+        ),
+        pytest.param(a_set("c"), ["a case is a string, not an object"], id="a case is a string"),
+        pytest.param(
+            a_set({"eval_id": "c"}),
+            ["a case has either a 'conversation' or a 'conversation_scenario'"],
+            id="neither conversation nor scenario",
+        ),
+        pytest.param(
+            a_set({**a_case(), "conversation_scenario": {}}),
+            ["a case has either a 'conversation' or a 'conversation_scenario'"],
+            id="both conversation and scenario",
+        ),
+        pytest.param(
+            a_set(a_case(), a_case()), ["an earlier case has the eval_id 'c'"], id="twin ids"
+        ),
+        pytest.param(
+            a_set(a_case({})), ["an invocation needs 'user_content'"], id="no user content"
+        ),
+        pytest.param(
+            a_set(a_case({"user_content": "hi"})),
+            ['\'user_content\' is a string, not an object (write {"parts": [{"text": "..."}]})'],
+            id="content as text",
+        ),
+        pytest.param(
+            a_set(a_case({"user_content": says(), "final_respons": says()})),
+            ["an invocation has no key 'final_respons' (did you mean 'final_response'?)"],
+            id="misspelt key in an invocation",
+        ),
+        pytest.param(
+            a_set(a_case({"user_content": {"parts": [{"txt": "a"}], "rol": "user"}})),
+            [
+                "a part has no key 'txt' (did you mean 'text'?)",
+                "a content has no key 'rol' (did you mean 'role'?)",
+            ],
+            id="misspelt keys in a content",
+        ),
+        pytest.param(
+            a_set(a_case({"user_content": says(), "intermediate_data": {"tool_use": []}})),
+            ["intermediate data has no key 'tool_use' (did you mean 'tool_uses'?)"],
+            id="misspelt key in intermediate data",
+        ),
+        pytest.param(
+            a_set(
+                a_case(
+                    {
+                        "user_content": says(),
+                        "intermediate_data": {"tool_uses": [{"name": "f", "args": "{}"}]},
+                    }
+                )
+            ),
+            ["'args' is a string, not an object"],
+            id="arguments as text",
+        ),
+        pytest.param(
+            a_set(
+                a_case(
+                    {
+                        "user_content": says(),
+                        "intermediate_data": {"tool_uses": [], "invocation_events": [{}]},
+                    }
+                )
+            ),
+            [
+                "'invocation_events' leaves no room for 'tool_uses' and 'tool_responses'",
+                "an event needs 'author'",
+            ],
+            id="both kinds of trajectory, and an event of nobody",
+        ),
+        pytest.param(
+            a_set({**a_case(), "rubrics": [{"rubric_id": "r", "rubric_content": {"text": "x"}}]}),
+            ["a rubric's content has no key 'text'"],
+            id="a rubric",
+        ),
+        pytest.param(
+            a_set({**a_case(), "rubrics": [{"rubric_content": None}]}),
+            ["a rubric needs 'rubric_id'", "a rubric needs 'rubric_content'"],
+            id="an empty rubric",
+        ),
+    ],
+)
+def test_complaints(value: object, expected: list[str]) -> None:
+    assert [complaint.split(": ", 1)[1] for complaint in complaints(value)] == expected
+
+
+def test_every_complaint_has_its_line_and_they_come_in_its_order() -> None:
+    text = b"""{
+  "eval_set_id": "s",
+  "evalCases": [
+    {"evalId": "a", "conversation": [
+      {"userContent": {"parts": [{"text": 1}]},
+       "bogus": 1}
+    ]},
+    {"evalId": "a",
+     "conversation": []}
+  ]
+}"""
+    assert complaints(text) == [
+        f"{FILE}:5:35: 'text' is a number, not a string",
+        f"{FILE}:6:8: an invocation has no key 'bogus'",
+        f"{FILE}:8:6: an earlier case has the eval_id 'a'",
+    ]
+
+
+def test_a_thousand_cases_load_in_well_under_a_second_even_if_all_are_wrong() -> None:
+    case = a_case(*[{"user_content": says("q"), "bogus": {"a": [1, 2, 3]}}] * 3)
+    data = json.dumps(a_set(*[case] * 1_000), indent=2).encode()
+    started = time.process_time()
+    with pytest.raises(InputError):
+        read_eval_set(data, file=FILE)
+    assert time.process_time() - started < 2
+
+
+KEYS = """
+eval_set_id eval_cases evalCases eval_id conversation user_content parts intermediate_data tool_uses
+invocation_events rubrics text args author
+"""
+NAMES = st.sampled_from(KEYS.split())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5),
+    max_leaves=30,
+)
+
+
+@given(JSON)
+def test_any_json_is_read_or_complained_of(value: object) -> None:
+    try:
+        golden_set = read(value)
+    except InputError:
+        assert complaints(value)
+    else:
+        assert golden_set.place.file == FILE

@@ -1,0 +1,145 @@
+"""Datasets: rows as their authors write them, flat or as in OpenAI's evals."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentci.errors import InputError
+from agentci.model.dataset import Row
+from agentci.model.place import Place
+from agentci.model.trace import ToolCall, Turn
+from agentci.recordings.dataset import read_dataset
+
+
+def _rows(*rows: Any, carries_runs: bool = True) -> tuple[Row, ...]:
+    text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in rows)
+    return read_dataset(text.encode(), file="data.jsonl", carries_runs=carries_runs).rows
+
+
+def _problems(*rows: Any, carries_runs: bool = True) -> list[str]:
+    with pytest.raises(InputError) as error:
+        _rows(*rows, carries_runs=carries_runs)
+    return [str(each) for each in error.value.problems]
+
+
+def _turn(**row: Any) -> Turn | None:
+    [read] = _rows({"query": "q", **row})
+    return read.turn
+
+
+def test_a_row_is_its_columns_and_the_line_that_it_stands_on() -> None:
+    first, second = _rows({"query": "q", "context": ["c"]}, "", {"id": 7, "query": None})
+    assert first == Row(
+        id="row-1",
+        query="q",
+        columns={"query": "q", "context": ["c"]},
+        place=Place(file="data.jsonl", line=1),
+    )
+    assert (second.id, second.query, second.place.line) == ("7", "", 3)
+
+
+def test_the_answer_and_the_calls_of_a_row_are_a_turn() -> None:
+    call = {"name": "find", "arguments": {"order": 1}, "tool_call_id": "c1"}
+    assert _turn(response="Yes.", tool_calls=[call]) == Turn(
+        id="",
+        user_text="q",
+        answer_parts=("Yes.",),
+        tool_calls=(ToolCall(name="find", args={"order": 1}, id="c1"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "answer"),
+    [
+        ({"response": "r"}, "r"),
+        ({"output_text": "o"}, "o"),
+        ({"sample": {"output_text": "s"}}, "s"),
+        ({"response": "r", "output_text": "o"}, "r"),
+        ({"response": None, "output_text": "o"}, "o"),
+        ({"response": ""}, None),
+    ],
+)
+def test_an_answer_has_several_names(row: dict[str, Any], answer: str | None) -> None:
+    turn = _turn(**row)
+    assert turn is not None
+    assert turn.final_text == answer
+
+
+def test_a_row_without_an_answer_has_no_turn() -> None:
+    assert _turn(tool_calls=[{"name": "find"}]) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "call_id"),
+    [
+        ({"name": "f"}, None, None),
+        ({"name": "f", "arguments": '{"a": 1}', "id": "c"}, {"a": 1}, "c"),
+        ({"id": "c", "function": {"name": "f", "arguments": '{"a": 1}'}}, {"a": 1}, "c"),
+        ({"name": "f", "arguments": "{a"}, "{a", None),
+        ({"name": "f", "arguments": "1", "id": 3}, "1", None),
+    ],
+)
+def test_calls_are_flat_or_as_in_chat_completions(
+    call: dict[str, Any], args: object, call_id: str | None
+) -> None:
+    turn = _turn(sample={"output_text": "x", "output_tools": [call]})
+    assert turn is not None
+    assert turn.tool_calls == (ToolCall(name="f", args=args, id=call_id),)  # type: ignore[arg-type]  # (JSON)
+
+
+def test_rows_of_openai_have_their_columns_in_item() -> None:
+    [row] = _rows({"item": {"query": "q", "id": "no"}, "sample": {"output_text": "s"}})
+    assert (row.id, row.query, row.columns) == ("row-1", "q", {"query": "q", "id": "no"})
+    [other] = _rows({"item": {"a": 1}, "query": "q"})
+    assert other.columns == {"item": {"a": 1}, "query": "q"}
+
+
+def test_what_an_agent_did_is_no_column() -> None:
+    tools = [{"name": "find"}]
+    [row] = _rows({"query": "q", "sample": {"output_text": "s", "tool_definitions": tools}})
+    assert (row.columns, row.tool_definitions) == ({"query": "q"}, ({"name": "find"},))
+    [flat] = _rows({"query": "q", "tool_definitions": None})
+    assert flat.tool_definitions == ()
+
+
+def test_beside_recordings_nobody_asks_what_rows_say_of_the_answer() -> None:
+    [row] = _rows({"response": [{"role": "assistant"}]}, carries_runs=False)
+    assert (row.turn, row.columns) == (None, {"response": [{"role": "assistant"}]})
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ([], "1: a row of a dataset is an object, with a column a member"),
+        ("x y", "1:1: line 1 is no JSON: expecting value (a dataset has an object a line, such as"),
+        ({"id": True}, "1: `id` is neither text nor a whole number"),
+        ({"id": " "}, "1: `id` is neither text nor a whole number"),
+        ({"sample": "s"}, "1: `sample` is no object"),
+        ({"tool_definitions": "f"}, "1: `tool_definitions` is no list"),
+        ({"response": ["x"]}, "1: `response` is no text; tool calls have a column of their own"),
+        ({"response": "r", "tool_calls": {"name": "f"}}, "1: `tool_calls` is no list"),
+        ({"response": "r", "tool_calls": ["f"]}, "1: a tool call has no `name`"),
+    ],
+)
+def test_what_is_wrong_is_told_on_its_line(row: Any, problem: str) -> None:
+    [told] = _problems(row)
+    assert told.startswith(f"data.jsonl:{problem}")
+
+
+def test_all_rows_that_are_wrong_are_told() -> None:
+    assert _problems({"id": "a"}, {"id": "a"}, {"id": []}) == [
+        "data.jsonl:2: the id 'a' is taken by the row on line 1",
+        "data.jsonl:3: `id` is neither text nor a whole number",
+    ]
+
+
+def test_a_byte_order_mark_and_ends_of_lines_of_windows_are_no_part_of_rows() -> None:
+    data = b'\xef\xbb\xbf{"query": "a"}\r\n{"query": "b"}\r\n'
+    rows = read_dataset(data, file="data.jsonl", carries_runs=True).rows
+    assert [row.query for row in rows] == ["a", "b"]
+
+
+def test_an_empty_file_is_no_dataset() -> None:
+    [told] = _problems("")
+    assert told.startswith("data.jsonl:1: is empty")

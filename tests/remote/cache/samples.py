@@ -1,0 +1,80 @@
+"""What the tests of the cache keep in it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentci.model.program import ProgramFile, Snapshot
+from agentci.remote.cache.entry import Key
+from agentci.remote.cache.evaluators import EvaluatorStore
+from tests.helpers.support import ROOT
+
+NOBODY = 65534
+KEY = Key(source="github", repository="org/evals", commit="8c1f" * 10, ref="tone/tone.py")
+OTHER_KEY = Key(source="github", repository="org/evals", commit="77aa" * 10, ref="tone/tone.py")
+FILES = {
+    "tone.py": ProgramFile(content=b"#!/usr/bin/env python3\nprint(1)\n", executable=True),
+    "words/rude.txt": ProgramFile(content=b"damn\n"),
+    "evaluator.yaml": ProgramFile(content=b"name: tone\n"),
+}
+SNAPSHOT = Snapshot(entry="tone.py", files=FILES)
+OTHER_SNAPSHOT = Snapshot(entry="a.py", files={"a.py": ProgramFile(content=b"pass\n")})
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be somebody whom permissions bind; root is not."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def index_of(store: EvaluatorStore) -> list[Path]:
+    """All files of the index."""
+    folder = store.folder / "evaluators" / "index"
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def trees_of(store: EvaluatorStore) -> list[Path]:
+    """All folders of evaluators."""
+    return sorted((store.folder / "evaluators" / "trees").iterdir())
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """All that is half made."""
+    return sorted(folder.rglob(".tmp-*"))
+
+
+def start_python(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a script that imports us, in a process of its own.
+
+    Coverage is not measured there: many of them are killed, or may write nothing.
+    """
+    environ = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
+    """Wait for all, let none fail, and return what each printed."""
+    said = [process.communicate(timeout=50) for process in processes]
+    for process, (_, err) in zip(processes, said, strict=True):
+        assert (process.returncode, err) == (0, ""), err
+    return [out for out, _ in said]
+
+
+def run_python(script: str, *arguments: object) -> str:
+    """Run a script that imports us to its end, and return what it printed."""
+    return finish([start_python(script, *arguments)])[0]

@@ -1,0 +1,31 @@
+"""What tests of sources share: a GitHub on this machine, and a client that does not dawdle."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentci._util.http.client import HttpClient
+from agentci._util.http.document import Http
+from agentci.remote.sources.github import GitHubSource
+from tests.remote.sources.fake_github import FakeGitHub
+
+
+def no_sleep(_: float) -> None:
+    """Waits are the client's to test."""
+
+
+@pytest.fixture
+def http() -> Http:
+    return HttpClient(tell=lambda _: None, sleep=no_sleep)
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as github:
+        yield github
+
+
+@pytest.fixture
+def source(github: FakeGitHub, http: Http, tmp_path: Path) -> GitHubSource:
+    return GitHubSource(github.surroundings(http, tmp_path))

@@ -1,0 +1,133 @@
+"""Sources of other packages that do not keep to what a source is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agentci._util.http.document import Http
+from agentci.errors import FetchError, RefusedError, UnreachableError
+from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from agentci.remote.sources.source import MAX_FILES, MakeSource, Surroundings
+from agentci.remote.sources.source_plugin import ForeignSource
+
+PROGRAM = RemoteProgram(source="shelf", ref="q")
+FILE = ProgramFile(content=b"1")
+GOOD = Snapshot(entry="q.py", files={"q.py": FILE})
+
+
+class Shelf:
+    """A source of whose methods each gives what a test wants."""
+
+    def __init__(self, **answers: object) -> None:
+        self.made = 0
+        self._answers = answers
+
+    def __call__(self, _: Surroundings) -> "Shelf":
+        self.made += 1
+        return self
+
+    def __getattr__(self, method: str) -> Callable[..., object]:
+        answer = self._answers[method]
+        if isinstance(answer, Exception):
+            raise answer
+        return lambda *_given, **_named: answer
+
+
+@pytest.fixture
+def source_of(http: Http, tmp_path: Path) -> Callable[[object], ForeignSource]:
+    def make(shelf: object) -> ForeignSource:
+        surroundings = Surroundings(http=http, workspace=tmp_path)
+        return ForeignSource(cast(MakeSource, shelf), surroundings, title="the source 'shelf'")
+
+    return make
+
+
+SourceOf = Callable[[object], ForeignSource]
+
+
+def fetched(*files: str) -> Snapshot:
+    return Snapshot(entry="q.py", files=dict.fromkeys(("q.py", *files), FILE))
+
+
+class TestASourceOfAnotherPackage:
+    def test_is_asked_as_ours_are(self, source_of: SourceOf) -> None:
+        listing = Listing(name="q", source="shelf", ref="q")
+        answers: dict[str, Any] = {
+            "complete": PROGRAM,
+            "resolve": "1",
+            "pin": "rev: 1",
+            "fetch": GOOD,
+            "catalogue": [listing],
+        }
+        source = source_of(Shelf(**answers))
+        assert source.complete(PROGRAM) == PROGRAM
+        assert source.resolve(PROGRAM) == "1"
+        assert source.pin(PROGRAM, "1") == "rev: 1"
+        assert source.fetch(PROGRAM, "1", paths=()) == GOOD
+        assert source.catalogue() == [listing]
+
+    def test_may_have_nothing_to_pin(self, source_of: SourceOf) -> None:
+        assert source_of(Shelf(pin=None)).pin(PROGRAM, "1") is None
+
+    def test_is_made_once_and_when_it_is_needed(self, source_of: SourceOf) -> None:
+        shelf = Shelf(resolve="1")
+        source = source_of(shelf)
+        assert shelf.made == 0
+        source.resolve(PROGRAM)
+        source.resolve(PROGRAM)
+        assert shelf.made == 1
+
+    def test_may_refuse(self, source_of: SourceOf) -> None:
+        with pytest.raises(RefusedError, match=r"^not here$"):
+            source_of(Shelf(resolve=RefusedError("not here"))).resolve(PROGRAM)
+
+    @pytest.mark.parametrize(
+        ("answer", "what"),
+        [
+            (ZeroDivisionError("by 0"), "ZeroDivisionError: by 0"),
+            (7, "`resolve` gave a int, not a str"),
+        ],
+    )
+    def test_that_fails_is_told_as_its_fault(
+        self, source_of: SourceOf, answer: object, what: str
+    ) -> None:
+        with pytest.raises(UnreachableError) as error:
+            source_of(Shelf(resolve=answer)).resolve(PROGRAM)
+        assert str(error.value) == f"the source 'shelf' does not work: {what}"
+        assert error.value.hint == "tell the authors of that package"
+
+    def test_that_cannot_be_made_is_told_as_its_fault(self, source_of: SourceOf) -> None:
+        with pytest.raises(UnreachableError, match="does not work: TypeError: "):
+            source_of(lambda: None).resolve(PROGRAM)
+
+    @pytest.mark.parametrize(
+        ("snapshot", "message"),
+        [
+            (None, "`fetch` gave a NoneType, not a Snapshot"),
+            (Snapshot(entry="q.py", files={}), "it fetched a folder without the program"),
+            (
+                Snapshot(entry="q", files=cast(Any, {"q": b"1"})),
+                "it fetched something that is no file",
+            ),
+            (fetched("../evil"), "the file name '../evil' leads out of its folder"),
+            (fetched("/etc/x"), "the file name '/etc/x' is absolute"),
+            (fetched(*map(str, range(MAX_FILES))), "holds more than 200 files"),
+            (
+                Snapshot(entry="q", files={"q": ProgramFile(content=b"")}),
+                "the program 'q' is empty",
+            ),
+        ],
+    )
+    def test_is_held_to_the_rules_of_folders(
+        self, source_of: SourceOf, snapshot: Snapshot | None, message: str
+    ) -> None:
+        with pytest.raises(FetchError) as error:
+            source_of(Shelf(fetch=snapshot)).fetch(PROGRAM, "1", paths=())
+        assert message in str(error.value)
+
+    @pytest.mark.parametrize("catalogue", [7, [7]])
+    def test_has_a_catalogue_of_listings(self, source_of: SourceOf, catalogue: object) -> None:
+        with pytest.raises(UnreachableError, match="its catalogue is no sequence of listings"):
+            source_of(Shelf(catalogue=catalogue)).catalogue()

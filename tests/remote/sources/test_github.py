@@ -1,0 +1,634 @@
+"""Evaluators on GitHub, fetched from one on this machine."""
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci._util.http.document import Http
+from agentci.errors import FetchError, RefusedError, UnreachableError
+from agentci.model.program import ProgramFile, RemoteProgram, Snapshot
+from agentci.remote.sources.github import GitHubSource
+from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES
+from tests.remote.sources.fake_github import (
+    EXECUTABLE,
+    LINK,
+    SUBMODULE,
+    Answer,
+    FakeGitHub,
+    Kept,
+    rate_limited,
+)
+
+REPOSITORY = "org/evals"
+REF = "evaluators/quality/quality.py"
+COMMIT = "8c1f" * 10
+FILES: dict[str, bytes | str | Kept] = {
+    "README.md": "# Evaluators",
+    "LICENSE": "free",
+    "evaluators/quality/quality.py": "print('{}')",
+    "evaluators/quality/evaluator.yaml": "name: quality",
+    "evaluators/quality/words/list of words.txt": "good\nbad",
+    "evaluators/quality/wörter/日本.txt": "良い",
+    "evaluators/quality/#1?&%41.txt": "odd",
+    "evaluators/quality/run.sh": Kept(b"#!/bin/sh\n", EXECUTABLE),
+    "evaluators/quality_2/quality_2.py": "print('{}')",
+}
+OWN = {"quality.py", "evaluator.yaml", "words/list of words.txt", "wörter/日本.txt"} | {
+    *("#1?&%41.txt", "run.sh")
+}
+NEEDS_TOKEN = (
+    "for a private repository set AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN"
+    " to a token that may read it"
+)
+
+
+def program(ref: str = REF, **others: Any) -> RemoteProgram:
+    given = {"source": "github", "repository": REPOSITORY, "revision": "main", **others}
+    return RemoteProgram(ref=ref, **given)
+
+
+def fetch(source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()) -> Snapshot:
+    """Resolve and fetch, as a run does."""
+    wanted = source.complete(program(ref))
+    return source.fetch(wanted, source.resolve(wanted), paths=paths)
+
+
+def refusal(source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()) -> RefusedError:
+    with pytest.raises(RefusedError) as error:
+        fetch(source, ref, paths=paths)
+    return error.value
+
+
+class TestWhatAConfigLeavesOpen:
+    def test_is_the_community_repository_and_its_branch(self, http: Http, tmp_path: Path) -> None:
+        github = FakeGitHub()
+        source = GitHubSource(github.surroundings(http, tmp_path))
+        completed = source.complete(RemoteProgram(source="github", ref=REF))
+        assert completed.repository == "agentevals-dev/evaluators"
+        assert completed.revision == "main"
+
+    def test_is_what_the_environment_says(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        source = GitHubSource(
+            github.surroundings(http, tmp_path, repository="own/evals", branch="next")
+        )
+        completed = source.complete(RemoteProgram(source="github", ref=REF))
+        assert (completed.repository, completed.revision) == ("own/evals", "next")
+
+    def test_leaves_alone_what_the_config_says(self, source: GitHubSource) -> None:
+        assert source.complete(program(revision="v1")) == program(revision="v1")
+
+    def test_writes_commits_and_digests_in_one_way(self, source: GitHubSource) -> None:
+        completed = source.complete(program(revision="8C1F" * 10, sha256="AB" * 32))
+        assert (completed.revision, completed.sha256) == (COMMIT, "ab" * 32)
+
+    def test_is_any_file_name(self, source: GitHubSource) -> None:
+        assert source.complete(program("a/LICENSE")).ref == "a/LICENSE"
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            program("../x.py"),
+            program(repository="evals"),
+            program(revision="a..b"),
+            program(sha256="ab"),
+        ],
+    )
+    def test_is_refused_where_it_leads_elsewhere(
+        self, source: GitHubSource, github: FakeGitHub, wrong: RemoteProgram
+    ) -> None:
+        with pytest.raises(RefusedError):
+            source.complete(wrong)
+        assert github.count() == 0
+
+
+class TestCommits:
+    def test_are_what_a_branch_means_now(self, source: GitHubSource, github: FakeGitHub) -> None:
+        first = github.publish(REPOSITORY, FILES)
+        assert source.resolve(program()) == first
+        assert github.asked[0].headers["accept"] == "application/vnd.github.sha"
+
+    def test_are_found_for_branches_with_slashes(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES, branch="feature/ä+b")
+        assert source.resolve(program(revision="feature/ä+b")) == commit
+        assert github.asked[0].path == "/repos/org/evals/commits/feature%2F%C3%A4%2Bb"
+
+    def test_stand_for_themselves(self, source: GitHubSource, github: FakeGitHub) -> None:
+        assert source.resolve(program(revision=COMMIT)) == COMMIT
+        assert github.count() == 0
+
+    def test_are_asked_for_once_by_any_number_of_threads(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        with ThreadPoolExecutor(12) as pool:
+            found = list(pool.map(lambda _: source.resolve(program()), range(36)))
+        assert set(found) == {commit}
+        assert github.count("commit") == 1
+
+    def test_are_asked_for_once_where_there_are_none(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        for _ in range(3):
+            with pytest.raises(RefusedError):
+                source.resolve(program())
+        assert github.count("commit") == 1
+
+    def test_of_unknown_branches_are_refused(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        with pytest.raises(
+            RefusedError, match=r"^org/evals has no branch, tag or commit 'gone'$"
+        ) as error:
+            source.resolve(program(revision="gone"))
+        assert error.value.hint == "`branch` or `rev` names it in a config"
+
+    def test_of_unknown_repositories_are_refused(self, source: GitHubSource) -> None:
+        with pytest.raises(
+            RefusedError, match=r"^org/evals is not found, or has no 'main'$"
+        ) as error:
+            source.resolve(program())
+        assert error.value.hint == NEEDS_TOKEN
+
+    def test_that_are_none_are_not_believed(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.answers["commit"] = lambda _: Answer(200, b"<html>Sign in</html>")
+        with pytest.raises(
+            UnreachableError, match=r"answered with no commit for 'main' of org/evals"
+        ):
+            source.resolve(program())
+
+    def test_are_what_a_pin_writes(self, source: GitHubSource) -> None:
+        assert source.pin(program(), COMMIT) == f"rev: {COMMIT}"
+        assert source.pin(program(revision=COMMIT), COMMIT) is None
+        assert source.pin(program(), "main") is not None
+
+
+class TestAProgram:
+    def test_comes_with_all_of_its_folder(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, FILES)
+        snapshot = fetch(source)
+        assert snapshot.entry == "quality.py"
+        assert set(snapshot.files) == OWN
+        assert list(snapshot.files) == sorted(OWN)
+        assert snapshot.files["words/list of words.txt"] == ProgramFile(content=b"good\nbad")
+        assert snapshot.files["wörter/日本.txt"].content.decode() == "良い"
+
+    def test_keeps_what_can_be_run(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, FILES)
+        snapshot = fetch(source)
+        assert {path for path, file in snapshot.files.items() if file.executable} == {"run.sh"}
+
+    def test_of_the_root_comes_with_what_belongs_to_it_alone(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, {**FILES, "x.py": "1", "requirements.txt": "a", "y.py": "2"})
+        assert set(fetch(source, "x.py").files) == {"x.py", "requirements.txt"}
+
+    def test_is_that_of_the_commit_whatever_the_branch_holds_later(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        github.publish(REPOSITORY, {REF: "evil"})
+        snapshot = source.fetch(program(), commit, paths=())
+        assert snapshot.files["quality.py"].content == b"print('{}')"
+        assert all(commit in asked.path for asked in github.asked)
+
+    def test_comes_as_it_lies_in_a_real_folder(
+        self, source: GitHubSource, github: FakeGitHub, tmp_path: Path
+    ) -> None:
+        (tmp_path / "e").mkdir()
+        (tmp_path / "e" / "e.sh").write_bytes(b"#!/bin/sh\r\n\xff")
+        (tmp_path / "e" / "e.sh").chmod(0o755)
+        github.publish_folder(REPOSITORY, tmp_path)
+        assert fetch(source, "e/e.sh").files == {
+            "e.sh": ProgramFile(content=b"#!/bin/sh\r\n\xff", executable=True)
+        }
+
+    def test_costs_one_listing_for_all_programs_of_a_commit(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        refs = [REF, "evaluators/quality_2/quality_2.py"] * 6
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda ref: fetch(source, ref), refs))
+        assert (github.count("commit"), github.count("tree")) == (1, 1)
+
+    def test_is_missing_with_the_one_that_was_meant(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        error = refusal(source, "evaluators/quality/qualty.py")
+        assert str(error) == f"'evaluators/quality/qualty.py' is not in org/evals at {commit}"
+        assert error.hint == f"did you mean {REF!r}?"
+
+    def test_is_not_a_folder(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, {"e/q/q.py": "1", "e/q/z.py": "1"})
+        error = refusal(source, "e/q")
+        assert error.hint == "it is a folder; name the program in it, like 'e/q/q.py'"
+
+    def test_is_not_empty(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, {REF: " \n"})
+        assert str(refusal(source)) == "the program 'quality.py' is empty"
+
+    def test_is_not_kept_elsewhere(self, source: GitHubSource, github: FakeGitHub) -> None:
+        pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 7\n"
+        github.publish(REPOSITORY, {REF: "1", "evaluators/quality/model.bin": pointer})
+        error = refusal(source)
+        assert str(error) == "'model.bin' is a pointer of Git LFS, not the file itself"
+        assert error.hint == "keep it in the repository itself, without LFS"
+
+    @pytest.mark.parametrize("ref", ["evaluators/quality/other", REF])
+    def test_has_no_links_in_its_folder(
+        self, source: GitHubSource, github: FakeGitHub, ref: str
+    ) -> None:
+        github.publish(REPOSITORY, {REF: "1", ref: Kept(b"/etc/passwd", LINK)})
+        assert str(refusal(source)) == f"{ref!r} is a symbolic link"
+
+    def test_has_no_submodules_in_its_folder(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        module = Kept(COMMIT.encode(), SUBMODULE)
+        github.publish(REPOSITORY, {REF: "1", "evaluators/quality/lib": module})
+        assert str(refusal(source)) == "'evaluators/quality/lib' is a submodule"
+
+    def test_minds_no_links_elsewhere(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, {REF: "1", "docs": Kept(b"/etc", LINK)})
+        assert set(fetch(source).files) == {"quality.py"}
+
+    def test_has_names_that_every_disk_can_keep_apart(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, {REF: "1", "evaluators/quality/Quality.py": "2"})
+        assert "'Quality.py' and 'quality.py' are one file where case counts not" in str(
+            refusal(source)
+        )
+
+    def test_has_folders_that_every_disk_can_keep_apart(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(
+            REPOSITORY,
+            {REF: "1", "evaluators/quality/Lib/a": "2", "evaluators/quality/lib/b": "2"},
+        )
+        assert "'Lib' and 'lib' are one file" in str(refusal(source))
+
+    def test_is_not_written_to_where_a_hostile_listing_says(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        evil = "evaluators/quality/../../../.ssh/config"
+        github.publish(REPOSITORY, FILES)
+        github.answers["tree"] = lambda _: _listing(REF, evil)
+        assert (
+            str(refusal(source)) == "the file name '../../../.ssh/config' leads out of its folder"
+        )
+        assert github.count("raw") == 0
+
+    def test_is_one_of_a_real_commit(self, source: GitHubSource) -> None:
+        with pytest.raises(RefusedError, match=r"^'\.\./\.\./x' is no commit$"):
+            source.fetch(program(), "../../x", paths=())
+
+
+class TestLimits:
+    def test_of_files_are_named(self, source: GitHubSource, github: FakeGitHub) -> None:
+        many = {f"evaluators/quality/{index}": "x" for index in range(MAX_FILES)}
+        github.publish(REPOSITORY, {REF: "1", **many})
+        error = refusal(source)
+        assert str(error) == "the program's folder holds more than 200 files"
+        assert error.hint == (
+            "an evaluator is fetched with its whole folder: keep it in one of its own"
+        )
+        assert github.count("raw") == 0
+
+    def test_of_one_file_are_named(self, source: GitHubSource, github: FakeGitHub) -> None:
+        large = b"x" * (MAX_FILE_BYTES + 1)
+        github.publish(REPOSITORY, {REF: "1", "evaluators/quality/large": large})
+        assert str(refusal(source)) == "'large' is larger than 5 MiB"
+
+    def test_of_all_files_are_named(self, source: GitHubSource, github: FakeGitHub) -> None:
+        count = MAX_TOTAL_BYTES // MAX_FILE_BYTES + 1
+        large = {f"evaluators/quality/{index}": b"x" * MAX_FILE_BYTES for index in range(count)}
+        github.publish(REPOSITORY, {REF: "1", **large})
+        assert str(refusal(source)) == "the program's folder holds more than 20 MiB"
+
+    def test_hold_for_files_that_are_named_too(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, {f"e/{index}": "x" for index in range(MAX_FILES + 1)})
+        paths = [str(index) for index in range(MAX_FILES + 1)]
+        assert "more than 200 files" in str(refusal(source, "e/0", paths=paths))
+        assert github.count("raw") == 0
+
+
+class TestAListingThatIsTooLong:
+    def test_is_made_folder_by_folder(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.longest_listing = 2
+        github.publish(REPOSITORY, FILES)
+        assert set(fetch(source).files) == OWN
+        # At once; the root, two on the way, and two below.
+        assert github.count("tree") == 1 + 5
+
+    def test_is_made_of_the_root_alone_for_what_lies_there(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.longest_listing = 2
+        github.publish(REPOSITORY, {**FILES, "x.py": "1"})
+        assert set(fetch(source, "x.py").files) == {"x.py"}
+        assert github.count("tree") == 2
+
+    def test_still_tells_what_is_missing(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.longest_listing = 2
+        github.publish(REPOSITORY, FILES)
+        for ref in ("evaluators/qualty/quality.py", "evals/a/b/c.py"):
+            assert "is not in org/evals" in str(refusal(source, ref))
+
+    def test_ends_where_there_are_too_many_folders(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.longest_listing = 2
+        github.publish(
+            REPOSITORY, {"e/x.py": "1", **{f"e/{n}/x": "1" for n in range(MAX_FILES + 1)}}
+        )
+        assert str(refusal(source, "e/x.py")) == "'e' holds more than 200 folders"
+
+    def test_ends_where_a_single_folder_is_too_long(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        github.answers["tree"] = lambda _: Answer(200, b'{"tree": [], "truncated": true}')
+        assert str(refusal(source)) == "the folder '/' of org/evals holds too many files to list"
+
+
+class TestWhatCame:
+    def test_is_asked_for_again_where_it_is_not_what_git_has(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, {REF: "print('{}')"})
+        lies = [Answer(200, b"<html>Please sign in</html>")]
+        github.answers["raw"] = lambda _: lies.pop() if lies else None
+        assert fetch(source).files["quality.py"].content == b"print('{}')"
+        assert github.count("raw") == 2
+
+    def test_is_never_taken_where_it_stays_another(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, {REF: "print('{}')"})
+        github.answers["raw"] = lambda _: Answer(200, b"<html>Please sign in</html>")
+        with pytest.raises(UnreachableError) as error:
+            fetch(source)
+        assert str(error.value) == (
+            "'evaluators/quality/quality.py' of org/evals came with another content than git has"
+        )
+        assert error.value.hint == "a proxy or a portal may answer in place of GitHub"
+        assert github.count("raw") == 2
+
+    def test_is_not_taken_for_missing_where_it_is_listed(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        github.answers["raw"] = lambda _: Answer(404)
+        with pytest.raises(UnreachableError, match="is listed in org/evals, but cannot be loaded"):
+            fetch(source)
+
+    @pytest.mark.parametrize(
+        "listing",
+        [
+            *(b"<html>", b"[]", b"7", b"{}", b'{"tree": 7}', b'{"tree": [7]}', b'{"tree": [{}]}'),
+            *(b'{"tree": [{"path": 1, "mode": "1", "sha": ""}]}', b"[" * 100_000, b"\xff"),
+            b'{"tree": [{"path": "a", "mode": "1", "sha": "", "size": "9"}]}',
+            b'{"tree": [{"path": "a", "mode": "1", "sha": "", "size": -9}]}',
+        ],
+    )
+    def test_is_a_listing_or_nothing(
+        self, source: GitHubSource, github: FakeGitHub, listing: bytes
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        github.answers["tree"] = lambda _: Answer(200, listing)
+        with pytest.raises(UnreachableError, match="answered with no listing for the files of org"):
+            fetch(source)
+
+    def test_is_of_a_commit_that_is_there(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, FILES)
+        with pytest.raises(RefusedError, match=f"is not found, or has no commit {COMMIT}"):
+            source.fetch(program(), COMMIT, paths=())
+
+
+class TestFilesThatALockNames:
+    def test_are_fetched_without_any_listing(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        snapshot = source.fetch(program(), commit, paths=["quality.py", "words/list of words.txt"])
+        assert set(snapshot.files) == {"quality.py", "words/list of words.txt"}
+        assert (github.count(), github.count("raw")) == (2, 2)
+
+    def test_can_be_run_where_they_say_what_runs_them(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        snapshot = source.fetch(program(), commit, paths=["quality.py", "run.sh"])
+        assert [file.executable for file in snapshot.files.values()] == [False, True]
+
+    def test_may_lie_in_the_root(self, source: GitHubSource, github: FakeGitHub) -> None:
+        commit = github.publish(REPOSITORY, {"x.py": "1"})
+        assert source.fetch(program("x.py"), commit, paths=["x.py"]).files["x.py"].content == b"1"
+
+    def test_are_refused_where_they_are_not_there(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        error = refusal(source, paths=["quality.py", "gone.py"])
+        assert str(error) == f"'evaluators/quality/gone.py' is not in org/evals at {commit}"
+        assert error.hint == NEEDS_TOKEN
+
+    @pytest.mark.parametrize("path", ["../quality_2/quality_2.py", "/etc/passwd", "a\\b", ""])
+    def test_are_refused_where_they_lead_out_of_the_folder(
+        self, source: GitHubSource, github: FakeGitHub, path: str
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        assert str(refusal(source, paths=["quality.py", path])).startswith("the file name ")
+        assert github.count("raw") == 0
+
+    def test_have_the_program_among_them(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, FILES)
+        message = f"'quality.py' is not among the files of {REF!r}"
+        assert str(refusal(source, paths=["run.sh"])) == message
+
+
+class TestTokens:
+    def test_go_to_their_host_alone(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
+        github.publish(REPOSITORY, FILES)
+        tokens = {host(github.api): "s3cret"}
+        source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
+        fetch(source)
+        sent = {asked.kind: asked.headers.get("authorization") for asked in github.asked}
+        assert sent == {"commit": "Bearer s3cret", "tree": "Bearer s3cret", "raw": None}
+
+    def test_open_what_is_not_for_everybody(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        github.token = "s3cret"
+        github.publish(REPOSITORY, FILES)
+        tokens = dict.fromkeys((host(github.api), host(github.raw)), "s3cret")
+        source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
+        assert set(fetch(source).files) == OWN
+
+    def test_of_other_hosts_stay_here(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
+        github.publish(REPOSITORY, FILES)
+        tokens = {"api.github.com": "s3cret", "127.0.0.1": "s3cret", "": "s3cret"}
+        fetch(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
+        assert not any("authorization" in asked.headers for asked in github.asked)
+
+    def test_that_open_nothing_are_told(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        github.token = "other"
+        github.publish(REPOSITORY, FILES)
+        tokens = {host(github.api): "s3cret"}
+        error = refusal(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
+        assert str(error) == "org/evals is not found, or has no 'main'"
+        assert error.hint is not None
+        assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
+
+    def test_in_an_address_are_in_no_message(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        github.publish(REPOSITORY, FILES)
+        api = github.api.replace("http://", "http://me:s3cret@")
+        source = GitHubSource(github.surroundings(http, tmp_path, github_api=api))
+        github.answers["commit"] = lambda _: Answer(403)
+        with pytest.raises(UnreachableError) as error:
+            fetch(source)
+        assert str(error.value).startswith(f"{host(github.api)} does not allow to read")
+
+    def test_are_in_no_text(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
+        assert "s3cret" not in repr(github.surroundings(http, tmp_path, tokens={"x": "s3cret"}))
+
+
+class TestAnEnterpriseServerWithoutARawHost:
+    @pytest.fixture
+    def source(self, github: FakeGitHub, http: Http, tmp_path: Path) -> GitHubSource:
+        return GitHubSource(github.surroundings(http, tmp_path, github_raw=""))
+
+    def test_is_asked_for_contents_by_its_api(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        commit = github.publish(REPOSITORY, FILES)
+        assert set(fetch(source).files) == OWN
+        assert (github.count("contents"), github.count("raw")) == (len(OWN), 0)
+        contents = [asked for asked in github.asked if asked.kind == "contents"]
+        assert {asked.headers["accept"] for asked in contents} == {
+            "application/vnd.github.raw+json"
+        }
+        assert all(asked.path.endswith(f"?ref={commit}") for asked in contents)
+
+    def test_has_an_index(self, source: GitHubSource, github: FakeGitHub) -> None:
+        github.publish(
+            "agentevals-dev/evaluators", {"index.yaml": f"evaluators: [{{name: q, path: {REF}}}]"}
+        )
+        assert [listing.name for listing in source.catalogue()] == ["q"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("answer", "kind", "message"),
+        [
+            (
+                Answer(401, b'{"message": "Bad credentials"}'),
+                UnreachableError,
+                "HOST wants a valid token for 'main' of org/evals (Bad credentials)",
+            ),
+            (
+                Answer(403, b'{"message": "Resource not\\n accessible"}'),
+                UnreachableError,
+                "HOST does not allow to read 'main' of org/evals (Resource not accessible)",
+            ),
+            (
+                Answer(403, b"[]", {"X-RateLimit-Remaining": "7"}),
+                UnreachableError,
+                "HOST does not allow to read 'main' of org/evals",
+            ),
+            (
+                Answer(409, b'{"message": "Git Repository is empty."}'),
+                RefusedError,
+                "HOST answered 409 for 'main' of org/evals (Git Repository is empty.)",
+            ),
+            (
+                Answer(410, b'{"message": 7}'),
+                RefusedError,
+                "HOST answered 410 for 'main' of org/evals",
+            ),
+            (
+                Answer(304),
+                UnreachableError,
+                "HOST answered 304 for 'main' of org/evals",
+            ),
+        ],
+    )
+    def test_say_what_the_server_said(
+        self,
+        source: GitHubSource,
+        github: FakeGitHub,
+        answer: Answer,
+        kind: type[FetchError],
+        message: str,
+    ) -> None:
+        github.answers["commit"] = lambda _: answer
+        with pytest.raises(FetchError) as error:
+            source.resolve(program())
+        assert type(error.value) is kind
+        assert str(error.value) == message.replace("HOST", host(github.api))
+
+    def test_are_those_of_a_rate_limit_in_the_end(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
+        github.answers["commit"] = rate_limited
+        with pytest.raises(UnreachableError) as error:
+            source.resolve(program())
+        assert "GITHUB_TOKEN" in (error.value.hint or "")
+
+
+class TestTheCatalogue:
+    def test_is_the_index_of_the_branch(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        index = f"evaluators:\n- {{name: quality, path: {REF}}}\n- {{name: x, path: ../x.py}}\n"
+        github.publish("own/evals", {"index.yaml": index}, branch="feature/x")
+        surroundings = github.surroundings(
+            http, tmp_path, repository="own/evals", branch="feature/x"
+        )
+        (listing,) = GitHubSource(surroundings).catalogue()
+        assert (listing.source, listing.name, listing.ref) == ("github", "quality", REF)
+        assert github.asked[0].path == "/own/evals/feature/x/index.yaml"
+
+    def test_is_refused_where_there_is_none(self, source: GitHubSource) -> None:
+        with pytest.raises(
+            RefusedError,
+            match=r"^there is no index\.yaml of agentevals-dev/evaluators \(main\)$",
+        ) as error:
+            source.catalogue()
+        assert error.value.hint == NEEDS_TOKEN
+
+    def test_is_refused_where_the_repository_is_none(
+        self, github: FakeGitHub, http: Http, tmp_path: Path
+    ) -> None:
+        source = GitHubSource(github.surroundings(http, tmp_path, repository="../.."))
+        with pytest.raises(RefusedError, match="is no repository on GitHub"):
+            source.catalogue()
+
+
+def host(address: str) -> str:
+    return address.removeprefix("http://")
+
+
+def _listing(*paths: str) -> Answer:
+    sha = hashlib.sha1(b"").hexdigest()
+    entries = ", ".join(f'{{"path": "{path}", "mode": "100644", "sha": "{sha}"}}' for path in paths)
+    return Answer(200, f'{{"tree": [{entries}]}}'.encode())

@@ -1,0 +1,140 @@
+"""Indexes of evaluators, the community's and broken ones."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.errors import RefusedError
+from agentci.model.program import Listing
+from agentci.remote.sources.index_yaml import MAX_INDEX_BYTES, MAX_TAGS, MAX_TEXT, parse_index
+from agentci.remote.sources.refs import why_refused
+
+COMMUNITY = """\
+# Generated. Do not edit.
+generatedAt: "2026-05-04T10:11:12Z"
+evaluators:
+  - name: response_quality
+    description: Checks that an answer is long enough
+    language: python
+    path: evaluators/response_quality/response_quality.py
+    tags: [quality, length]
+    author: someone
+    lastUpdated: "%Y->-T0123abc:%M:HEADZ"
+  - name: contains
+    description: ""
+    language: javascript
+    path: evaluators/contains/contains.js
+    tags: []
+    author: ""
+    lastUpdated: 2026-13-45
+"""
+WORDS = st.text(st.characters(categories=("L", "N", "P", "S", "Zs")))
+HINT = "it needs `evaluators:`, a list of entries with `name` and `path`"
+
+
+def parse(text: str | bytes) -> tuple[Listing, ...]:
+    content = text.encode() if isinstance(text, str) else text
+    return parse_index(
+        content,
+        name="index.yaml of org/evals",
+        source="github",
+        is_usable=lambda path: why_refused(path) is None,
+    )
+
+
+def only(entry: str) -> Listing:
+    (listing,) = parse(f"evaluators: [{entry}]")
+    return listing
+
+
+class TestAnIndex:
+    def test_lists_evaluators_in_its_order(self) -> None:
+        assert parse(COMMUNITY) == (
+            Listing(
+                name="response_quality",
+                source="github",
+                ref="evaluators/response_quality/response_quality.py",
+                description="Checks that an answer is long enough",
+                language="python",
+                tags=("quality", "length"),
+                author="someone",
+            ),
+            Listing(
+                name="contains",
+                source="github",
+                ref="evaluators/contains/contains.js",
+                language="javascript",
+            ),
+        )
+
+    def test_may_be_empty(self) -> None:
+        assert parse("evaluators: []") == ()
+
+    def test_needs_a_path_and_nothing_else(self) -> None:
+        assert only("{path: a/b.py}") == Listing(name="b", source="github", ref="a/b.py")
+
+    @pytest.mark.parametrize("path", ["", "7", "../x.py", "/x.py", "null", "[a]", "{a: b}", "true"])
+    def test_leaves_out_what_no_config_could_name(self, path: str) -> None:
+        index = f"evaluators: [{{name: bad, path: {path}}}, 7, [], {{}}, {{name: q, path: q.py}}]"
+        assert [listing.name for listing in parse(index)] == ["q"]
+
+    def test_holds_words_and_no_more(self) -> None:
+        listing = only(
+            r'{path: q.py, name: 7, description: "a\e[31m\n  b\u202e\0", tags: [1, a, [b], ""],'
+            " author: [x], language: true}"
+        )
+        assert listing == Listing(
+            name="7", source="github", ref="q.py", description="a[31m b", tags=("1", "a")
+        )
+
+    def test_is_cut_where_it_is_endless(self) -> None:
+        listing = only(f"{{path: q.py, description: {'x' * 9999}, tags: [{'t, ' * 99}]}}")
+        assert (len(listing.description), len(listing.tags)) == (MAX_TEXT, MAX_TAGS)
+
+
+class TestWhatIsNoIndex:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "cannot be read: the file is empty on line 1"),
+            (b"- a\n- b\n", "cannot be read: "),
+            (b"404: Not Found", "has no list of evaluators"),
+            (b"just words", "cannot be read: "),
+            (b"<!DOCTYPE html>\n<p a='b: c'>: %", "cannot be read: "),
+            (b"evaluators: [", "cannot be read: the file is not YAML"),
+            (b"\xff\xfe\x00", "cannot be read: the file is UTF-16 or UTF-32, not UTF-8 on line 1"),
+            (b"a: &a [*a, *a]\n", "cannot be read: "),
+            (b"[" * 5000, "cannot be read: "),
+            (b"evaluators: 7", "has no list of evaluators"),
+            (b"evaluators: {a: b}", "has no list of evaluators"),
+            (b"evals: []", "has no list of evaluators"),
+            (b"evaluators: [{name: a}, {path: ../x}]", "has no entry with a usable path"),
+        ],
+    )
+    def test_is_refused_with_what_is_wrong(self, content: bytes, message: str) -> None:
+        with pytest.raises(RefusedError) as error:
+            parse(content)
+        assert str(error.value).startswith(f"index.yaml of org/evals {message}")
+        assert error.value.hint == HINT
+
+    def test_is_refused_where_it_is_huge(self) -> None:
+        with pytest.raises(RefusedError, match="is larger than 1 MiB"):
+            parse(b" " * (MAX_INDEX_BYTES + 1))
+
+    @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
+    def test_is_refused_whatever_it_is(self, content: bytes) -> None:
+        with pytest.raises(RefusedError):
+            parse(content)
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | WORDS,
+            lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner),
+        )
+    )
+    def test_hides_nothing_beside_it(self, junk: object) -> None:
+        entries = [{"name": junk, "path": "a.py", "tags": junk, "description": junk}, junk]
+        index = json.dumps({"evaluators": entries}, ensure_ascii=False)  # JSON is YAML
+        assert [listing.ref for listing in parse(index)] == ["a.py"]

@@ -1,0 +1,104 @@
+"""The table of sources, and the sources that other packages bring."""
+
+from pathlib import Path
+
+import pytest
+
+from agentci._util.http.document import Http
+from agentci.errors import InputError
+from agentci.model.program import RemoteProgram
+from agentci.remote.sources.registry import SOURCES, all_sources, source_named
+from agentci.remote.sources.source import Source, Surroundings
+
+PACKAGE = """\
+from agentci.model.values import replace
+
+from agentci.model.program import Listing, ProgramFile, Snapshot
+
+
+class Shelf:
+    def __init__(self, surroundings):
+        self.surroundings = surroundings
+
+    def complete(self, program):
+        return replace(program, repository="shelf")
+
+    def resolve(self, program):
+        return "1"
+
+    def pin(self, program, commit):
+        return None
+
+    def fetch(self, program, commit, *, paths):
+        return Snapshot(entry="q.py", files={"q.py": ProgramFile(content=b"1")})
+
+    def catalogue(self):
+        return [Listing(name="q", source="shelf", ref="q")]
+
+
+WRONG = 7
+"""
+
+
+@pytest.fixture
+def surroundings(http: Http, tmp_path: Path) -> Surroundings:
+    return Surroundings(http=http, workspace=tmp_path)
+
+
+def install(folder: Path, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "agentci_shelf.py").write_text(PACKAGE)
+    info = folder / "agentci_shelf-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentci-shelf\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[agentci.sources]\n{points}\n")
+    monkeypatch.syspath_prepend(str(folder))
+
+
+class TestOurSources:
+    def test_are_these(self) -> None:
+        assert list(all_sources()) == list(SOURCES) == ["github", "url", "local"]
+
+    @pytest.mark.parametrize("name", SOURCES)
+    def test_do_all_that_sources_do(self, name: str, surroundings: Surroundings) -> None:
+        make = source_named(name)
+        assert make is not None
+        source: Source = make(surroundings)
+        assert {"complete", "resolve", "pin", "fetch", "catalogue"} <= set(dir(source))
+
+    def test_ask_nobody_before_they_are_asked(self, surroundings: Surroundings) -> None:
+        for make in SOURCES.values():
+            make(surroundings)
+
+    def test_of_unknown_names_are_none(self) -> None:
+        assert source_named("shelf") is None
+
+
+class TestSourcesOfOtherPackages:
+    def test_are_found_by_their_entry_point(
+        self, tmp_path: Path, surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(tmp_path, "shelf = agentci_shelf:Shelf", monkeypatch)
+        make = source_named("shelf")
+        assert make is not None
+        source = make(surroundings)
+        assert source.complete(RemoteProgram(source="shelf", ref="q")).repository == "shelf"
+        assert list(all_sources()) == [*SOURCES, "shelf"]
+
+    def test_do_not_take_the_place_of_ours(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(tmp_path, "github = agentci_shelf:Shelf", monkeypatch)
+        assert source_named("github") is SOURCES["github"]
+        assert all_sources() == SOURCES
+
+    def test_are_refused_where_they_are_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(tmp_path, "shelf = agentci_shelf:WRONG", monkeypatch)
+        for look in (lambda: source_named("shelf"), all_sources):
+            with pytest.raises(InputError) as error:
+                look()
+            assert error.value.problems[0].message == (
+                "the package agentci-shelf brings 'shelf' for agentci.sources,"
+                " which is not something that makes a source"
+            )

@@ -1,0 +1,215 @@
+"""Evaluators at an address."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci._util.http.document import Http
+from agentci.errors import RefusedError, UnreachableError
+from agentci.model.program import ProgramFile, RemoteProgram, Snapshot
+from agentci.remote.sources.source import MAX_FILE_BYTES
+from agentci.remote.sources.url import UrlSource
+from tests.remote.sources.archives import tar_files, zipped
+from tests.remote.sources.fake_github import Answer, FakeGitHub, Kept
+
+HOST = "https://example.org"
+SHA256 = "ab" * 32
+FILES = {"e/q/q.py": b"print('{}')", "e/q/words.txt": b"good", "e/x.py": b"x"}
+
+
+def program(ref: str, **others: Any) -> RemoteProgram:
+    return RemoteProgram(source="url", ref=ref, **{"sha256": SHA256, **others})
+
+
+@pytest.fixture
+def source(github: FakeGitHub, http: Http, tmp_path: Path) -> UrlSource:
+    tokens = {github.raw.removeprefix("http://"): "s3cret"}
+    return UrlSource(github.surroundings(http, tmp_path, tokens=tokens))
+
+
+def publish(github: FakeGitHub, name: str, content: bytes) -> RemoteProgram:
+    """Serve a file on this machine, and name it as a config does."""
+    commit = github.publish("org/files", {name: Kept(content)})
+    sha256 = hashlib.sha256(content).hexdigest()
+    return program(f"{github.raw}/org/files/{commit}/{name}", sha256=sha256)
+
+
+def fetch(source: UrlSource, wanted: RemoteProgram) -> Snapshot:
+    completed = source.complete(wanted)
+    return source.fetch(completed, source.resolve(completed), paths=())
+
+
+def refusal(source: UrlSource, wanted: RemoteProgram) -> RefusedError:
+    with pytest.raises(RefusedError) as error:
+        source.complete(wanted)
+    return error.value
+
+
+class TestAnAddress:
+    @pytest.mark.parametrize(
+        "ref",
+        [
+            f"{HOST}/q.py",
+            f"{HOST}:8443/a%20b/q.py?download=1",
+            f"{HOST}/e.zip#e/q.py",
+            f"{HOST}/e.tar.gz#q.py",
+            f"{HOST}/e.tgz?x=y#e/f/q.js",
+            "http://127.0.0.1:8000/q.py",
+            "http://localhost/q.py",
+            "http://[::1]:8000/q.py",
+        ],
+    )
+    def test_is_that_of_a_program_or_of_an_archive(self, source: UrlSource, ref: str) -> None:
+        assert source.complete(program(ref)) == program(ref)
+
+    @pytest.mark.parametrize(
+        ("ref", "message"),
+        [
+            ("", "'' does not begin with https://"),
+            ("evaluators/q.py", "'evaluators/q.py' does not begin with https://"),
+            ("http://example.org/q.py", "'http://example.org/q.py' does not begin with https://"),
+            ("file:///etc/passwd", "'file:///etc/passwd' does not begin with https://"),
+            ("ftp://example.org/q.py", "'ftp://example.org/q.py' does not begin with https://"),
+            ("https:///q.py", "'https:///q.py' does not begin with https://"),
+            ("https://[::1/q.py", "the ref is no address"),
+            (f"{HOST}:port/q.py", "the ref is no address"),
+            (f"{HOST}/a b.py", "the ref is no address"),
+            (f"{HOST}/ä.py", "the ref is no address"),
+            (f"{HOST}/q.py\r\nHost: evil", "the ref is no address"),
+            (f"{HOST}/q.p\ny", "the ref is no address"),
+            (f"\t{HOST}/q.py", "the ref is no address"),
+            (f"{HOST}\\@evil.org/q.py", "the ref is no address"),
+            (
+                "https://me:s3cret@example.org/q.py",
+                "the address at example.org has a user or a password in it",
+            ),
+            (
+                "https://s3cret@example.org/q.py",
+                "the address at example.org has a user or a password in it",
+            ),
+            (f"{HOST}/{'x' * 2048}", "the address has more than 2,048 characters"),
+            (f"{HOST}/", "the address names no file"),
+            (HOST, "the address names no file"),
+            (f"{HOST}/a%2Fb.py", "the file name 'a/b.py' has a `/` in it"),
+            (f"{HOST}/%2e%2e", "the file name '..' has the part '..', which is not allowed"),
+            (f"{HOST}/a%00.py", r"the file name 'a\x00.py' has the part 'a\x00.py', which is not"),
+            (f"{HOST}/e.zip", f"'{HOST}/e.zip' is an archive, and does not say which program"),
+            (f"{HOST}/e.zip#", f"'{HOST}/e.zip' is an archive, and does not say which program"),
+            (f"{HOST}/e.zip#../q.py", "the ref '../q.py' has the part '..', which is not allowed"),
+            (f"{HOST}/e.zip#/q.py", "the ref '/q.py' is absolute"),
+            (f"{HOST}/e.zip#%2e%2e/q", "the ref '%2e%2e/q' has the part '%2e%2e', which is not"),
+            (f"{HOST}/q.py#q.py", f"'{HOST}/q.py' is no archive to look for 'q.py' in"),
+        ],
+    )
+    def test_of_any_other_form_is_refused(
+        self, source: UrlSource, github: FakeGitHub, ref: str, message: str
+    ) -> None:
+        error = refusal(source, program(ref))
+        assert str(error).startswith(message)
+        assert "s3cret" not in f"{error} {error.hint}"
+        assert github.count() == 0
+
+    def test_needs_a_digest(self, source: UrlSource) -> None:
+        error = refusal(source, program(f"{HOST}/q.py", sha256=""))
+        assert str(error) == "a program at an address needs its sha256"
+        assert error.hint == "add `sha256: ...`; `curl -L URL | sha256sum` prints it"
+
+    def test_needs_a_digest_that_is_one(self, source: UrlSource) -> None:
+        assert str(refusal(source, program(f"{HOST}/q.py", sha256="ab"))) == "'ab' is no sha256"
+
+    def test_has_its_digest_written_in_one_way(self, source: UrlSource) -> None:
+        assert source.complete(program(f"{HOST}/q.py", sha256=SHA256.upper())).sha256 == SHA256
+
+    @pytest.mark.parametrize("field", ["repository", "revision"])
+    def test_has_no_repository(self, source: UrlSource, field: str) -> None:
+        error = refusal(source, program(f"{HOST}/q.py", **{field: "x"}))
+        assert str(error) == "an address has no repository and no revision"
+
+    def test_stands_for_its_content_by_its_digest(
+        self, source: UrlSource, github: FakeGitHub
+    ) -> None:
+        wanted = source.complete(program(f"{HOST}/q.py"))
+        assert source.resolve(wanted) == f"sha256:{SHA256}"
+        source.pin(wanted, f"sha256:{SHA256}")
+        assert source.catalogue() == ()
+        assert github.count() == 0
+
+
+class TestASingleProgram:
+    def test_comes_alone(self, source: UrlSource, github: FakeGitHub) -> None:
+        snapshot = fetch(source, publish(github, "q.py", b"print('{}')"))
+        assert snapshot == Snapshot(
+            entry="q.py", files={"q.py": ProgramFile(content=b"print('{}')")}
+        )
+
+    def test_can_be_run_where_it_says_what_runs_it(
+        self, source: UrlSource, github: FakeGitHub
+    ) -> None:
+        snapshot = fetch(source, publish(github, "q", b"#!/bin/sh\n"))
+        assert snapshot.files["q"].executable
+
+    def test_is_never_taken_for_another(self, source: UrlSource, github: FakeGitHub) -> None:
+        wanted = publish(github, "q.py", b"print('{}')")
+        github.answers["raw"] = lambda _: Answer(200, b"evil")
+        with pytest.raises(RefusedError) as error:
+            fetch(source, wanted)
+        evil = hashlib.sha256(b"evil").hexdigest()
+        assert f"has the sha256 {evil}, not {wanted.sha256}" in str(error.value)
+
+    def test_is_not_empty(self, source: UrlSource, github: FakeGitHub) -> None:
+        with pytest.raises(RefusedError, match=r"the program 'q\.py' is empty"):
+            fetch(source, publish(github, "q.py", b""))
+
+    def test_is_not_too_large(self, source: UrlSource, github: FakeGitHub) -> None:
+        with pytest.raises(RefusedError):
+            fetch(source, publish(github, "q.py", b"x" * (MAX_FILE_BYTES + 1)))
+
+    def test_is_asked_for_without_any_token(self, source: UrlSource, github: FakeGitHub) -> None:
+        fetch(source, publish(github, "q.py", b"1"))
+        assert "authorization" not in github.asked[0].headers
+
+    @pytest.mark.parametrize("status", [401, 403, 404, 410])
+    def test_is_refused_where_the_address_is_to_blame(
+        self, source: UrlSource, github: FakeGitHub, status: int
+    ) -> None:
+        wanted = publish(github, "q.py", b"1")
+        github.answers["raw"] = lambda _: Answer(status, b"no")
+        with pytest.raises(RefusedError, match=f"was answered with {status}") as error:
+            fetch(source, wanted)
+        assert error.value.hint == "the address must be open to all, without a login"
+
+    def test_is_out_of_reach_where_the_server_is_to_blame(
+        self, source: UrlSource, github: FakeGitHub
+    ) -> None:
+        wanted = publish(github, "q.py", b"1")
+        github.answers["raw"] = lambda _: Answer(501)
+        with pytest.raises(UnreachableError, match="was answered with 501"):
+            fetch(source, wanted)
+
+
+class TestAnArchive:
+    @pytest.mark.parametrize("name", ["e.zip", "e.tgz", "e.tar.gz"])
+    def test_gives_the_folder_of_its_program(
+        self, source: UrlSource, github: FakeGitHub, name: str
+    ) -> None:
+        content = zipped(FILES) if name == "e.zip" else tar_files(FILES)
+        wanted = publish(github, name, content)
+        named = program(f"{wanted.ref}#e/q/q.py", sha256=wanted.sha256)
+        snapshot = fetch(source, named)
+        assert (snapshot.entry, set(snapshot.files)) == ("q.py", {"q.py", "words.txt"})
+
+    def test_is_verified_before_it_is_looked_into(
+        self, source: UrlSource, github: FakeGitHub
+    ) -> None:
+        wanted = publish(github, "e.zip", b"no archive at all")
+        with pytest.raises(RefusedError, match="has the sha256"):
+            fetch(source, program(f"{wanted.ref}#e/q/q.py"))
+
+    def test_is_refused_where_the_program_is_not_in_it(
+        self, source: UrlSource, github: FakeGitHub
+    ) -> None:
+        wanted = publish(github, "e.zip", zipped(FILES))
+        with pytest.raises(RefusedError, match=r"'e/z\.py' is not in 'e\.zip'"):
+            fetch(source, program(f"{wanted.ref}#e/z.py", sha256=wanted.sha256))

@@ -1,0 +1,142 @@
+"""Reports as pages: what tests of their text and of a browser share."""
+
+import json
+from typing import Any
+
+from lxml import html
+from msgspec import to_builtins
+
+from agentci._util.text.strict_json import in_a_page
+from agentci.model.call import Exchanged, Exchanges, Text
+from agentci.model.case import Exchange
+from agentci.model.comparison import Change, Comparison, Trend
+from agentci.model.result import Repeat, RepeatRecord, Report, Result
+from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
+from agentci.reports.html.page import HtmlReport
+from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, text_of
+
+HOSTILE = (
+    "</script><script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>"
+    '<!-- " onclick="window.stolen = 1" \' &amp; \u2028 ]]> {{1+1}} javascript:alert(1)'
+)
+
+
+def page_of(report: Report) -> str:
+    """The whole page."""
+    return text_of(HtmlReport(tool_version="1.2.3"), report)
+
+
+def tree_of(report: Report) -> Any:
+    """The page, parsed."""
+    return html.document_fromstring(page_of(report))
+
+
+def data_of(report: Report) -> dict[str, Any]:
+    """What the script is given."""
+    data: dict[str, Any] = json.loads(tree_of(report).get_element_by_id("data").text)
+    return data
+
+
+def make_trend(**others: Any) -> Trend:
+    """An evaluator that got worse in one case."""
+    return Trend(
+        **{
+            "config": CONFIG,
+            "evaluator": "response_quality",
+            "required": True,
+            "pairs": 2,
+            "before": 0.9,
+            "after": 0.6,
+            "regressions": (Change(case="cancels", before=0.95, after=0.6999),),
+            "improvements": (),
+            "chance": None,
+            "outcome": "fail",
+            "why": "the mean score fell by 0.3",
+            **others,
+        }
+    )
+
+
+def compared(report: Report, *trends: Trend, **others: Any) -> Report:
+    """The report beside a baseline."""
+    found = Comparison(baseline="before/results.json", trends=trends, **others)
+    return replace(report, comparison=found)
+
+
+def full_report() -> Report:
+    """Something of everything that the page shows."""
+    report = compared(mixed_report(), make_trend(), added=1)
+    trials = TrialRecord(
+        strategy="mean",
+        trials=(Trial(attempt=0, score=0.9), Trial(attempt=1, score=None, reason="it hung")),
+    )
+    repeats = RepeatRecord(
+        by="majority",
+        flip_rate=0.5,
+        repeats=(
+            Repeat(status="passed", score=0.9),
+            Repeat(status="failed", score=None, reason="a turn is missing"),
+        ),
+    )
+    first, *others = report.results
+    return replace(report, results=(replace(first, trials=trials, repeats=repeats), *others))
+
+
+def hostile_report() -> Report:
+    """All text is that of somebody who wants a script to run."""
+    result = make_result(
+        "failed",
+        0.1,
+        case=HOSTILE,
+        evaluator=HOSTILE,
+        config=HOSTILE,
+        bar=HOSTILE,
+        type=HOSTILE,
+        misses=[HOSTILE],
+        hits=[HOSTILE],
+        reasoning=HOSTILE,
+        warnings=[HOSTILE],
+        details={
+            HOSTILE: HOSTILE,
+            "comparisons": [
+                {
+                    "expected": [{"name": HOSTILE, "args": {HOSTILE: HOSTILE}}],
+                    "actual": [{"name": HOSTILE, "args": HOSTILE}],
+                    "matched": False,
+                }
+            ],
+        },
+    )
+    turn = Exchange(asked=HOSTILE, answered=HOSTILE)
+    case = replace(result.case, trace=HOSTILE, dialogue=(turn,), performance=json.dumps(HOSTILE))
+    report = make_report([replace(result, case=case), make_result("errored", reason=HOSTILE)])
+    said = Text(name=HOSTILE, content=HOSTILE, size=1, notes=(HOSTILE,))
+    quoted = Text(name="stdout", content=json.dumps({HOSTILE: HOSTILE}), size=1)
+    return replace(report, exchanges=exchanged(result, said, quoted, outcome=HOSTILE))
+
+
+def exchanged(result: Result, *texts: Text, outcome: str = "program: exit code 0") -> Exchanges:
+    """What one evaluator was sent and what came back."""
+    found = Exchanged(name=result.evaluator.name, outcome=outcome, texts=texts)
+    return Exchanges(packed={result.id: in_a_page([to_builtins(found)])})
+
+
+def exchange_report(*texts: Text) -> Report:
+    """A check that failed, with what its evaluator was sent and what came back."""
+    result = replace(make_result("failed", 0.1), id="0" * 16)
+    return replace(make_report([result]), exchanges=exchanged(result, *texts))
+
+
+def long_report(checks: int) -> Report:
+    """As many checks, of which every seventh failed."""
+    results = [
+        make_result(
+            "passed" if number % 7 else "failed",
+            number % 7 / 7,
+            case=f"case {number}",
+            misses=["it never says sorry"],
+        )
+        for number in range(checks)
+    ]
+    return make_report([replace(each, id=f"{i:016x}") for i, each in enumerate(results)])

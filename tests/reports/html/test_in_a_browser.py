@@ -1,0 +1,354 @@
+"""``report.html`` in a real browser: by mouse and keyboard, narrow and dark, with hostile text."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.model.call import Exchanges, Text
+from agentci.model.result import Report
+from agentci.model.values import replace
+from tests.helpers.browser import PROGRAM, Browser, browser
+from tests.helpers.reports import make_report, make_result
+from tests.helpers.support import ROOT
+from tests.reports.html.pages import (
+    HOSTILE,
+    exchange_report,
+    exchanged,
+    full_report,
+    hostile_report,
+    long_report,
+    page_of,
+)
+
+AXE = ROOT / ".venv" / "services" / "node_modules" / "axe-core" / "axe.min.js"
+FAILED_CALLS = "#check=id+of+evals/eval_config.yaml,+books_a_flight,+tool_trajectory_avg_score"
+SEARCH_SECONDS = 0.1
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")
+
+Show = Callable[..., Browser]
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser")) as window:
+        yield window
+
+
+@pytest.fixture
+def show(window: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Opens a report's page; nothing that the page complains of is forgiven."""
+
+    def show(report: Report, fragment: str = "", **looks: Any) -> Browser:
+        (tmp_path / "report.html").write_text(page_of(report), encoding="utf-8")
+        window.look(**looks)
+        window.open(tmp_path / "report.html", fragment)
+        return window
+
+    window.faults.clear()
+    yield show
+    assert window.faults == []
+
+
+def _rows(page: Browser) -> list[str]:
+    return [text.split("\n")[0] for text in page.texts(".checks tbody a")]
+
+
+def _focus(page: Browser) -> str:
+    text: str = page.run("document.activeElement.innerText")
+    return text
+
+
+def _violations(page: Browser) -> Any:
+    page.run(AXE.read_text())
+    return page.run(
+        "axe.run().then((told) => told.violations.map((each) =>"
+        " `${each.id}: ${each.nodes.map((node) => node.target).join(' ')}`))"
+    )
+
+
+class TestTheTable:
+    def test_shows_the_worst_first(self, show: Show) -> None:
+        page = show(full_report())
+        assert _rows(page) == [
+            "books_a_flight",
+            "cancels",
+            "refunds",
+            "refunds",
+            "cancels",
+            "books_a_flight",
+        ]
+        assert page.texts("#hits") == ["6 checks"]
+
+    def test_is_searched_from_the_keyboard(self, show: Show) -> None:
+        page = show(full_report())
+        page.press("/")
+        page.write("CANCELS sorry")
+        assert page.texts("#hits") == ["1 of 6 checks"]
+        assert _rows(page) == ["cancels"]
+        page.wait("location.hash === '#query=CANCELS+sorry'")
+
+    def test_is_filtered_and_cleared(self, show: Show) -> None:
+        page = show(full_report(), "#evaluator=response_quality")
+        page.run("document.getElementById('status-failed').click()")
+        assert _rows(page) == ["cancels"]
+        page.run("document.querySelector('.found button').click()")
+        assert len(_rows(page)) == 6
+
+    def test_is_filtered_by_what_the_table_of_evaluators_links_to(self, show: Show) -> None:
+        page = show(full_report())
+        page.run(
+            "[...document.querySelectorAll('.wide a')]"
+            ".find((link) => link.hash.includes('errored')).click()"
+        )
+        page.wait("location.hash.includes('errored')")
+        assert page.texts("#hits") == ["1 of 6 checks"]
+
+    def test_is_sorted_by_its_heads(self, show: Show) -> None:
+        page = show(full_report())
+        scores = ".checks tbody .of-score"
+        press = "document.getElementById('by-score').click()"
+        page.run(press)
+        assert page.run("document.getElementById('by-score').parentNode.ariaSort") == "ascending"
+        page.run(press)
+        assert page.texts(scores)[0] == "0.95"
+        assert _focus(page).startswith("Score")
+        page.run(press)
+        assert page.run("document.querySelector('[aria-sort]')") is None
+
+    def test_of_many_checks_is_turned_page_by_page(self, show: Show) -> None:
+        page = show(long_report(250), "#sort=case")
+        assert len(_rows(page)) == 100
+        page.run("document.querySelector('.pages button:last-child').click()")
+        assert _rows(page)[0] == "case 100"
+        assert page.texts(".pages span") == ["101 to 200 of 250"]
+
+    @pytest.mark.parametrize("exchanges", [0, 200], ids=["without exchanges", "with 8 MiB of them"])
+    def test_answers_a_search_of_ten_thousand_checks_at_once(
+        self, show: Show, exchanges: int
+    ) -> None:
+        report = long_report(10_000)
+        said = Text(name="stdin", content="x" * 40_000, size=40_000)
+        packed = {
+            id_: text
+            for result in report.results[:exchanges]
+            for id_, text in exchanged(result, said).packed.items()
+        }
+        page = show(replace(report, exchanges=Exchanges(packed=packed)))
+        took: float = page.run(
+            """(() => {
+              const field = document.getElementById('search');
+              return Math.min(...['9', '99', '999', 'sorry 9', 'none'].map((words) => {
+                const start = performance.now();
+                field.value = words;
+                field.dispatchEvent(new Event('input'));
+                document.body.offsetHeight;
+                return performance.now() - start;
+              }));
+            })()"""
+        )
+        assert took < SEARCH_SECONDS * 1000
+        assert page.texts("#hits") == ["0 of 10,000 checks"]
+
+
+class TestACheck:
+    def test_shows_calls_side_by_side(self, show: Show) -> None:
+        page = show(full_report(), FAILED_CALLS)
+        assert page.texts("#check h1") == ["books_a_flight \u203a tool_trajectory_avg_score"]
+        assert page.texts(".calls tbody th") == ["differs", "missing", "equal", "unexpected"]
+        assert page.texts(".calls del, .calls ins") == ['to = "ROM"', 'to = "FCO"']
+        assert page.texts("#overview") == []
+
+    def test_shows_its_trials(self, show: Show) -> None:
+        page = show(
+            full_report(), "#check=id+of+evals/eval_config.yaml,+books_a_flight,+response_quality"
+        )
+        assert page.texts(".trials tbody tr") == ["1\t0.9\t", "2\t-\tit hung"]
+
+    def test_shows_what_it_was_told_each_time(self, show: Show) -> None:
+        page = show(
+            full_report(), "#check=id+of+evals/eval_config.yaml,+books_a_flight,+response_quality"
+        )
+        assert page.texts(".repeats tbody tr") == [
+            "1\t\u2713 passed\t0.9\t",
+            "2\t\u2715 failed\t-\ta turn is missing",
+        ]
+
+    def test_shows_its_details_on_demand(self, show: Show) -> None:
+        page = show(full_report(), FAILED_CALLS)
+        assert page.run("document.querySelector('#check > details pre').textContent") == ""
+        page.run("document.querySelector('#check > details summary').click()")
+        page.wait(
+            "document.querySelector('#check > details pre').textContent.includes('hold_seat')"
+        )
+
+    def test_is_opened_and_left_by_the_keyboard(self, show: Show) -> None:
+        page = show(full_report())
+        page.run("document.querySelector('.checks tbody a').focus()")
+        page.press("Enter")
+        page.wait("!document.getElementById('check').hidden")
+        assert _focus(page) == "books_a_flight \u203a tool_trajectory_avg_score"
+        page.press("Escape")
+        page.wait("document.getElementById('check').hidden")
+        assert _focus(page) == "books_a_flight"
+
+    def test_leads_to_the_next_of_those_that_were_found(self, show: Show) -> None:
+        page = show(full_report(), f"{FAILED_CALLS}&status=failed")
+        assert page.texts("#check nav span") == ["1 of 3"]
+        page.run("document.querySelector('#check nav a:last-child').click()")
+        page.wait("document.querySelector('#check h1').textContent.startsWith('cancels')")
+
+    def test_that_is_not_there_is_told(self, show: Show) -> None:
+        page = show(full_report(), "#check=0000")
+        assert page.texts("#check h1") == ["This report has no check 0000"]
+
+
+STDIN = Text(
+    name="stdin", content='{"threshold": 0.5, "invocations": [{"id": "\\u00e9"}]}', size=54
+)
+STDOUT = Text(name="stdout", content="caf\\xe9\x1b", size=6, notes=("not UTF-8",))
+EXCHANGES = f"#check={16 * '0'}"
+
+
+@pytest.fixture
+def opened(show: Show) -> Browser:
+    """A check whose exchanges are shown."""
+    page = show(exchange_report(STDIN, STDOUT, Text(name="stderr", content="", size=0)), EXCHANGES)
+    page.run("document.querySelector('#exchanges summary').click()")
+    page.wait("document.querySelector('#exchanges pre') !== null")
+    return page
+
+
+class TestExchanges:
+    def test_are_read_and_shown_when_somebody_asks_for_them(self, show: Show) -> None:
+        page = show(exchange_report(STDIN), EXCHANGES)
+        assert page.texts("#exchanges pre") == []
+        page.run("document.querySelector('#exchanges summary').focus()")
+        page.press("Enter")
+        page.wait("document.querySelector('#exchanges pre') !== null")
+        page.press("Enter")
+        page.press("Enter")
+        assert len(page.texts("#exchanges pre")) == 1
+
+    def test_say_what_went_which_way(self, opened: Browser) -> None:
+        assert opened.texts("#exchanges h3") == ["response_quality"]
+        assert opened.texts("#exchanges .said") == ["program: exit code 0"]
+        assert opened.texts("#exchanges h4") == ["stdin", "stdout", "stderr"]
+        assert opened.texts("#exchanges .remarks") == ["54 bytes", "6 bytes; not UTF-8", "0 bytes"]
+
+    def test_are_indented_until_somebody_wants_them_exact(self, opened: Browser) -> None:
+        pretty, stdout = opened.texts("#exchanges pre")
+        assert pretty.split("\n")[:2] == ["{", '  "threshold": 0.5,']
+        assert stdout == "caf\\xe9\\u001b"
+        opened.run("document.querySelector('#exchanges [aria-pressed]').focus()")
+        opened.press(" ")
+        assert opened.texts("#exchanges pre")[0] == STDIN.content
+        assert opened.run("document.activeElement.ariaPressed") == "true"
+        opened.press(" ")
+        assert opened.texts("#exchanges pre")[0] == pretty
+
+    def test_are_copied_as_they_came_or_selected(self, opened: Browser) -> None:
+        copy = "[...document.querySelectorAll('#exchanges button')].at(-1).click()"
+        opened.run(
+            "navigator.clipboard.writeText = async (text) => { window.copied = text; };" + copy
+        )
+        opened.wait("document.querySelector('#exchanges [role=status]:not(:empty)') !== null")
+        assert opened.run("window.copied") == STDOUT.content
+        opened.run("navigator.clipboard.writeText = async () => { throw new Error(); };" + copy)
+        opened.wait("String(getSelection()).startsWith('caf')")
+        assert opened.texts("#exchanges [role=status]")[-1] == "Selected, to be copied"
+
+    def test_that_had_no_room_are_told_with_a_way_to_have_them(self, show: Show) -> None:
+        result = replace(make_result("failed", 0.1), id="0" * 16)
+        left_out = Exchanges(left_out=frozenset([result.id]))
+        page = show(replace(make_report([result]), exchanges=left_out), EXCHANGES)
+        assert page.texts(".untold code") == [
+            "agentci run evals/eval_config.yaml --only response_quality",
+            "agentci evaluator run PROGRAM --trace evals/recordings/books_a_flight.json",
+        ]
+
+    def test_of_other_runs_are_elsewhere(self, show: Show) -> None:
+        result = replace(make_result("failed", 0.1), id="0" * 16)
+        elsewhere = replace(make_report([result]), exchanges=Exchanges(elsewhere=True))
+        page = show(elsewhere, EXCHANGES)
+        assert page.texts(".untold")[0].endswith("is in the report.html of the run that judged it.")
+
+    @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
+    @pytest.mark.parametrize("looks", [{}, {"dark": True}, {"width": 360, "height": 700}])
+    def test_are_accessible_and_fit(self, opened: Browser, looks: dict[str, Any]) -> None:
+        opened.look(**looks)
+        assert _violations(opened) == []
+        assert opened.run("document.documentElement.scrollWidth") <= looks.get("width", 1280)
+
+
+class TestWhateverTheTextIs:
+    @pytest.mark.parametrize("fragment", ["", "#query=script"])
+    def test_it_is_nothing_but_text_in_the_table(self, show: Show, fragment: str) -> None:
+        page = show(hostile_report(), fragment)
+        assert page.run("window.stolen") is None
+        assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
+        assert _rows(page)[0].startswith("</script><script>window.stolen = 1</script>")
+
+    def test_it_is_nothing_but_text_in_a_check(self, show: Show) -> None:
+        page = show(hostile_report())
+        page.run("document.querySelector('.checks tbody a').click()")
+        page.wait("!document.getElementById('check').hidden")
+        page.run("document.querySelectorAll('#check summary').forEach((each) => each.click())")
+        page.wait("document.querySelector('#exchanges pre') !== null")
+        page.wait("document.querySelector('#check > details:last-of-type pre').textContent !== ''")
+        assert HOSTILE.split("<!")[0] in page.texts("#exchanges pre")[0]
+        assert page.run("window.stolen") is None
+        assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
+
+    def test_the_policy_would_stop_it_all_the_same(self, show: Show) -> None:
+        page = show(full_report())
+        page.run(
+            "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"stolen=1\">')"
+        )
+        page.run(
+            "const script = document.createElement('script');"
+            "script.text = 'stolen=1';"
+            "document.body.append(script)"
+        )
+        page.run("new Promise((done) => setTimeout(done, 100))")
+        assert page.run("window.stolen") is None
+        assert all("Content Security Policy" in fault for fault in page.faults)
+        page.faults.clear()
+
+
+@pytest.mark.parametrize("fragment", ["", FAILED_CALLS], ids=["the table", "a check"])
+class TestEveryView:
+    def test_fits_on_a_phone(self, show: Show, fragment: str) -> None:
+        page = show(full_report(), fragment, width=360, height=700)
+        assert page.run("document.documentElement.scrollWidth") <= 360
+
+    @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
+    @pytest.mark.parametrize(
+        "looks", [{}, {"dark": True}, {"width": 360}], ids=["light", "dark", "phone"]
+    )
+    def test_is_accessible(self, show: Show, fragment: str, looks: dict[str, Any]) -> None:
+        page = show(full_report(), fragment, **looks)
+        assert _violations(page) == []
+
+
+def test_a_long_word_does_not_widen_the_page(show: Show) -> None:
+    word = "x" * 500
+    result = make_result(
+        "failed", 0.1, case=word, evaluator=word, misses=[word], details={word: word}
+    )
+    page = show(make_report([result]), width=360)
+    assert page.run("document.documentElement.scrollWidth") <= 360
+    page.run("document.querySelector('.checks tbody a').click()")
+    page.wait("!document.getElementById('check').hidden")
+    assert page.run("document.documentElement.scrollWidth") <= 360
+
+
+def test_without_scripts_the_verdict_and_the_failures_are_there(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page_of(full_report()), encoding="utf-8")
+    with browser(tmp_path / "browser") as window:
+        window.without_scripts()
+        window.open(tmp_path / "report.html")
+        assert window.texts("h1") == ["\u2715 Gate shut"]
+        assert window.texts("#checks h3")[0] == "books_a_flight \u203a tool_trajectory_avg_score"

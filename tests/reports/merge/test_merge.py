@@ -1,0 +1,100 @@
+"""The shards of any run, in any order, make that run again."""
+
+from collections.abc import Sequence
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.model.choices import FAIL_ON, FailOn
+from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Result
+from agentci.model.shard import Portion, Shard
+from agentci.model.values import replace
+from agentci.reports.merge.merge import merged
+from agentci.reports.merge.part import Part
+from tests.helpers.building import values
+from tests.helpers.reports import make_report, make_result
+
+CONFIGS = ("a.yaml", "b.yaml")
+BARS = values(
+    Bar,
+    min_pass_rate=st.floats(0, 1),
+    min_score=st.none() | st.floats(0, 1),
+    on_error=st.sampled_from(["fail", "warn"]),
+    on_skip=st.sampled_from(["fail", "allow"]),
+)
+GATES = st.tuples(
+    *(
+        values(
+            Gate,
+            config=st.just(config),
+            policy=values(
+                GatePolicy,
+                overall=BARS,
+                evaluators=st.dictionaries(st.sampled_from(["tone", "other"]), BARS),
+            ),
+            evaluators=st.just(("tone",)),
+            uncovered=st.integers(0, 2),
+        )
+        for config in CONFIGS
+    )
+)
+RESULTS = st.lists(
+    st.builds(
+        lambda status, score, config, required, number: replace(
+            make_result(
+                status,
+                score if status in {"passed", "failed"} else None,
+                config=config,
+                evaluator="tone",
+                required=required,
+                reason="no reason",
+            ),
+            id=f"{number:016x}",
+        ),
+        st.sampled_from(["passed", "failed", "errored", "skipped"]),
+        st.floats(0, 1),
+        st.sampled_from(CONFIGS),
+        st.booleans(),
+        st.integers(0, 2**64 - 1),
+    ),
+    max_size=12,
+    unique_by=lambda result: result.id,
+).map(lambda results: sorted(results, key=lambda result: result.config))
+
+
+def _shards(results: Sequence[Result], gates: Sequence[Gate], total: int) -> list[Report]:
+    checks = tuple(result.id for result in results)
+    problems = (Problem(message="odd", severity="warning"),)
+    reports = []
+    for index in range(1, total + 1):
+        shard = Shard(index=index, total=total)
+        own = make_report([each for each in results if shard.holds(each.id)], problems=problems)
+        portion = Portion(shard=shard, of="0" * 64, checks=checks)
+        reports.append(replace(own, gates=tuple(gates), portion=portion))
+    return reports
+
+
+@given(
+    results=RESULTS,
+    gates=GATES,
+    total=st.integers(1, 256),
+    fail_on=st.sampled_from(FAIL_ON),
+    random=st.randoms(use_true_random=False),
+)
+def test_they_come_to_what_the_whole_comes_to(
+    results: list[Result],
+    gates: tuple[Gate, ...],
+    total: int,
+    fail_on: FailOn,
+    random: Random,
+) -> None:
+    [whole] = _shards(results, gates, 1)
+    reports = _shards(results, gates, total)
+    random.shuffle(reports)
+    parts = [Part(file=str(number), report=report) for number, report in enumerate(reports)]
+    alone = merged([Part(file="", report=replace(whole, portion=None))], fail_on=fail_on)
+    assert merged(parts, fail_on=fail_on) == alone
+    assert list(alone.results) == results

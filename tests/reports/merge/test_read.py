@@ -1,0 +1,94 @@
+"""A report that was written is read as what it was."""
+
+import json
+import re
+
+import pytest
+from hypothesis import assume, given
+
+from agentci.errors import InputError
+from agentci.model.place import Place
+from agentci.model.result import Report, Result
+from agentci.model.trials import Trial, TrialRecord
+from agentci.model.values import replace
+from agentci.reports.console import render_console
+from agentci.reports.json_report import JsonReport
+from agentci.reports.junit import JUnit
+from agentci.reports.merge.read import MAX_PROBLEMS, read_report
+from agentci.reports.summary.page import Summary
+from tests.helpers.reports import annotated, make_report, make_result, mixed_report, text_of
+from tests.reports.test_hostile_reports import REPORTS
+
+
+def _read(report: Report) -> Report:
+    return read_report(text_of(JsonReport(), report).encode(), file="results.json")
+
+
+@given(report=REPORTS)
+def test_whatever_is_written_is_read_and_written_the_same(report: Report) -> None:
+    written = text_of(JsonReport(), report)
+    cases = [
+        (c["id"], c["trace"], c["golden"], c["recording"]) for c in json.loads(written)["cases"]
+    ]
+    # Halves of characters are all written as one and the same.
+    assume(len(set(cases)) == len(cases))
+    again = text_of(JsonReport(), _read(report))
+    untimed = [re.sub(r'"seconds": [^,]+,', "", text) for text in (written, again)]
+    assert json.loads(untimed[0]) == json.loads(untimed[1])
+
+
+def test_what_was_read_is_shown_as_what_was_written() -> None:
+    report = mixed_report()
+    report = replace(report, results=tuple(map(_without_line, report.results)))
+    read = _read(report)
+    for reporter in (JUnit(), Summary()):
+        assert text_of(reporter, read) == text_of(reporter, report)
+    assert annotated(read) == annotated(report)
+    shown = [
+        render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
+    ]
+    assert shown[0] == shown[1]
+
+
+def test_trials_are_read_as_what_they_were() -> None:
+    trials = (Trial(attempt=0, score=None, reason="it hung"), Trial(attempt=2, score=0.9))
+    record = TrialRecord(strategy="mean", trials=trials, cost_limited=True)
+    [result] = _read(make_report([make_result("passed", 0.9, trials=record)])).results
+    assert result.trials == record
+
+
+def test_a_report_that_says_no_commit_is_read() -> None:
+    report = replace(mixed_report(), commit="c0de" * 10)
+    assert _read(report).commit == report.commit
+    older = re.sub(r'  "commit": .*\n', "", text_of(JsonReport(), report))
+    assert "commit" not in json.loads(older)
+    assert read_report(older.encode(), file="results.json").commit == ""
+
+
+def _without_line(result: Result) -> Result:
+    """Recordings are told by their files: none that is read has a line of its own."""
+    recording = Place(file=result.case.recording.file)
+    return replace(result, case=replace(result.case, recording=recording))
+
+
+def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
+    written = text_of(JsonReport(), mixed_report()).replace(
+        '"status": "errored"', '"status": "odd"'
+    )
+    with pytest.raises(InputError) as caught:
+        read_report(written.encode(), file="a/results.json")
+    [problem] = caught.value.problems
+    assert str(problem).startswith("a/results.json:13:")
+    assert "'results.4.status': " in problem.message
+
+
+def test_a_report_of_another_build_is_told_by_its_first_fields_and_a_way_out() -> None:
+    written = text_of(JsonReport(), mixed_report()).replace('"repeats": null', '"again": null')
+    with pytest.raises(InputError) as caught:
+        read_report(written.encode(), file="a/results.json")
+    *problems, others = map(str, caught.value.problems)
+    assert len(problems) == MAX_PROBLEMS
+    assert problems[0].endswith(
+        "(if another commit of agentci wrote it, judge again with this one)"
+    )
+    assert others.endswith(" more wrong fields in the report")

@@ -1,0 +1,314 @@
+"""Remarks beside the lines of a pull request."""
+
+import pytest
+
+from agentci.model.choices import FailOn
+from agentci.model.place import COMMAND_LINE, Place
+from agentci.model.policy import Bar
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Result
+from agentci.reports.annotations import MAX_CASES, MAX_LINE, MAX_LINES
+from tests.conftest import Golden
+from tests.helpers.reports import (
+    CONFIG,
+    annotated,
+    make_report,
+    make_result,
+    mixed_report,
+    shard_report,
+)
+from tests.helpers.runner import Command, commands_in
+
+RECORDINGS = "evals/recordings"
+TRACEBACK = "\n".join(
+    (
+        "exited with code 1: Traceback (most recent call last):",
+        *(f'  File "/repo/evals/tone.py", line {line}, in judge' for line in range(30)),
+        f"KeyError: {'long ' * 100}'x'",
+    )
+)
+
+
+def _read(report: Report) -> list[Command]:
+    return commands_in(annotated(report))
+
+
+def _titles(report: Report) -> list[str]:
+    return [f"{command.name} {command.properties['title']}" for command in _read(report)]
+
+
+def test_they_look_like_this(golden: Golden) -> None:
+    golden("annotations.txt", annotated(mixed_report()))
+
+
+def test_a_case_that_is_cached_is_marked() -> None:
+    text = annotated(make_report([make_result("failed", 0.25, cached=True)]))
+    assert "score 0.25, wanted at least 0.7 (cached)" in text
+
+
+def test_an_open_gate_without_failures_has_none() -> None:
+    assert annotated(make_report([make_result("passed"), make_result("skipped")])) == ""
+
+
+def test_a_shard_without_failures_has_none() -> None:
+    assert annotated(shard_report([make_result("passed")])) == ""
+    assert annotated(shard_report([])) == ""
+
+
+def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
+    [command] = commands_in(annotated(shard_report([], complete=False)))
+    assert (command.name, command.properties["title"]) == ("error", "Gate shut in shard 2 of 3")
+
+
+def test_evaluators_of_one_name_on_different_lines_have_one_each() -> None:
+    results = [
+        make_result("failed", 0.1, case=f"case{line}", place=Place(file=CONFIG, line=line))
+        for line in (5, 9)
+    ]
+    assert [command.properties["line"] for command in _read(make_report(results))] == ["5", "9"]
+
+
+def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
+    results = [make_result("passed", 1.0, case=f"ok{number}") for number in range(9)]
+    results += [
+        make_result("failed", score, case=f"case{score}", misses=[f"missed {score}"])
+        for score in (0.6, 0.1, 0.3)
+    ]
+    [command] = _read(make_report(results))
+    assert command == Command(
+        "error",
+        f"case0.1 ({RECORDINGS}/case0.1.json): score 0.1, wanted at least 0.7\n  - missed 0.1\n"
+        f"case0.3 ({RECORDINGS}/case0.3.json): score 0.3, wanted at least 0.7\n  - missed 0.3\n"
+        f"case0.6 ({RECORDINGS}/case0.6.json): score 0.6, wanted at least 0.7\n  - missed 0.6",
+        {
+            "file": CONFIG,
+            "line": "2",
+            "title": "response_quality: 3 of 12 below at least 0.7",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "title"),
+    [
+        pytest.param(
+            [make_result("errored")] * 2 + [make_result("passed")] * 10,
+            "error response_quality: 2 of 12 could not be judged",
+            id="errors",
+        ),
+        pytest.param(
+            [make_result("errored"), make_result("failed", 0.1), make_result("passed")],
+            "error response_quality: 1 of 3 below at least 0.7, 1 of 3 could not be judged",
+            id="failures and errors",
+        ),
+        pytest.param(
+            [make_result("failed", 0.1, bar="label in good")],
+            "error response_quality: 1 of 1 failed",
+            id="a bar in other words",
+        ),
+        pytest.param(
+            [make_result("failed"), make_result("passed")],
+            "error response_quality: 1 of 2 failed",
+            id="no score",
+        ),
+        pytest.param(
+            [make_result("failed", 0.9, reason="1 turn is missing")] * 2,
+            "error response_quality: 2 of 2 failed",
+            id="failed in spite of their scores",
+        ),
+        pytest.param(
+            [make_result("failed", 0.9, reason="1 turn is missing"), make_result("failed", 0.1)],
+            "error response_quality: 2 of 2 below at least 0.7",
+            id="one of two by its score",
+        ),
+        pytest.param(
+            [make_result("failed", 0.1, required=False), make_result("failed", evaluator="b")],
+            "warning response_quality: 1 of 1 below at least 0.7",
+            id="advisory",
+        ),
+    ],
+)
+def test_the_title_says_what_befell_how_many(results: list[Result], title: str) -> None:
+    assert title in _titles(make_report(results))
+
+
+@pytest.mark.parametrize(
+    ("bar", "fail_on"),
+    [
+        pytest.param(Bar(min_pass_rate=0.5), "failed", id="enough passed"),
+        pytest.param(Bar(), "never", id="nothing shuts it"),
+    ],
+)
+def test_what_an_open_gate_tolerates_is_a_warning(bar: Bar, fail_on: FailOn) -> None:
+    results = [make_result("failed", 0.1), make_result("passed", 1.0)]
+    [command] = _read(make_report(results, bar=bar, fail_on=fail_on))
+    assert command.name == "warning"
+
+
+def test_the_evaluator_that_fell_furthest_stands_first() -> None:
+    results = [
+        *(
+            make_result("passed", 1.0, evaluator="half"),
+            make_result("failed", 0.0, evaluator="half"),
+        ),
+        make_result("failed", 0.6, evaluator="all, but barely"),
+        make_result("failed", 0.2, evaluator="all, by far"),
+    ]
+    assert [title.split(":")[0] for title in _titles(make_report(results))] == [
+        "error all, by far",
+        "error all, but barely",
+        "error half",
+    ]
+
+
+def test_ten_of_a_kind_are_shown_and_the_last_counts_the_others() -> None:
+    results = [make_result("failed", number / 100, evaluator=f"e{number}") for number in range(13)]
+    commands = _read(make_report(results))
+    assert len(commands) == 10
+    assert commands[-1].properties["title"].startswith("e9:")
+    assert commands[-1].data.endswith("\n(3 more not shown here)")
+
+
+def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
+    results = [make_result("failed", number / 10_000, case=f"c{number}") for number in range(1_000)]
+    [command] = _read(make_report(results))
+    lines = command.data.splitlines()
+    assert lines[0].startswith("c0 ")
+    assert lines[MAX_CASES:] == ["… and 995 more"]
+
+
+def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
+    [command] = _read(make_report([make_result("errored", reason=TRACEBACK)]))
+    first, gap, *last = command.data.splitlines()
+    assert first == (
+        f"books_a_flight ({RECORDINGS}/books_a_flight.json): "
+        "exited with code 1: Traceback (most recent call last):"
+    )
+    assert gap == "  … (24 lines left out) …"
+    assert len(last) == MAX_LINES - 1
+    assert last[-1].startswith("  KeyError: long ")
+    assert last[-1].endswith("long 'x'")
+    assert len(last[-1]) <= MAX_LINE + len("  ")
+
+
+def test_cases_that_broke_for_one_reason_are_told_together() -> None:
+    results = [make_result("errored", case=f"c{n}", reason="no key") for n in range(7)]
+    results += [make_result("errored", case=f"d{n}", reason=f"reason {n}") for n in range(6)]
+    [command] = _read(make_report(results))
+    lines = command.data.splitlines()
+    assert lines[0] == "7 cases: c0, c1, c2, c3, c4, … and 2 more: no key"
+    assert lines[1] == f"d0 ({RECORDINGS}/d0.json): reason 0"
+    assert lines[-1] == "… and 2 more"
+
+
+def test_an_error_of_which_nothing_can_be_seen_has_a_line() -> None:
+    [command] = _read(make_report([make_result("errored", reason="\x1b[0m\n")]))
+    assert command.data == f"books_a_flight ({RECORDINGS}/books_a_flight.json): "
+
+
+class TestAShutGateWithoutAnyOtherError:
+    @pytest.mark.parametrize(
+        ("results", "bar", "why"),
+        [
+            pytest.param(
+                [make_result("passed", 0.7)],
+                Bar(min_score=0.9),
+                "mean score 0.7 is below 0.9",
+                id="the mean is low",
+            ),
+            pytest.param(
+                [make_result("passed", 0.7), make_result("skipped")],
+                Bar(on_skip="fail"),
+                "1 check had nothing to judge (response_quality)",
+                id="skips are minded",
+            ),
+            pytest.param([], Bar(), "nothing was judged", id="no checks"),
+            pytest.param(
+                [make_result("failed", 0.1, required=False)],
+                Bar(),
+                "no required check was judged\n1 advisory check did not pass (response_quality)",
+                id="advice alone",
+            ),
+        ],
+    )
+    def test_says_why(self, results: list[Result], bar: Bar, why: str) -> None:
+        command = _read(make_report(results, bar=bar))[0]
+        assert command == Command("error", why, {"title": "Gate shut"})
+
+    def test_is_told_beside_the_warnings(self) -> None:
+        results = [make_result("failed", 0.1, required=False)]
+        assert _titles(make_report(results)) == [
+            "error Gate shut",
+            "warning response_quality: 1 of 1 below at least 0.7",
+        ]
+
+    def test_is_not_told_where_an_error_says_enough(self) -> None:
+        assert len(_titles(make_report([make_result("failed", 0.1)]))) == 1
+
+
+class TestAnEvaluatorThatHadNothingToJudge:
+    RESULTS = (
+        make_result("passed", 1.0, evaluator="tone"),
+        make_result("skipped", case="a", reason="no matching eval case"),
+        make_result("skipped", case="b", reason="no matching eval case"),
+        make_result("skipped", case="c", reason="declined:\nno\nprice"),
+    )
+
+    def test_has_a_warning_on_its_line_with_the_reasons(self) -> None:
+        [command] = _read(make_report(self.RESULTS))
+        assert command == Command(
+            "warning",
+            "no matching eval case (2 cases: a, b)\ndeclined: … price (1 case: c)",
+            {"file": CONFIG, "line": "2", "title": "response_quality: 3 of 3 had nothing to judge"},
+        )
+
+    def test_has_none_where_it_judged_something(self) -> None:
+        results = [*self.RESULTS, make_result("passed", 1.0, case="d")]
+        assert _read(make_report(results)) == []
+
+
+def test_what_was_given_on_the_command_line_is_annotated_on_no_file() -> None:
+    results = [
+        make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file),
+        make_result("skipped", evaluator="b", place=COMMAND_LINE, config=COMMAND_LINE.file),
+    ]
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    commands = _read(make_report(results, problems=[problem]))
+    assert [command.name for command in commands] == ["error", "warning", "notice"]
+    assert [set(command.properties) for command in commands] == [{"title"}] * 3
+
+
+def test_a_message_is_never_longer_than_the_runner_keeps() -> None:
+    misses = ["🙂" * 1_000] * 100
+    results = [make_result("failed", 0.1, case="x" * 900, misses=misses) for _ in range(20)]
+    [command] = _read(make_report(results))
+    assert len(command.data.encode("utf-16-le")) // 2 <= 4096
+    assert "more)" in command.data
+
+
+def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> None:
+    problems = [
+        Problem(message="is odd", place=Place(file="b.yaml"), severity="notice"),
+        Problem(message="is strange", place=Place(file="b.yaml"), severity="warning"),
+        Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
+    ]
+    results = [make_result("failed", 0.1, warnings=["guessed"])]
+    commands = _read(make_report(results, problems=problems))
+    assert [(command.name, command.data.splitlines()[0]) for command in commands] == [
+        ("error", "is no JSON"),
+        (
+            "error",
+            f"books_a_flight ({RECORDINGS}/books_a_flight.json): score 0.1, wanted at least 0.7",
+        ),
+        ("warning", "is strange"),
+        ("warning", "guessed"),
+        ("notice", "is odd"),
+    ]
+
+
+def test_a_warning_about_many_recordings_is_one() -> None:
+    results = [make_result("passed", case=f"c{n}", warnings=["guessed"]) for n in range(40)]
+    [command] = _read(make_report(results))
+    assert command.properties["title"] == "40 recordings read with a warning"
+    assert command.properties["file"] == "evals/recordings/c0.json"
+    assert command.data == "guessed\nc0, c1, c2, c3, c4, … and 35 more"

@@ -1,0 +1,295 @@
+"""Any results, whatever their text, through every reporter."""
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from xml.parsers import expat
+
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from lxml import etree, html
+
+from agentci.model.case import Case, Golden
+from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
+from agentci.model.identity import Identity
+from agentci.model.judgement import Judgement
+from agentci.model.place import COMMAND_LINE, Place
+from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.result import Decision, Report, Result, Totals
+from agentci.model.shard import Portion, Shard
+from agentci.model.trace import Trace, Turn
+from agentci.reports.action_outputs import outputs, render_outputs
+from agentci.reports.case_summary import synopsis_of
+from agentci.reports.comment import Comment
+from agentci.reports.console import render_console
+from agentci.reports.github_limits import (
+    ANNOTATION_MESSAGE_UNITS,
+    ANNOTATIONS_PER_TYPE,
+    COMMENT_CHARACTERS,
+    SUMMARY_BYTES,
+)
+from agentci.reports.html.page import HtmlReport
+from agentci.reports.json_report import JsonReport
+from agentci.reports.junit import JUnit
+from agentci.reports.problems import render_problems
+from agentci.reports.registry import REPORTERS
+from agentci.reports.results_schema import results_schema
+from agentci.reports.summary.page import Summary
+from tests.helpers.building import values
+from tests.helpers.reports import annotated, text_of
+from tests.helpers.runner import Command, commands_in, read_output_file
+
+VALIDATOR = Draft202012Validator(results_schema())
+DELIMITER = "delimiter-4f2a"
+
+PIECES = [
+    *("::error::x", "::set-output name=passed::true", "##[error]x", "::", "\n", "\r", "\r\n"),
+    *("\u2028", "\x85", "\x0b", "\x1b[31m", "\x9b", "\x00", "\ud800", "\ufffe", "\u202e"),
+    *("|", "`", "```", "~~~", "<", ">", "&", "]]>", "<!--", "</details>", "@user", "\\", "%0A"),
+    *("passed=true", f"\n{DELIMITER}x\n", ",", ";", " ", "\t", "a", "中", "🙂"),
+]
+TEXT = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(
+    st.characters(codec=None), max_size=15
+)
+LINES = st.lists(TEXT, max_size=3).map(tuple)
+SCORES = st.none() | st.floats(0, 1) | st.just(float("nan"))
+FILES = TEXT | st.just(COMMAND_LINE.file)
+PLACES = values(Place, file=FILES, line=st.integers(1, 10**6), column=st.none() | st.integers(1))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+CALLS = st.lists(st.fixed_dictionaries({"name": TEXT, "args": JSON}), max_size=4)
+COMPARISONS = st.fixed_dictionaries({"expected": CALLS, "actual": CALLS, "matched": st.just(False)})
+DETAILS = st.dictionaries(TEXT, JSON, max_size=2) | st.fixed_dictionaries(
+    {"comparisons": st.lists(COMPARISONS, max_size=2)}
+)
+TURNS = values(Turn, id=TEXT, user_text=TEXT, answer_parts=LINES)
+TRACES = values(
+    Trace, id=TEXT, key=TEXT, turns=st.lists(TURNS, max_size=2).map(tuple), place=PLACES,
+    warnings=LINES,
+    performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
+)  # fmt: skip
+GOLDEN = values(Golden, id=TEXT, turns=st.just(()), place=PLACES)
+CASES = values(
+    Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
+).map(synopsis_of)
+JUDGEMENTS = values(
+    Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
+    turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
+    details=DETAILS,
+)  # fmt: skip
+EVALUATORS = values(
+    Identity, name=TEXT, type=TEXT, bar=TEXT, threshold=st.none() | st.floats(0, 1),
+    required=st.booleans(), place=PLACES,
+)  # fmt: skip
+RESULTS = values(
+    Result, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
+    status=st.sampled_from(["passed", "failed", "errored", "skipped"]),
+    judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
+    cached=st.booleans(),
+)  # fmt: skip
+PROBLEMS = values(
+    Problem, message=TEXT, place=st.none() | PLACES, hint=st.none() | TEXT,
+    severity=st.sampled_from(["error", "warning", "notice"]),
+)  # fmt: skip
+COUNTS = st.integers(0, 10**6)
+BARS = values(Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1))
+GATES = values(
+    Gate, config=FILES, evaluators=LINES, uncovered=COUNTS,
+    policy=values(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
+)  # fmt: skip
+PORTIONS = values(
+    Portion,
+    shard=st.integers(1, 256).flatmap(
+        lambda total: values(Shard, index=st.integers(1, total), total=st.just(total))
+    ),
+    of=st.just("c0de" * 16),
+    checks=st.just(("0123456789abcdef",)),
+)
+REPORTS = values(
+    Report,
+    complete=st.booleans(),
+    decision=values(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
+    totals=values(
+        Totals, checks=COUNTS, passed=COUNTS, failed=COUNTS, errored=COUNTS, skipped=COUNTS,
+        score=st.none() | st.floats(0, 1),
+    ),
+    results=st.lists(RESULTS, max_size=3).map(tuple),
+    problems=st.lists(PROBLEMS, max_size=2).map(tuple),
+    gates=st.lists(GATES, max_size=2).map(tuple),
+    portion=st.none() | PORTIONS,
+    commit=st.sampled_from(["", "c0de" * 10, "c0de" * 16]),
+)  # fmt: skip
+
+FORMS: dict[str, Callable[[Report], str]] = {
+    "results.json": partial(text_of, JsonReport()),
+    "junit.xml": partial(text_of, JUnit(dialect="common")),
+    "junit.xml for Jenkins": partial(text_of, JUnit(dialect="jenkins")),
+    "summary.md": partial(text_of, Summary()),
+    "comment.md": partial(text_of, Comment()),
+    "report.html": partial(text_of, HtmlReport()),
+    "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
+    "annotations": annotated,
+    "problems as text": lambda report: render_problems(report.problems, "text"),
+    "problems as JSON": lambda report: render_problems(report.problems, "json"),
+    "problems on GitHub": lambda report: render_problems(report.problems, "github"),
+    "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
+}
+
+ELEMENTS = {
+    *("html", "head", "body", "meta", "title", "style", "script", "main", "div", "footer"),
+    *(
+        "header",
+        "section",
+        "article",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "ul",
+        "li",
+        "a",
+        "span",
+        "code",
+        "pre",
+    ),
+    *("table", "thead", "tbody", "tr", "th", "td", "details", "summary", "strong"),
+    *("svg", "rect", "line"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "type", "hidden"),
+    *("scope", "tabindex", "role", "aria-label", "aria-hidden", "open"),
+    *("width", "height", "viewbox", "preserveaspectratio", "x", "y", "x1", "x2", "y1", "y2"),
+}
+
+
+def _of_ours(command: Command) -> bool:
+    return command.name in {"error", "warning", "notice"} and set(command.properties) <= {
+        "file", "line", "col", "title",
+    }  # fmt: skip
+
+
+# Making a report takes longer than writing it in every form, so one goes through all of them.
+@given(report=REPORTS)
+def test_every_form_can_be_written_and_is_the_same_every_time(report: Report) -> None:
+    for form, render in FORMS.items():
+        text = render(report)
+        assert text.encode().decode() == text, form
+        assert render(report) == text, form
+        assert "\r" not in text, form
+
+
+@given(report=REPORTS)
+def test_results_json_is_strict_and_valid(report: Report) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    rendered = json.loads(text_of(JsonReport(), report), parse_constant=refuse)
+    VALIDATOR.validate(rendered)
+    assert len(rendered["results"]) == len(report.results)
+
+
+@given(report=REPORTS, dialect=st.sampled_from(JUNIT_DIALECTS))
+def test_junit_is_parsed_by_all_and_counts_what_it_holds(
+    report: Report, dialect: JUnitDialect
+) -> None:
+    data = text_of(JUnit(dialect=dialect), report).encode()
+    expat.ParserCreate().Parse(data, True)
+    root = etree.fromstring(data)
+    assert len(root.findall(".//testcase")) == len(report.results) == int(root.get("tests"))
+    for tag, status, attribute in (
+        ("failure", "failed", "failures"),
+        ("error", "errored", "errors"),
+        ("skipped", "skipped", "skipped"),
+    ):
+        amount = sum(result.status == status for result in report.results)
+        assert len(root.findall(f".//{tag}")) == amount
+        assert sum(int(suite.get(attribute)) for suite in root) == amount
+    assert all(each.get("message") for each in root.iter("failure", "error", "skipped"))
+
+
+@given(report=REPORTS)
+def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: Report) -> None:
+    console = render_console(report, quiet=False, verbose=True, colour=True)
+    problems = render_problems(report.problems, "text")
+    assert commands_in(console + problems) == []
+    for text in (annotated(report), render_problems(report.problems, "github")):
+        commands = commands_in(text)
+        assert len(commands) == len(text.splitlines())
+        assert all(_of_ours(command) for command in commands)
+
+
+@given(report=REPORTS)
+def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> None:
+    assert commands_in(render_problems(report.problems, "sarif")) == []
+    for name, reporter in REPORTERS.items():
+        assert commands_in(text_of(reporter, report)) == [], name
+
+
+@given(report=REPORTS)
+def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
+    commands = commands_in(annotated(report))
+    for level in ("error", "warning", "notice"):
+        assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
+    for command in commands:
+        assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
+    assert len(text_of(Summary(), report).encode()) <= SUMMARY_BYTES
+    assert len(text_of(Comment(), report)) <= COMMENT_CHARACTERS
+
+
+@given(report=REPORTS)
+def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
+    text = text_of(Comment(run_url="https://github.example/r"), report)
+    outside = re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", text)
+    assert not re.search(r"@\w|(#|GH-)\d", outside, re.IGNORECASE)
+    assert set(re.findall(r"<(/?\w*)", outside)) <= {"code", "/code"}
+    assert not any(line.startswith(("```", "~~~")) for line in text.splitlines())
+    assert len(re.findall(r"(?<!\\)\]\(", outside)) == 1
+
+
+@given(report=REPORTS)
+def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
+    text = text_of(Summary(), report)
+    failed = sum(result.status == "failed" for result in report.results)
+    lines = text.splitlines()
+    assert lines[0].startswith("## ")
+    assert sum(line.startswith("<details") for line in lines) == failed
+    assert sum(line.startswith("<summary>") for line in lines) == failed
+
+
+@given(
+    report=REPORTS,
+    paths=st.dictionaries(
+        st.sampled_from(["results", "junit", "summary", "report", "comment"]), TEXT
+    ),
+)
+def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, str]) -> None:
+    values = outputs(report, paths)
+    read = read_output_file(render_outputs(values, "another-delimiter"))
+    assert list(read) == list(values)
+    assert (read["passed"], read["verdict"]) == (values["passed"], values["verdict"])
+
+
+@given(report=REPORTS)
+def test_the_page_has_no_element_and_no_attribute_of_others(report: Report) -> None:
+    tree = html.document_fromstring(text_of(HtmlReport(), report))
+    elements = [each for each in tree.iter() if isinstance(each.tag, str)]
+    assert {each.tag for each in elements} <= ELEMENTS
+    assert {name for each in elements for name in each.attrib} <= ATTRIBUTES
+    data = json.loads(tree.get_element_by_id("data").text)
+    assert [each["status"] for each in data["checks"]] == [each.status for each in report.results]
+
+
+@given(report=REPORTS)
+def test_the_terminal_sees_no_control_sequence_but_our_colours(report: Report) -> None:
+    text = render_console(report, quiet=False, verbose=True, colour=False)
+    assert not set(text) & {
+        *map(chr, range(9)),
+        *map(chr, range(11, 32)),
+        *map(chr, range(127, 160)),
+    }

@@ -1,0 +1,184 @@
+"""``results.json``: what scripts rely on."""
+
+import json
+from typing import Any
+
+from agentci.model.case import Case
+from agentci.model.place import Place
+from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.problem import Problem
+from agentci.model.trace import Turn
+from agentci.model.values import replace
+from agentci.reports.case_summary import synopsis_of
+from agentci.reports.json_report import JsonReport
+from tests.conftest import Golden
+from tests.helpers.reports import (
+    make_case,
+    make_report,
+    make_result,
+    mixed_report,
+    shard_report,
+    text_of,
+)
+
+REPORT = JsonReport(tool_version="1.2.3")
+
+
+def _rendered(*results: Any, **others: Any) -> Any:
+    return json.loads(text_of(REPORT, make_report(results, **others)))
+
+
+def test_it_looks_like_this(golden: Golden) -> None:
+    golden("results.json", text_of(REPORT, mixed_report()))
+
+
+def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
+    golden("results-empty.json", text_of(REPORT, make_report([])))
+
+
+def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
+    [result] = _rendered(make_result("passed", 0.9))["results"]
+    contract = (
+        "id config case evaluator type status score bar threshold required turn_scores hits misses "
+        "reasoning details reason seconds cached place"
+    )
+    more = {
+        "trace",
+        "golden",
+        "recording",
+        "warnings",
+        "weight",
+        "trials",
+        "repeats",
+        "fingerprint",
+    }
+    assert [key for key in result if key not in more] == contract.split()
+
+
+def test_what_was_not_judged_has_no_score() -> None:
+    [result] = _rendered(make_result("errored", reason="it crashed"))["results"]
+    assert (result["score"], result["reason"]) == (None, "it crashed")
+    assert (result["turn_scores"], result["misses"], result["details"]) == ([], [], {})
+
+
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    details = {"a": [float("nan"), {"b": float("-inf")}]}
+    result = make_result("passed", float("nan"), details=details, seconds=float("inf"))
+    [written] = _rendered(result)["results"]
+    assert (written["score"], written["seconds"]) == (None, None)
+    assert written["details"] == {"a": [None, {"b": None}]}
+
+
+def test_two_runs_differ_in_seconds_and_cached_alone() -> None:
+    first = mixed_report()
+    again = replace(
+        first,
+        results=tuple(replace(each, seconds=9.9, cached=True) for each in first.results),
+    )
+    before, after = (json.loads(text_of(REPORT, report)) for report in (first, again))
+    assert before != after
+    for each in (*before["results"], *after["results"]):
+        del each["seconds"], each["cached"]
+    assert before == after
+
+
+def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
+    rendered = _rendered(
+        make_result("passed", evaluator="a", warnings=["guessed"]),
+        make_result("passed", evaluator="b", warnings=["guessed"]),
+        make_result("passed", evaluator="a", case="other"),
+    )
+    assert [case["id"] for case in rendered["cases"]] == ["books_a_flight", "other"]
+    assert rendered["cases"][0] == {
+        "id": "books_a_flight",
+        "trace": "trace-of-books_a_flight",
+        "group": "books_a_flight",
+        "golden": "books_a_flight",
+        "no_golden_because": None,
+        "recording": "evals/recordings/books_a_flight.json",
+        "turns": 2,
+        "dialogue": [
+            {"asked": "Hello", "answered": None},
+            {"asked": "Book it", "answered": None},
+        ],
+        "warnings": ["guessed"],
+        "performance": None,
+    }
+
+
+def test_a_case_without_a_golden_one_says_why() -> None:
+    trace = replace(make_case().trace, performance={"latency_ms": 12})
+    case = Case(id="t", trace=trace, no_golden_because="no eval set")
+    [written] = _rendered(replace(make_result("passed"), case=synopsis_of(case)))["cases"]
+    assert (written["golden"], written["no_golden_because"]) == (None, "no eval set")
+    assert written["performance"] == {"latency_ms": 12}
+
+
+def test_problems_have_their_place_if_any() -> None:
+    problems = [
+        Problem(message="is wrong", place=Place(file="a.yaml", line=2, column=5), hint="mend it"),
+        Problem(message="is odd", severity="notice"),
+    ]
+    rendered = _rendered(make_result("passed"), problems=problems)
+    assert rendered["problems"] == [
+        {
+            "severity": "error",
+            "message": "is wrong",
+            "hint": "mend it",
+            "place": {"file": "a.yaml", "line": 2, "column": 5},
+        },
+        {"severity": "notice", "message": "is odd", "hint": None, "place": None},
+    ]
+
+
+def test_what_was_said_is_cut_to_what_reports_quote() -> None:
+    case = make_case()
+    turn = Turn(id="t", user_text="a\n" * 200, answer_parts=("b", "c" * 200))
+    case = replace(case, trace=replace(case.trace, turns=(turn,)))
+    [written] = _rendered(replace(make_result("passed"), case=synopsis_of(case)))["cases"]
+    [said] = written["dialogue"]
+    assert said["asked"].startswith("a a a")
+    assert said["answered"].startswith("bccc")
+    assert {len(each) for each in said.values()} == {100}
+
+
+def test_gates_are_told_with_all_that_decides() -> None:
+    own = GatePolicy(overall=Bar(min_score=0.5), evaluators={"tone": Bar(on_error="warn")})
+    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
+    report = replace(make_report([make_result("passed")]), gates=(gate,))
+    bar = {
+        "min_pass_rate": 1.0,
+        "pass_rate_confidence": None,
+        "min_score": None,
+        "on_error": "fail",
+        "on_skip": "allow",
+        "on_turn_mismatch": "fail",
+    }
+    assert json.loads(text_of(REPORT, report))["gates"] == [
+        {
+            "config": "a.yaml",
+            "evaluators": ["tone", "b"],
+            "uncovered": 2,
+            "policy": {
+                "overall": {**bar, "min_score": 0.5},
+                "evaluators": {"tone": {**bar, "on_error": "warn"}},
+                "cases": None,
+                "regression": None,
+            },
+        }
+    ]
+
+
+def test_a_shard_says_of_what_it_is_one() -> None:
+    assert json.loads(text_of(REPORT, shard_report([])))["shard"] == {
+        "index": 2,
+        "total": 3,
+        "of": "0" * 64,
+        "checks": ["0" * 16],
+        "dealt_by": {},
+    }
+
+
+def test_every_result_has_a_line_of_its_own() -> None:
+    lines = text_of(REPORT, mixed_report()).splitlines()
+    assert sum(line.startswith('    {"id": "id of ') for line in lines) == 6

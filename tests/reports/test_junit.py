@@ -1,0 +1,250 @@
+"""``junit.xml``, for the consumers that are known and for the strict schema."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from lxml import etree
+
+from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
+from agentci.model.place import COMMAND_LINE, Place
+from agentci.model.problem import Problem
+from agentci.model.result import Report
+from agentci.reports.junit import MAX_TEXT, JUnit
+from tests.conftest import Golden
+from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, text_of
+
+XSD = etree.XMLSchema(file=str(Path(__file__).parent / "data" / "junit-10.xsd"))
+ANGLE = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+
+
+def _parsed(report: Report, dialect: JUnitDialect = "common") -> ET.Element:
+    return ET.fromstring(text_of(JUnit(dialect=dialect), report))
+
+
+def _case(dialect: JUnitDialect = "common", *arguments: Any, **others: Any) -> ET.Element:
+    """The one test case of a report with one result."""
+    found = _parsed(make_report([make_result(*arguments, **others)]), dialect).find(".//testcase")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("dialect", JUNIT_DIALECTS)
+class TestEveryDialect:
+    def test_looks_like_this(self, golden: Golden, dialect: JUnitDialect) -> None:
+        golden(f"junit-{dialect}.xml", text_of(JUnit(dialect=dialect), mixed_report()))
+
+    def test_counts_in_the_suites_and_at_the_root(self, dialect: JUnitDialect) -> None:
+        results = [
+            make_result("passed", seconds=1.0),
+            make_result("failed", evaluator="a", seconds=0.0006),
+            make_result("errored", evaluator="b", config="other.yaml", seconds=float("nan")),
+            make_result("skipped", evaluator="c", config="other.yaml", seconds=-1.0),
+        ]
+        root = _parsed(make_report(results), dialect)
+        names = ("tests", "failures", "errors", "time")
+        assert [root.get(name) for name in names] == ["4", "1", "1", "1.001"]
+        assert [[suite.get(name) for name in ("name", *names)] for suite in root] == [
+            [CONFIG, "2", "1", "0", "1.001"],
+            ["other.yaml", "2", "0", "1", "0.000"],
+        ]
+        assert [suite.get("skipped") for suite in root] == ["0", "1"]
+
+    @pytest.mark.parametrize(
+        ("status", "tag"), [("failed", "failure"), ("errored", "error"), ("skipped", "skipped")]
+    )
+    @pytest.mark.parametrize("reason", [None, "", "\x00\x1b[31m", "\n"])
+    def test_no_verdict_is_ever_empty(
+        self, status: Any, tag: str, reason: str | None, dialect: JUnitDialect
+    ) -> None:
+        found = _case(dialect, status, reason=reason, bar="").find(tag)
+        assert found is not None
+        assert found.get("message")
+        assert found.get("type")
+        assert tag == "skipped" or (found.text or "").strip()
+
+    def test_problems_stand_in_the_output_of_their_suite(self, dialect: JUnitDialect) -> None:
+        results = [make_result("passed"), make_result("passed", config="other.yaml")]
+        problems = [
+            Problem(message="is odd", place=Place(file="other.yaml"), severity="warning"),
+            Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
+        ]
+        first, second = _parsed(make_report(results, problems=problems), dialect)
+        assert first.findtext("system-err") == "error: traces/a.json:4: is no JSON"
+        assert second.findtext("system-out") == "warning: other.yaml:1: is odd"
+        assert first.find("system-out") is None
+
+    def test_problems_are_told_where_nothing_was_judged(self, dialect: JUnitDialect) -> None:
+        [suite] = _parsed(make_report([], problems=[Problem(message="no config")]), dialect)
+        assert (suite.get("tests"), suite.get("file")) == ("0", None)
+        assert suite.findtext("system-err") == "error: no config"
+
+    def test_any_number_of_checks_is_laid_out_alike(self, dialect: JUnitDialect) -> None:
+        verdicts = ["passed", "failed", "errored", "skipped", "passed"] * 50
+        text = text_of(
+            JUnit(dialect=dialect),
+            make_report([make_result(each, case=str(n)) for n, each in enumerate(verdicts)]),  # type: ignore[arg-type]
+        )
+        tree = ET.fromstring(text)
+        names = [case.get("name", "").partition(" ")[0] for case in tree.iter("testcase")]
+        assert names == [str(number) for number in range(250)]
+        ET.indent(tree)
+        assert text.partition("\n")[2] == f"{ET.tostring(tree, encoding='unicode')}\n"
+
+    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: JUnitDialect) -> None:
+        output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
+        assert (output or "").splitlines()[-1] == "guessed"
+
+    def test_checks_that_look_the_same_have_names_of_their_own(self, dialect: JUnitDialect) -> None:
+        long = [f"{'x' * 1000}{digit}{'y' * 1000}" for digit in "12"]
+        ids = ["a b", " a b", "a\u202eb", "a\tb", "a b", *long]
+        results = [make_result("failed", case=case) for case in ids] * 50
+        cases = _parsed(make_report(results), dialect).findall(".//testcase")
+        names = [(case.get("classname"), case.get("name")) for case in cases]
+        assert len(set(names)) == len(names) == len(results)
+        assert [name for _, name in names[:2]] == [
+            f"a b {ANGLE} response_quality",
+            f"a b {ANGLE} response_quality (2)",
+        ]
+
+    def test_text_is_cut(self, dialect: JUnitDialect) -> None:
+        failure = _case(dialect, "failed", reasoning="x" * 100_000).find("failure")
+        assert failure is not None
+        assert MAX_TEXT - 20 < len(failure.text or "") <= MAX_TEXT
+
+    def test_gitlab_is_not_told_to_fetch_files(self, dialect: JUnitDialect) -> None:
+        text = text_of(
+            JUnit(dialect=dialect),
+            make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])]),
+        )
+        assert "[[ATTACHMENT" not in text
+
+
+class TestCommon:
+    def test_a_test_case_is_a_check(self) -> None:
+        case = _case("common", "failed", 0.5, misses=["no price"], reasoning="Why.\nAnd how.")
+        assert case.attrib == {
+            "name": f"books_a_flight {ANGLE} response_quality",
+            "classname": "evals.eval_config.response_quality",
+            "time": "0.000",
+            "file": CONFIG,
+            "line": "2",
+        }
+        assert {each.get("name"): each.get("value") for each in case.iter("property")} == {
+            "score": "0.5",
+            "threshold": "0.7",
+            "bar": "at least 0.7",
+            "type": "code",
+        }
+        failure = case.find("failure")
+        assert failure is not None
+        assert failure.get("message") == "score 0.5, wanted at least 0.7"
+        assert failure.text == (
+            "score 0.5, wanted at least 0.7\nat evals/eval_config.yaml:2\n"
+            "recording evals/recordings/books_a_flight.json\n"
+            "- no price\nWhy.\nAnd how."
+        )
+
+    def test_the_message_of_a_traceback_is_its_first_and_its_last_line(self) -> None:
+        reason = "exit code 1: Traceback:\n  File 'a.py'\n\nKeyError: 'x'\n\x1b[0m\n"
+        error = _case("common", "errored", reason=reason).find("error")
+        assert error is not None
+        assert error.get("message") == "exit code 1: Traceback: … KeyError: 'x'"
+        assert (error.text or "").splitlines() == [
+            "exit code 1: Traceback:",
+            "  File 'a.py'",
+            "KeyError: 'x'",
+            "at evals/eval_config.yaml:2",
+            "recording evals/recordings/books_a_flight.json",
+        ]
+
+    def test_the_place_is_a_file_and_a_line(self) -> None:
+        place = Place(file=CONFIG, line=4, column=5)
+        text = _case("common", "failed", place=place).findtext("failure") or ""
+        assert f"at {CONFIG}:4" in text.splitlines()
+
+    def test_a_long_error_keeps_its_end_and_its_place(self) -> None:
+        reason = f"exit code 1: {'x' * 100_000}KeyError: 'x'"
+        error = _case("common", "errored", reason=reason).find("error")
+        assert error is not None
+        for text in (error.get("message") or "", (error.text or "").splitlines()[0]):
+            assert text.startswith("exit code 1: x")
+            assert text.endswith("xKeyError: 'x'")
+        assert "\nat evals/eval_config.yaml:2\n" in (error.text or "")
+
+    def test_the_command_line_is_no_file(self) -> None:
+        result = make_result("failed", place=COMMAND_LINE, config=COMMAND_LINE.file)
+        problem = Problem(message="is odd", place=COMMAND_LINE, severity="warning")
+        [suite] = _parsed(make_report([result], problems=[problem]))
+        assert (suite.get("name"), suite.get("file")) == ("command line", None)
+        assert suite.findtext("system-out") == "warning: command line: is odd"
+        case = suite.find("testcase")
+        assert case is not None
+        assert set(case.attrib) == {"name", "classname", "time"}
+        assert case.get("classname") == "command_line.response_quality"
+        assert "\nat command line\n" in (case.findtext("failure") or "")
+
+    def test_times_that_cannot_be_are_left_out_of_the_sum(self) -> None:
+        results = [make_result("passed", seconds=each) for each in (1.7e308, 1.7e308, 2.0)]
+        assert _parsed(make_report(results)).get("time") == "2.000"
+
+    def test_a_cached_check_says_so(self) -> None:
+        properties = _case("common", "passed", 0.9, cached=True).iter("property")
+        assert ("cached", "true") in {(p.get("name"), p.get("value")) for p in properties}
+
+    def test_an_advisory_check_says_so(self) -> None:
+        properties = _case("common", "failed", 0.5, required=False).iter("property")
+        assert ("required", "false") in {(p.get("name"), p.get("value")) for p in properties}
+
+    @pytest.mark.parametrize(
+        ("config", "evaluator", "classname"),
+        [
+            ("evals/my.eval.yaml", "tone", "evals.my_eval.tone"),
+            ("./a.yml", "v1.2 tone", "a.v1_2_tone"),
+            ("../../x", "tone", "x.tone"),
+            ("..", "tone", "agentci.tone"),
+        ],
+    )
+    def test_class_names_are_dotted(self, config: str, evaluator: str, classname: str) -> None:
+        assert _case("common", config=config, evaluator=evaluator).get("classname") == classname
+
+    def test_class_names_of_two_configs_are_never_the_same(self) -> None:
+        results = [make_result("passed", config=config) for config in ("a.yaml", "a.yml", "a")]
+        names = {case.get("classname") for case in _parsed(make_report(results)).iter("testcase")}
+        assert len(names) == 3
+
+    def test_half_a_pair_and_what_xml_lacks_are_replaced(self) -> None:
+        text = text_of(
+            JUnit(), make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])])
+        )
+        assert "- ��red" in text
+        ET.fromstring(text.encode())
+
+
+class TestJenkins:
+    @pytest.mark.parametrize(
+        "report",
+        [
+            pytest.param(mixed_report(), id="mixed"),
+            pytest.param(make_report([]), id="empty"),
+            pytest.param(
+                make_report([make_result("passed", seconds=123_456.7891)]), id="very slow"
+            ),
+            pytest.param(make_report([], problems=[Problem(message="x")]), id="problems alone"),
+        ],
+    )
+    def test_keeps_to_the_strict_schema(self, report: Report) -> None:
+        XSD.assertValid(etree.fromstring(text_of(JUnit(dialect="jenkins"), report).encode()))
+
+    def test_the_schema_is_strict(self) -> None:
+        document = etree.fromstring(text_of(JUnit(dialect="common"), mixed_report()).encode())
+        assert not XSD.validate(document)
+
+    def test_facts_stand_in_the_output(self) -> None:
+        assert (_case("jenkins", "passed", 0.9).findtext("system-out") or "").splitlines() == [
+            "score: 0.9",
+            "threshold: 0.7",
+            "bar: at least 0.7",
+            "type: code",
+        ]

@@ -1,0 +1,227 @@
+"""The summary on the page of a workflow run."""
+
+import re
+
+import pytest
+
+from agentci.model.judgement import Judgement
+from agentci.model.place import COMMAND_LINE
+from agentci.model.policy import Bar
+from agentci.model.problem import Problem
+from agentci.model.result import Report, Status
+from agentci.model.values import replace
+from agentci.reports.github_limits import SUMMARY_BYTES
+from agentci.reports.summary import failed_check
+from agentci.reports.summary.page import MAX_BYTES, MAX_CASES, Summary
+from tests.conftest import Golden
+from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
+
+STATUSES: list[Status] = ["passed", "failed", "failed", "errored", "skipped"]
+OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
+
+
+def _render(report: Report) -> str:
+    return text_of(Summary(), report)
+
+
+def test_it_looks_like_this(golden: Golden) -> None:
+    golden("summary.md", _render(mixed_report()))
+
+
+def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
+    block = failed_check.block(replace(make_result("failed"), judgement=None), unfolded=True)
+    assert "Recording" in block
+    assert "- " not in block
+
+
+def test_what_is_cached_is_counted_and_marked() -> None:
+    text = _render(make_report([make_result("failed", 0.25, cached=True)]))
+    assert "; mean score 0.25; 1 cached\n" in text
+    assert "score 0.25, wanted at least 0.7 (cached)" in text
+
+
+def test_an_open_gate_looks_like_this(golden: Golden) -> None:
+    golden("summary-open.md", _render(OPEN))
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        pytest.param(OPEN, "## ✅ Gate open: all 2 checks passed", id="open"),
+        pytest.param(
+            make_report([make_result("failed")]),
+            "## ❌ Gate shut: 1 of 1 check failed: pass rate 0% is below 100%",
+            id="shut",
+        ),
+        pytest.param(
+            make_report([make_result("errored", evaluator="tone")]),
+            "## 💥 Gate shut: 1 check could not be judged (tone)",
+            id="error",
+        ),
+        pytest.param(
+            make_report([], problems=[Problem(message="no config")]),
+            "## 🚫 Gate shut: the input is broken: no config",
+            id="invalid",
+        ),
+        pytest.param(
+            make_report([make_result("failed"), make_result("passed")], bar=Bar(min_pass_rate=0.5)),
+            "## ✅ Gate open: 1 of 2 checks passed",
+            id="open in spite of a failure",
+        ),
+    ],
+)
+def test_the_first_line_is_the_verdict_with_its_weightiest_reason(
+    report: Report, line: str
+) -> None:
+    assert _render(report).splitlines()[0] == line
+
+
+def test_a_shard_speaks_for_itself_alone() -> None:
+    text = _render(shard_report([make_result("passed"), make_result("skipped")]))
+    assert text.startswith("## \u2705 Shard 2 of 3 passed: the only judged check passed\n")
+    assert "this is shard 2 of 3" in text
+    text = _render(shard_report([make_result("errored")]))
+    assert text.startswith("## \U0001f4a5 Gate shut in shard 2 of 3: 1 check could not be judged")
+
+
+def test_with_several_configs_the_table_names_them() -> None:
+    results = [make_result("passed", config=config) for config in ("a.yaml", "b.yaml")]
+    lines = _render(make_report(results)).splitlines()
+    assert "| Config | Evaluator | Checks |" in lines[4]
+    assert lines[6].startswith("| `a.yaml` | ✅ `response_quality` | 1 |")
+
+
+@pytest.mark.parametrize(
+    ("status", "required", "icon"),
+    [("skipped", True, "\N{HEAVY MINUS SIGN}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
+)
+def test_an_evaluator_has_a_mark(status: Status, required: bool, icon: str) -> None:
+    result = make_result(status, evaluator="tone", required=required)
+    assert f"| {icon} `tone`" in _render(make_report([result]))
+
+
+@pytest.mark.parametrize(
+    ("status", "bar"),
+    [("errored", Bar(on_error="warn")), ("failed", Bar(min_pass_rate=0.5))],
+)
+def test_what_an_open_gate_bears_with_is_a_warning(status: Status, bar: Bar) -> None:
+    results = [make_result(status, evaluator="tone"), make_result("passed", evaluator="other")]
+    text = _render(make_report(results, bar=bar))
+    assert "| ⚠️ `tone`" in text
+    assert "❌" not in text
+
+
+def test_with_several_configs_errors_and_skips_name_theirs() -> None:
+    statuses: tuple[Status, ...] = ("errored", "skipped")
+    results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in statuses]
+    text = _render(make_report(results))
+    for config in ("a.yaml", "b.yaml"):
+        assert f"\n`response_quality` of `{config}`: 1 case: `books_a_flight`\n" in text
+        assert f"\n- `response_quality` of `{config}`: there was nothing to judge (1 " in text
+
+
+def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
+    reason = "exit code 1: Traceback:\n" + "  File\n" * 5_000 + "KeyError: 'x'"
+    text = _render(make_report([make_result("errored", reason=reason)]))
+    assert "```\nexit code 1: Traceback:\n" in text
+    assert "\nKeyError: 'x'\n```\n" in text
+    assert len(text) < 6_000
+
+
+def test_turns_of_low_scores_are_told_where_nothing_else_is() -> None:
+    result = make_result("failed", 0.5)
+    judgement = Judgement(score=0.5, passed=False, turn_scores=(1.0, 0.0))
+    block = failed_check.block(replace(result, judgement=judgement), unfolded=True)
+    assert '\n- turn 2: 0; asked "Book it"; no answer\n' in block
+
+
+def test_the_command_line_is_no_file() -> None:
+    results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
+    results += [make_result("passed", 1.0)]
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    text = _render(make_report(results, problems=[problem]))
+    assert "config `command line`\n" in text
+    assert "| `command line` | ❌ `response_quality` |" in text
+    assert "- **notice** `command line` is odd\n" in text
+
+
+def test_the_worst_cases_are_unfolded_and_the_required_ones_first() -> None:
+    results = [
+        *(make_result("failed", n / 10, case=f"c{n}") for n in (3, 1, 2, 4)),
+        make_result("failed", 0.0, case="advice", required=False),
+    ]
+    text = _render(make_report(results))
+    found = re.findall(r"<details( open)?>\n<summary><code>(\w+)", text)
+    opened = " open"
+    assert found == [(opened, "c1"), (opened, "c2"), (opened, "c3"), ("", "c4"), ("", "advice")]
+
+
+def test_a_check_of_which_there_is_too_much_is_told_in_short() -> None:
+    calls = [{"name": "|" * 300, "args": None}] * 40
+    turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
+    result = make_result("failed", details={"comparisons": [turn] * 5})
+    block = failed_check.block(result, unfolded=False)
+    assert "Too much to be shown here" in block
+    assert len(block.encode()) <= failed_check.MAX_BYTES
+
+
+def test_very_many_calls_and_misses_are_counted() -> None:
+    calls = [{"name": "a", "args": None}] * 50
+    turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
+    misses = [f"miss {number}" for number in range(30)]
+    result = make_result("failed", details={"comparisons": [turn]}, misses=misses)
+    block = failed_check.block(result, unfolded=True)
+    assert "| 10 more |  |  |" in block
+    assert "- … and 10 more" in block
+
+
+class TestTenThousandResults:
+    REPORT = make_report(
+        [
+            make_result(
+                status,
+                0.1 if status == "failed" else None,
+                case=f"case {number}",
+                evaluator=f"evaluator {number % 300}",
+                reason=f"reason {number}" if status in {"errored", "skipped"} else None,
+                misses=["a miss " + "<|>" * 60] * 30,
+                reasoning="```\n" * 2_000,
+                warnings=[f"warning {number}"],
+            )
+            if status != "errored"
+            else make_result("errored", case=f"case {number}", reason=f"<b>{number}" * 1_000)
+            for number, status in enumerate(STATUSES * 2_000)
+        ],
+        problems=[Problem(message=f"problem {number}") for number in range(500)],
+    )
+
+    def test_fit_below_githubs_limit(self) -> None:
+        text = _render(self.REPORT)
+        assert len(text.encode()) <= MAX_BYTES < SUMMARY_BYTES
+
+    def test_are_counted_where_they_are_not_shown(self) -> None:
+        text = _render(self.REPORT)
+        last = text.splitlines()[-1]
+        assert last.startswith("_Not shown here: ")
+        shown = text.count("<summary>")
+        assert 0 < shown <= MAX_CASES
+        assert f"{4_000 - shown:,} failed checks" in last
+        assert "400 problems" in last
+        assert last.endswith("`results.json` has them all._")
+
+    def test_leave_whole_blocks(self) -> None:
+        text = text_of(Summary(max_bytes=60_000), self.REPORT)
+        assert len(text.encode()) <= 60_000
+        assert text.count("<details") == text.count("</details>") > 0
+        assert _left_open(text) is None
+
+
+def _left_open(text: str) -> str | None:
+    """The fence that is not closed at the end of ``text``."""
+    fence = None
+    for line in text.splitlines():
+        if fence is None and line.startswith("```"):
+            fence = line
+        elif line == fence:
+            fence = None
+    return fence

@@ -1,0 +1,194 @@
+"""The chart of the summary, read and drawn by Mermaid in a real browser."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pytest
+
+from agentci.model.comparison import Comparison, Trend
+from agentci.model.result import Report
+from agentci.model.values import replace
+from agentci.reports.summary.chart import MOST, chart
+from agentci.reports.summary.page import Summary
+from tests.helpers.browser import PROGRAM, Browser, browser
+from tests.helpers.reports import CONFIG, make_report, make_result, text_of
+from tests.services.servers import MODULES
+
+MERMAID: Final = MODULES / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
+# Of Mermaid's configuration, as GitHub leaves it: longer texts are not drawn.
+MAX_TEXT: Final = 50_000
+
+HOSTILE: Final = [
+    *('"] bar [1', "]", "[", "%%{init: {'securityLevel': 'loose'}}%%", "%% gone", "#quot;", "#35;"),
+    *("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "`**bold**`", "```", "a\nb"),
+    *("\\", "", " ", "---", "title", "\u202e", "\ud800", "\x00", "中文", "🙂", "x" * 500, "@user"),
+    *(
+        "click a href",
+        "$$x$$",
+        ";",
+        "{",
+        "}",
+        "&amp;",
+        "::error::x",
+        "##[error]x",
+        "style a fill:red",
+    ),
+]
+
+
+def scored(scores: dict[str, float], config: str = CONFIG) -> Report:
+    return make_report(
+        [
+            make_result("passed", score, evaluator=name, config=config)
+            for name, score in scores.items()
+        ]
+    )
+
+
+def beside(report: Report, *trends: tuple[str, float | None, float | None]) -> Report:
+    """The report with what each evaluator came to before and now."""
+    compared = tuple(
+        Trend(
+            config=CONFIG,
+            evaluator=name,
+            required=True,
+            pairs=1,
+            before=before,
+            after=after,
+            regressions=(),
+            improvements=(),
+            chance=None,
+            outcome="pass",
+            why="",
+        )
+        for name, before, after in trends
+    )
+    return replace(report, comparison=Comparison(baseline="base.json", trends=compared))
+
+
+def names(text: str) -> list[str]:
+    [axis] = re.findall(r"^x-axis \[(.*)\]$", text, re.MULTILINE)
+    return re.findall(r'"([^"]*)"', axis)
+
+
+def test_a_bar_is_an_evaluators_mean_score() -> None:
+    text = chart(scored({"tone": 0.25, "quality": 1}))
+    assert text.startswith("```mermaid\n%%{init: ")
+    assert text.endswith(
+        "xychart-beta horizontal\n"
+        'title "Mean score"\n'
+        'x-axis ["tone", "quality"]\n'
+        "y-axis 0 --> 1\n"
+        "bar [0.25, 1]\n"
+        "```\n"
+    )
+
+
+def test_a_baseline_is_a_line_and_both_are_of_the_same_checks() -> None:
+    report = scored({"tone": 0.25, "quality": 1, "new": 0.5})
+    text = chart(beside(report, ("tone", 0.5, 0.2), ("quality", 0.9, 1), ("new", None, None)))
+    assert names(text) == ["tone", "quality"]
+    assert text.endswith("bar [0.2, 1]\nline [0.5, 0.9]\n```\n")
+    assert "(line: baseline)" in text
+
+
+def test_a_baseline_of_other_evaluators_is_left_out() -> None:
+    text = chart(beside(scored({"tone": 0.25, "quality": 1}), ("tone", 0.5, 0.25)))
+    assert names(text) == ["tone", "quality"]
+    assert "line" not in text
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        make_report([]),
+        scored({"tone": 0.5}),
+        make_report([make_result("errored"), make_result("errored", evaluator="tone")]),
+        scored({f"e{n}": 0.5 for n in range(MOST + 1)}),
+    ],
+    ids=["nothing judged", "one evaluator", "no scores", "too many"],
+)
+def test_there_is_none_where_it_would_show_nothing(report: Report) -> None:
+    assert chart(report) == ""
+    assert "mermaid" not in text_of(Summary(), report)
+
+
+def test_several_configs_are_told_apart() -> None:
+    results = [make_result("passed", 1, config=config) for config in ("a.yaml", "b.yaml")]
+    text = chart(make_report(results))
+    assert names(text) == ["response_quality (a.yaml)", "response_quality (b.yaml)"]
+
+
+def test_equal_names_are_numbered() -> None:
+    text = chart(scored({"a?": 0.1, "a!": 0.2, "?": 0.3, "!": 0.4}))
+    assert names(text) == ["a", "a (2)", " (1)", " (2)"]
+
+
+def test_it_stands_below_the_table() -> None:
+    text = text_of(Summary(), scored({"tone": 0.25, "quality": 1}))
+    assert text.index("`quality`") < text.index("```mermaid")
+
+
+def test_it_is_the_first_to_go_where_there_is_little_room() -> None:
+    text = text_of(Summary(max_bytes=10_000), scored({"tone": 0.25, "quality": 1}))
+    assert "mermaid" not in text
+    assert "Not shown here" not in text
+
+
+def test_the_largest_is_far_below_what_mermaid_draws() -> None:
+    largest = scored({f"{n}{'中' * 100}": n / MOST for n in range(MOST)}, config="é" * 200)
+    assert len(chart(largest)) < MAX_TEXT / 10
+    assert "```mermaid" in text_of(Summary(), largest)
+
+
+@pytest.mark.skipif(
+    PROGRAM is None or not MERMAID.is_file(), reason="there is no Chromium, or no Mermaid"
+)
+class TestMermaid:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def page(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+        folder = tmp_path_factory.mktemp("mermaid")
+        (folder / "page.html").write_text(f"<script src='{MERMAID.as_uri()}'></script>")
+        with browser(folder / "browser") as window:
+            window.open(folder / "page.html")
+            yield window
+
+    def drawn(self, page: Browser, report: Report) -> list[str]:
+        """The texts of the picture; an error where there is none."""
+        text = chart(report).removeprefix("```mermaid\n").removesuffix("```\n")
+        found: list[str] = page.run(
+            f"mermaid.render('chart', {json.dumps(text)}).then(({{svg}}) => {{"
+            "document.body.innerHTML = svg;"
+            "if (document.body.querySelector('script, foreignObject, a, img')) throw 'alive';"
+            "return [...document.querySelectorAll('svg text')].map((each) => each.textContent)})"
+        )
+        return found
+
+    def test_draws_it(self, page: Browser) -> None:
+        texts = self.drawn(page, beside(scored({"tone": 1}), ("tone", 0.5, 0.2), ("b", 0.9, 1)))
+        assert texts[:3] == [
+            "Mean score over the checks of both runs (line: baseline)",
+            "tone",
+            "b",
+        ]
+        assert page.run("document.querySelectorAll('.bar-plot-0 rect').length") == 2
+        assert page.run("document.querySelectorAll('.line-plot-1 path').length") == 1
+
+    @pytest.mark.parametrize("count", [2, MOST])
+    def test_draws_few_and_many(self, page: Browser, count: int) -> None:
+        texts = self.drawn(page, scored({f"e{n}": n / count for n in range(count)}))
+        assert [text for text in texts if text.startswith("e")] == [f"e{n}" for n in range(count)]
+
+    def test_takes_every_name_for_nothing_but_a_name(self, page: Browser) -> None:
+        for hostile in _pairs(HOSTILE):
+            report = scored(dict.fromkeys(hostile, 0.5))
+            texts = self.drawn(page, report)
+            assert texts[1:3] == [" ".join(name.split()) for name in names(chart(report))], hostile
+        assert page.faults == []
+
+
+def _pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return zip(texts, (*texts[1:], "tone"), strict=True)

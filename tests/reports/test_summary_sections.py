@@ -1,0 +1,42 @@
+"""Parts of a page, each within its share, and all within the page."""
+
+from agentci.reports.summary.section import Section, sections_text
+
+LIMIT = 1000
+
+
+def section(
+    title: str = "", *, share: float = 0.5, blocks: int = 9, block: str = "x" * 99
+) -> Section:
+    return Section(
+        title=title,
+        noun="block",
+        blocks=iter([f"{block}\n"] * blocks),
+        total=blocks,
+        share=share,
+    )
+
+
+def size(*sections: Section) -> int:
+    """Bytes of what is shown, without the line on what is not."""
+    text = sections_text(sections, LIMIT)
+    return len(text.partition("_Not shown")[0].encode())
+
+
+def test_a_section_takes_its_share_and_what_it_leaves_is_counted() -> None:
+    text = sections_text([section("## T\n\n", share=0.25)], LIMIT)
+    assert text.startswith("## T\n\n" + ("x" * 99 + "\n") * 2)
+    assert text.endswith("_Not shown here: 7 blocks. `results.json` has them all._\n")
+
+
+def test_shares_that_come_to_more_than_the_page_do_not_burst_it() -> None:
+    assert LIMIT - 200 < size(*[section() for _ in range(5)]) <= LIMIT
+
+
+def test_a_title_counts_too() -> None:
+    assert size(section("t" * 800), section()) <= LIMIT
+    assert size(section("t" * 1200), section(share=0.1)) == size(section(share=0.1)) > 0
+
+
+def test_bytes_count_and_not_characters() -> None:
+    assert size(*[section(block="中" * 50) for _ in range(5)]) <= LIMIT

@@ -1,0 +1,149 @@
+"""Expected and actual tool calls side by side."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.reports.tool_calls import MAX_CALLS, Row, diff, unmatched
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["invocation_id", "expected", "actual", "matched", "name", "args"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=10,
+)
+CALLS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=6)
+
+
+def _details(expected: list[Any], actual: list[Any], *, matched: object = False) -> dict[str, Any]:
+    sides = {"expected": expected, "actual": actual}
+    return {"comparisons": [{"invocation_id": "t1", "matched": matched, **sides}]}
+
+
+def _call(name: str, args: Any = None) -> dict[str, Any]:
+    return {"name": name, "args": args}
+
+
+def _rows(expected: list[Any], actual: list[Any]) -> list[tuple[str, str, str]]:
+    [turn] = unmatched(_details(expected, actual))
+    return [(row.mark, row.expected, row.actual) for row in turn.rows]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "rows"),
+    [
+        pytest.param(
+            [_call("a"), _call("b"), _call("c")],
+            [_call("a"), _call("c")],
+            [("", "a", "a"), ("missing", "b", ""), ("", "c", "c")],
+            id="one is missing",
+        ),
+        pytest.param(
+            [_call("a")],
+            [_call("x"), _call("a")],
+            [("unexpected", "", "x"), ("", "a", "a")],
+            id="one is not expected",
+        ),
+        pytest.param(
+            [_call("a", {"n": 1, "s": "x"})],
+            [_call("a", {"n": 2, "s": "x"})],
+            [("differs", 'a(n=1, s="x")', 'a(n=2, s="x")')],
+            id="arguments differ",
+        ),
+        pytest.param(
+            [_call("a", {"n": 1}), _call("a", {"n": 2})],
+            [_call("a", {"n": 2})],
+            [("missing", "a(n=1)", ""), ("", "a(n=2)", "a(n=2)")],
+            id="the equal call is the better partner",
+        ),
+        pytest.param(
+            [_call("a"), _call("b")],
+            [_call("b"), _call("a")],
+            [("moved", "a", ""), ("", "b", "b"), ("moved", "", "a")],
+            id="the order differs",
+        ),
+        pytest.param(
+            [_call("a")], [_call("a", {})], [("differs", "a", "a()")], id="no arguments are not {}"
+        ),
+        pytest.param([_call("a", [1])], [], [("missing", "a([1])", "")], id="other arguments"),
+        pytest.param([], [], [], id="no calls"),
+    ],
+)
+def test_calls_stand_beside_their_like(
+    expected: list[Any], actual: list[Any], rows: list[tuple[str, str, str]]
+) -> None:
+    assert _rows(expected, actual) == rows
+
+
+@given(CALLS, CALLS)
+def test_every_call_is_shown_once_and_in_its_order(expected: list[str], actual: list[str]) -> None:
+    rows = _rows([_call(name) for name in expected], [_call(name) for name in actual])
+    assert [row[1] for row in rows if row[1]] == expected
+    assert [row[2] for row in rows if row[2]] == actual
+    for mark, left, right in rows:
+        assert (mark == "") == (left == right)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        pytest.param({}, id="no comparisons"),
+        pytest.param({"comparisons": "many"}, id="text"),
+        pytest.param({"comparisons": [1, None, {}]}, id="no objects"),
+        pytest.param(_details([_call("a")], [], matched=True), id="a turn that matched"),
+        pytest.param(_details([_call("a")], [], matched=0), id="a turn of which it is not said"),
+        pytest.param(_details(["a"], []), id="calls that are none"),
+        pytest.param(_details([{"args": {}}], []), id="calls without a name"),
+        pytest.param({"comparisons": [{"matched": False, "actual": []}]}, id="one side alone"),
+    ],
+)
+def test_what_has_another_shape_is_passed_over(details: dict[str, Any]) -> None:
+    assert unmatched(details) == ()
+    assert diff(details) == ()
+
+
+@given(st.dictionaries(st.just("comparisons"), st.lists(ANY_JSON) | ANY_JSON))
+def test_nothing_that_a_program_can_tell_breaks_it(details: dict[str, Any]) -> None:
+    assert len(diff(details)) >= len(unmatched(details))
+
+
+def test_very_many_calls_are_counted() -> None:
+    [turn] = unmatched(_details([_call("a")] * (MAX_CALLS + 7), []))
+    assert len(turn.rows) == MAX_CALLS
+    assert turn.hidden == 7
+    assert turn.rows[0] == Row(mark="missing", expected="a", actual="")
+
+
+def test_arguments_nested_very_deep_can_be_compared() -> None:
+    deep: Any = 1
+    for _ in range(5_000):
+        deep = [deep]
+    assert _rows([_call("a", deep)], [_call("a", deep)])[0][0] == ""
+
+
+def test_a_diff_marks_each_side() -> None:
+    details = _details(
+        [_call("a"), _call("b", {"n": 1}), _call("c")],
+        [_call("b", {"n": 2}), _call("c"), _call("a")],
+    )
+    assert diff(details) == (
+        "tool calls of turn 1 (- expected, + actual, = both):",
+        "- a (moved)",
+        "- b(n=1)",
+        "+ b(n=2)",
+        "= c",
+        "+ a (moved)",
+    )
+
+
+def test_a_diff_counts_what_it_leaves_out() -> None:
+    lines = diff(_details([_call("a")] * (MAX_CALLS + 7), []))
+    assert lines[-1] == "… and 7 more"

@@ -1,0 +1,154 @@
+"""Annotations as workflow commands, read back by the runner's own rules."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci._util.text import escape
+from agentci.model.place import Place
+from agentci.model.problem import Severity
+from agentci.reports.github_limits import (
+    ANNOTATION_MESSAGE_UNITS,
+    ANNOTATION_TITLE_CHARACTERS,
+    ANNOTATIONS_PER_TYPE,
+)
+from agentci.reports.workflow_commands import LEVELS, Annotation, annotate, are_too_many
+from tests.helpers.building import values
+from tests.helpers.runner import Command, commands_in
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=60)
+HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from(":%,=#[]\r\n ;0123456789ABDaed"), max_size=30)
+
+
+def _read(*annotations: Annotation) -> list[Command]:
+    return commands_in(annotate(annotations))
+
+
+def _made(number: int, level: Severity = "error") -> Annotation:
+    return Annotation(level=level, title=f"title {number}", message=f"message {number}")
+
+
+def test_title_place_and_message_arrive() -> None:
+    place = Place(file="evals/a,b:c.yaml", line=7, column=3)
+    assert _read(
+        Annotation(level="warning", title="tone: 1, 50%", message="one\n::two %0A", place=place)
+    ) == [
+        Command(
+            "warning",
+            "one\n: :two %0A",
+            {"file": "evals/a,b:c.yaml", "line": "7", "col": "3", "title": "tone: 1, 50%"},
+        )
+    ]
+
+
+def test_without_a_place_there_is_no_file() -> None:
+    assert _read(_made(1)) == [Command("error", "message 1", {"title": "title 1"})]
+
+
+@given(
+    st.lists(
+        values(
+            Annotation,
+            level=st.sampled_from(LEVELS),
+            title=HOSTILE_TEXT,
+            message=HOSTILE_TEXT,
+            place=st.none() | values(Place, file=HOSTILE_TEXT, line=st.integers(1, 9)),
+        ),
+        max_size=5,
+    )
+)
+def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[Annotation]) -> None:
+    text = annotate(annotations)
+    shown = [each for level in LEVELS for each in annotations if each.level == level]
+    commands = commands_in(text)
+    assert len(commands) == len(text.splitlines()) == len(shown)
+    assert [command.name for command in commands] == [each.level for each in shown]
+    assert all(set(command.properties) <= {"file", "line", "title"} for command in commands)
+    assert "##[" not in text
+    assert escape.encodable(text) == text
+
+
+@given(ANY_TEXT)
+def test_a_message_arrives_as_it_is_shown_in_a_log(text: str) -> None:
+    [command] = _read(Annotation(level="notice", title="t", message=text))
+    assert command.data == escape.log(text)
+
+
+class TestTheLimits:
+    @pytest.mark.parametrize("level", LEVELS)
+    def test_each_level_has_its_own(self, level: Severity) -> None:
+        others = [_made(0, other) for other in LEVELS if other != level]
+        made = [_made(number, level) for number in range(ANNOTATIONS_PER_TYPE + 2)]
+        commands = _read(*made, *others)
+        *first, last = [command.data for command in commands if command.name == level]
+        assert first == [annotation.message for annotation in made[: ANNOTATIONS_PER_TYPE - 1]]
+        assert last == f"message {ANNOTATIONS_PER_TYPE - 1}\n(2 more not shown here)"
+        assert len(commands) == ANNOTATIONS_PER_TYPE + len(others)
+
+    def test_what_just_fits_is_not_counted(self) -> None:
+        made = [_made(number) for number in range(ANNOTATIONS_PER_TYPE)]
+        assert [command.data for command in _read(*made)] == [each.message for each in made]
+
+    def test_errors_come_first_whatever_the_order(self) -> None:
+        levels: list[Severity] = ["notice", "warning", "error"]
+        commands = _read(*(_made(1, level) for level in levels))
+        assert [command.name for command in commands] == ["error", "warning", "notice"]
+
+    @given(st.text(st.sampled_from("a%🙂\n"), min_size=5), st.integers(8, 12))
+    def test_a_message_is_cut_by_the_units_that_the_runner_counts(
+        self, text: str, number: int
+    ) -> None:
+        long = Annotation(level="error", title="t", message=text * 1_000)
+        commands = _read(*[long] * number)
+        for command in commands:
+            assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
+        assert ("more not shown" in commands[-1].data) == (number > ANNOTATIONS_PER_TYPE)
+
+    def test_a_title_is_cut(self) -> None:
+        [command] = _read(Annotation(level="error", title="x" * 300, message="m"))
+        title = command.properties["title"]
+        assert ANNOTATION_TITLE_CHARACTERS - 10 < len(title) <= ANNOTATION_TITLE_CHARACTERS
+
+
+class TestBesideADiff:
+    def of(self, title: str, line: int, level: Severity = "warning") -> Annotation:
+        return Annotation(level=level, title=title, message="m", place=Place(file=title, line=line))
+
+    def test_what_is_nearest_stands_first_within_its_level_and_else_in_its_order(self) -> None:
+        annotations = [
+            self.of("elsewhere", 1),
+            self.of("changed", 90),
+            _made(1, "warning"),
+            self.of("changed", 2),
+            self.of("also elsewhere", 1, "error"),
+            self.of("changed", 3),
+        ]
+        diff = {"changed": (range(1, 5),)}
+        shown = commands_in(annotate(annotations, diff))
+        assert [(each.properties["title"], each.properties.get("line")) for each in shown] == [
+            ("also elsewhere", "1"),
+            ("changed", "2"),
+            ("changed", "3"),
+            ("changed", "90"),
+            ("elsewhere", "1"),
+            ("title 1", None),
+        ]
+
+    def test_the_furthest_are_left_out(self) -> None:
+        annotations = [*(self.of(f"f{n}", 1) for n in range(ANNOTATIONS_PER_TYPE)), self.of("x", 7)]
+        shown = commands_in(annotate(annotations, {"x": (range(7, 8),)}))
+        assert [each.properties["title"] for each in shown] == ["x", *(f"f{n}" for n in range(9))]
+        assert shown[-1].data.endswith("(1 more not shown here)")
+
+    @pytest.mark.parametrize(
+        ("errors", "warnings", "expected"),
+        [(0, 0, False), (10, 10, False), (11, 0, True), (10, 11, True)],
+    )
+    def test_it_matters_where_one_level_has_too_many(
+        self, errors: int, warnings: int, *, expected: bool
+    ) -> None:
+        given = [
+            *(_made(n) for n in range(errors)),
+            *(_made(n, "warning") for n in range(warnings)),
+        ]
+        assert are_too_many(given) is expected

@@ -1,0 +1,124 @@
+"""What may import what. Each test lists its offenders."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.support import ROOT
+
+PACKAGE = ROOT / "agentci"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Bottom up: a package imports from itself and from those before it.
+ORDER = (
+    *("version", "model", "sdk", "errors", "_util", "recordings", "evaluators", "config", "gate"),
+    *("reports", "execution", "remote", "judges", "runner", "github", "cli", "pytest", "__main__"),
+)
+# What the runner still knows of the workflow that it runs in.
+EXCEPTIONS = {
+    ("agentci.runner.services", "agentci.github.api.client"),
+    ("agentci.runner.services", "agentci.github.context"),
+    ("agentci.runner.prepare_programs", "agentci.github.checkout"),
+    ("agentci.runner.prepare_judges", "agentci.github.read_event"),
+    ("agentci.runner.prepare_judges", "agentci.github.secrets"),
+}
+# Values to values: no network, process, clock, environment or opening of paths.
+PURE = (
+    *("agentci.model", "agentci.errors", "agentci._util.text", "agentci.recordings"),
+    *("agentci.evaluators", "agentci.config", "agentci.gate", "agentci.reports"),
+)
+# They find files and read settings for the pure rest of their package.
+READERS = {"agentci.config.discovery", "agentci.config.agentv.attachments"}
+OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
+EXTENSIBLE = (
+    *("recordings", "evaluators", "evaluators/metrics", "reports"),
+    *("execution", "execution/runtimes", "remote/sources"),
+)
+
+
+def test_packages_import_only_from_those_below() -> None:
+    edges = {
+        (name, imported)
+        for name, module in _modules().items()
+        for imported in _imports(module)
+        if _rank(imported) > _rank(name)
+    }
+    assert edges == EXCEPTIONS
+
+
+def test_there_are_no_import_cycles() -> None:
+    TopologicalSorter(
+        {name: set(_imports(module)) for name, module in _modules().items()}
+    ).prepare()
+
+
+def test_every_module_has_a_docstring() -> None:
+    assert [each for each in MODULES if not ast.get_docstring(_tree(each))] == []
+
+
+def test_pure_packages_do_not_import_io() -> None:
+    assert {
+        name: outside
+        for name, module in _modules().items()
+        if name.startswith(PURE) and name not in READERS
+        if (outside := OUTSIDE & set(_foreign_imports(module)))
+    } == {}
+
+
+@pytest.mark.parametrize("package", EXTENSIBLE)
+def test_extensions_do_not_import_the_registry_that_lists_them(package: str) -> None:
+    registry = f"agentci.{package.replace('/', '.')}.registry"
+    assert (PACKAGE / package / "registry.py").is_file()
+    assert [
+        module.name
+        for module in (PACKAGE / package).glob("*.py")
+        if registry in set(_imports(module))
+    ] == []
+
+
+def test_the_table_in_contributing_has_the_same_order() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", guide, re.MULTILINE)
+    assert rows == [name for name in ORDER if name not in {"version", "__main__"}]
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    return {_name(module): module for module in MODULES}
+
+
+def _name(module: Path) -> str:
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _rank(name: str) -> int:
+    return ORDER.index((*name.split("."), "version")[1])
+
+
+@cache
+def _tree(module: Path) -> ast.Module:
+    return ast.parse(module.read_text())
+
+
+def _imports(module: Path) -> list[str]:
+    return [name for name in _imported(module) if name.startswith("agentci.")]
+
+
+def _foreign_imports(module: Path) -> list[str]:
+    return [name.split(".")[0] for name in _imported(module) if not name.startswith("agentci")]
+
+
+def _imported(module: Path) -> Iterator[str]:
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in _modules() else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)

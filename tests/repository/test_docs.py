@@ -1,0 +1,159 @@
+"""The documents say what the code does: tables, snippets, links."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from agentci.cli.main import main
+from agentci.config.agentv.schema import eval_file_schema
+from agentci.config.schema import json_schema
+from agentci.evaluators.agentv.types import NOT_YET as AGENTV_NOT_YET
+from agentci.evaluators.agentv.types import TYPES
+from agentci.evaluators.metrics.registry import ASKING, HOSTED, METRICS
+from agentci.evaluators.metrics.registry import NOT_YET as METRICS_NOT_YET
+from agentci.evaluators.registry import EVALUATOR_TYPES, OF_EVAL_FILES
+from agentci.execution.registry import EXECUTORS
+from agentci.execution.runtimes.registry import RUNTIMES
+from agentci.reports.registry import REPORTERS
+from agentci.reports.results_schema import results_schema
+from scripts.docs import generated
+from tests.helpers.documents import DOCUMENTS, name_of, snippets
+from tests.helpers.support import ROOT, run_agentci
+
+README = (ROOT / "README.md").read_text()
+AGENTEVALS = (ROOT / "docs/agentevals.md").read_text()
+MAX_WORKFLOW_LINES = 20
+
+
+@pytest.mark.parametrize("name", ["action.yml", "README.md", "docs/configuration.md"])
+def test_the_generated_parts_are_fresh(name: str) -> None:
+    assert (ROOT / name).read_text() == generated()[ROOT / name], "run `make docs`"
+
+
+def test_the_picture_in_the_readme_is_what_the_example_shows(tmp_path: Path) -> None:
+    config = "examples/agentevals-failing/eval_config.yaml"
+    run_agentci(["run", config, "--output-dir", str(tmp_path)], cwd=ROOT)
+    shown = re.findall(r"^> (.+)$", README, re.MULTILINE)
+    lines = (tmp_path / "summary.md").read_text().splitlines()
+    assert shown
+    assert [line for line in shown if line not in lines] == []
+
+
+def test_the_exit_codes_of_the_command_line_are_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out.partition("Exit codes:")[2]
+    section = README.partition("## Exit codes")[2].partition("\n## ")[0]
+    assert set(re.findall(r"\d+", told)) == set(re.findall(r"\b\d+\b", section))
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        pytest.param(
+            [f"`type: {name}`" for name in (*EVALUATOR_TYPES, *OF_EVAL_FILES)],
+            AGENTEVALS,
+            id="types of evaluators",
+        ),
+        pytest.param(
+            [f"`{name}`" for name in (*METRICS, *ASKING, *HOSTED, *METRICS_NOT_YET)],
+            AGENTEVALS,
+            id="metrics",
+        ),
+        pytest.param(
+            [f"`{name}`" for name in (*TYPES, *AGENTV_NOT_YET) if name != "llm_grader"],
+            (ROOT / "docs/agentv.md").read_text(),
+            id="types of evaluators of AgentV",
+        ),
+        pytest.param(
+            [f"`{each}`" for runtime in RUNTIMES.values() for each in runtime.EXTENSIONS],
+            AGENTEVALS,
+            id="files that evaluators can be",
+        ),
+        pytest.param(
+            [f"`{name}`" for name in EXECUTORS],
+            (ROOT / "docs/configuration.md").read_text(),
+            id="executors",
+        ),
+        pytest.param(
+            [f"## `{reporter.file_name}`" for reporter in REPORTERS.values()],
+            (ROOT / "docs/reports.md").read_text(),
+            id="reports",
+        ),
+    ],
+)
+def test_the_documents_name_all(names: list[str], text: str) -> None:
+    assert names
+    assert [name for name in names if name not in text] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+class TestEveryDocument:
+    def test_links_to_what_is_there(self, document: Path) -> None:
+        links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", document.read_text())
+        assert [link for link in links if not (document.parent / link).exists()] == []
+
+    def test_links_to_headings_that_are_there(self, document: Path) -> None:
+        text = document.read_text()
+        dead = [
+            anchor
+            for link, anchor in re.findall(r"\]\(([^):]*)#([^)]+)\)", text)
+            if anchor not in _anchors((document.parent / link) if link else document)
+        ]
+        assert dead == []
+
+    def test_shows_json_that_can_be_read(self, document: Path) -> None:
+        for snippet in snippets(document, "json"):
+            json.loads(snippet)
+
+    def test_gives_the_action_only_inputs_that_it_has(self, document: Path) -> None:
+        inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+        given = {
+            name
+            for snippet in snippets(document, "yaml")
+            for step in _uses_of_the_action(yaml.safe_load(snippet))
+            for name in step.get("with", {})
+        }
+        assert given - set(inputs) == set()
+
+    def test_shows_configs_that_are_valid(self, document: Path) -> None:
+        validator = jsonschema.Draft202012Validator(json_schema())
+        for snippet in snippets(document, "yaml"):
+            config = yaml.safe_load(snippet)
+            if isinstance(config, dict) and "evaluators" in config:
+                assert [error.message for error in validator.iter_errors(config)] == []
+            if isinstance(config, dict) and "cases" in config:
+                of_eval_files = jsonschema.Draft202012Validator(eval_file_schema())
+                assert [error.message for error in of_eval_files.iter_errors(config)] == []
+
+
+def test_the_results_in_the_documents_are_of_the_schema() -> None:
+    (snippet,) = snippets(ROOT / "docs/reports.md", "json")
+    jsonschema.validate(json.loads(snippet), results_schema())
+
+
+def test_the_workflow_of_the_readme_is_short() -> None:
+    first = next(snippets(ROOT / "README.md", "yaml"))
+    assert len(first.splitlines()) <= MAX_WORKFLOW_LINES
+
+
+def _uses_of_the_action(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict) and str(part.get("uses")).startswith("org/agent-eval-action"):
+        yield part
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for each in inner:
+        yield from _uses_of_the_action(each)
+
+
+def _anchors(document: Path) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}

@@ -1,0 +1,68 @@
+"""``docs/extending.md`` says how packages extend agentci as the code has it."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from agentci.evaluators.registry import GROUP as DIALECTS
+from agentci.execution.registry import GROUP as EXECUTORS
+from agentci.execution.runtimes.registry import GROUP as RUNTIMES
+from agentci.remote.sources.registry import GROUP as SOURCES
+from tests.helpers.support import ROOT
+
+PAGE = (ROOT / "docs/extending.md").read_text()
+GROUPS = (RUNTIMES, EXECUTORS, SOURCES, DIALECTS)
+EXAMPLES = sorted(ROOT.glob("examples/extensions/*/pyproject.toml"))
+WHERE = {
+    "Runtime": "execution/runtimes/runtime.py",
+    "Executor": "execution/executor.py",
+    "Source": "remote/sources/source.py",
+    "Evaluator": "evaluators/evaluator.py",
+    "EvaluatorType": "evaluators/evaluator_type.py",
+}
+
+
+def _classes(text: str) -> Iterator[ast.ClassDef]:
+    yield from (each for each in ast.parse(text).body if isinstance(each, ast.ClassDef))
+
+
+def _members(found: ast.ClassDef) -> Mapping[str, str]:
+    """What a class declares, by name, without words."""
+    members: dict[str, str] = {}
+    for each in found.body:
+        if isinstance(each, ast.FunctionDef):
+            members[each.name] = f"{ast.unparse(each.args)} -> {ast.unparse(each.returns or each)}"
+        elif isinstance(each, ast.AnnAssign):
+            members[ast.unparse(each.target)] = ast.unparse(each.annotation)
+    return members
+
+
+SHOWN = {
+    found.name: _members(found)
+    for snippet in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for found in _classes(snippet)
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_what_a_package_has_to_bring_is_shown_as_it_is(name: str) -> None:
+    text = Path(ROOT / "agentci" / WHERE[name]).read_text()
+    (real,) = (_members(each) for each in _classes(text) if each.name == name)
+    assert SHOWN[name] == real
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_is_named_and_has_an_example(group: str) -> None:
+    assert f"| `{group}` |" in PAGE
+    assert [each for each in EXAMPLES if f'"{group}"' in each.read_text()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)
+def test_every_example_is_linked(example: Path) -> None:
+    assert f"(../examples/extensions/{example.parent.name}/" in PAGE
+    page = example.with_name("README.md")
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []

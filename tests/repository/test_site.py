@@ -1,0 +1,51 @@
+"""Documents that were written for GitHub, on the site."""
+
+import re
+import subprocess
+
+import pytest
+
+from scripts.site import PAGES, mended
+from tests.helpers.support import ROOT
+
+REPOSITORY = "https://github.com/org/agent-eval-action"
+
+
+@pytest.mark.parametrize(
+    ("folder", "link", "page"),
+    [
+        ("docs", "reports.md", "reports.md"),
+        ("docs", "reports.md#junitxml", "reports.md#junitxml"),
+        ("docs", "../README.md#exit-codes", "index.md#exit-codes"),
+        ("", "docs/reports.md", "reports.md"),
+        ("", "SECURITY.md", "reporting.md"),
+        ("", "LICENSE", f"{REPOSITORY}/blob/main/LICENSE"),
+        ("docs", "../examples/agentevals", f"{REPOSITORY}/tree/main/examples/agentevals"),
+        ("docs", "#a-matrix", "#a-matrix"),
+        ("docs", "https://example.com/a.md", "https://example.com/a.md"),
+    ],
+)
+def test_links_lead_to_pages_or_to_the_repository(folder: str, link: str, page: str) -> None:
+    assert mended(f"see [it]({link}).", folder, REPOSITORY) == f"see [it]({page})."
+
+
+@pytest.mark.parametrize("block", ["- one\n- two\n", "1. one\n2. two\n", "| a |\n|---|\n| b |\n"])
+def test_lists_and_tables_need_no_empty_line_before_them(block: str) -> None:
+    assert mended(f"Text:\n{block}", "docs", REPOSITORY) == f"Text:\n\n{block}"
+
+
+def test_every_document_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text()
+    pages = re.findall(r"\S+\.md$", text.partition("\nnav:")[2].partition("\n\n")[0], re.MULTILINE)
+    assert sorted(pages) == sorted(
+        [*PAGES.values(), *(path.name for path in ROOT.glob("docs/*.md"))]
+    )
+
+
+def test_the_site_is_not_built_quietly_because_then_no_warning_ends_the_build() -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "site"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    (build,) = re.findall(r"mkdocs build.*", done.stdout)
+    assert build == "mkdocs build"
+    assert "\nstrict: true\n" in (ROOT / "mkdocs.yml").read_text()

@@ -1,0 +1,333 @@
+"""What evaluators ask for is carried out, also where one thing follows from others."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci._util.child_programs import GRADE
+from agentci.errors import EvaluatorError
+from agentci.model.judgement import Judgement
+from agentci.model.program import LocalProgram
+from agentci.model.requests import (
+    Compose,
+    ProgramReply,
+    Reply,
+    RunCommand,
+    RunProgram,
+    Settled,
+    Task,
+)
+from agentci.model.values import replace
+from agentci.runner.dispatch import carry_out, job_of
+from agentci.runner.execute import answer
+from tests.helpers.support import PATH, world_at
+
+SDK_JUDGE = """\
+#!/usr/bin/env bun
+import { createTargetClient, defineCodeJudge } from '@agentv/eval';
+
+export default defineCodeJudge(({ candidateAnswer, toolCallsByName }) => {
+  const hits: string[] = createTargetClient() ? [] : [candidateAnswer];
+  return { score: 7, hits, misses: [], details: toolCallsByName };
+});
+"""
+
+
+def _command(folder: Path, *words: str, stdin: str = "") -> RunCommand:
+    return RunCommand(command=words, folder=str(folder), stdin=stdin, timeout_seconds=20)
+
+
+def _printed(reply: Reply) -> str:
+    assert isinstance(reply, ProgramReply)
+    return reply.stdout.decode()
+
+
+class TestCommand:
+    def test_runs_in_its_folder_and_reads_what_it_is_given(self, tmp_path: Path) -> None:
+        (tmp_path / "judges").mkdir()
+        world = world_at(tmp_path, {})
+        command = _command(tmp_path / "judges", "sh", "-c", "basename $PWD; cat", stdin="said\n")
+        assert _printed(carry_out(command, name="a", world=world)) == "judges\nsaid\n"
+
+    def test_may_name_a_file_of_its_folder(self, tmp_path: Path) -> None:
+        program = tmp_path / "judge"
+        program.write_text("#!/bin/sh\necho $1\n")
+        program.chmod(0o755)
+        command = _command(tmp_path, "./judge", "yes")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "yes\n"
+
+    @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
+    def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
+        command = _command(tmp_path, program)
+        with pytest.raises(EvaluatorError, match=rf"'a' could not be started: '{program}'"):
+            carry_out(command, name="a", world=world_at(tmp_path, {}))
+
+    @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])
+    def test_of_typescript_runs_by_a_node_that_knows_it(
+        self, words: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        (tmp_path / "judge.ts").write_text(
+            "const told: string = process.argv[2]; console.log(told)\n"
+        )
+        command = _command(tmp_path, *words, "judge.ts", "typed")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
+
+    @pytest.mark.parametrize(
+        "first_line",
+        ["#!/usr/bin/env bun", "#!/usr/bin/env -S bun run", "#! /usr/bin/env node"],
+    )
+    def test_of_typescript_may_name_its_interpreter_itself(
+        self, first_line: str, tmp_path: Path
+    ) -> None:
+        judge = tmp_path / "judge.ts"
+        judge.write_text(f"{first_line}\n{SDK_JUDGE.partition(chr(10))[2]}")
+        judge.chmod(0o755)
+        command = _command(tmp_path, "./judge.ts", stdin='{"candidate_answer": "it"}')
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert json.loads(_printed(reply))["hits"] == ["it"]
+
+    def test_of_python_may_name_uv_itself(self, tmp_path: Path) -> None:
+        judge = tmp_path / "judge.py"
+        judge.write_text("#!/usr/bin/env -S uv run\nimport sys; print(sys.argv[1])\n")
+        judge.chmod(0o755)
+        command = _command(tmp_path, "./judge.py", "snake")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+
+    def test_without_a_path_is_no_file_of_the_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "echo").write_text("#!/usr/bin/env node\n")
+        (tmp_path / "echo").chmod(0o755)
+        command = _command(tmp_path, "echo", "judge.js")
+        (tmp_path / "judge.js").write_text("console.log('judged')\n")
+        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        assert printed == "judge.js\n"
+
+    def test_that_is_not_executable_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "judge.ts").write_text(SDK_JUDGE)
+        with pytest.raises(EvaluatorError, match=r"'\./judge\.ts' is not there, or not executable"):
+            carry_out(_command(tmp_path, "./judge.ts"), name="a", world=world_at(tmp_path, {}))
+
+    def test_that_imports_the_sdk_of_agentv_finds_it(self, tmp_path: Path) -> None:
+        (tmp_path / "judge.ts").write_text(SDK_JUDGE)
+        told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
+        command = _command(tmp_path, "bun", "judge.ts", stdin=told)
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert json.loads(_printed(reply)) == {
+            "score": 1,
+            "hits": ["it"],
+            "misses": [],
+            "details": {"my_tool": 1},
+        }
+
+    def test_that_throws_in_the_sdk_says_why(self, tmp_path: Path) -> None:
+        (tmp_path / "judge.mjs").write_text(
+            "import { defineCodeGrader } from '@agentv/sdk';\n"
+            "export default defineCodeGrader(() => { throw new Error('no'); });\n"
+        )
+        command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert isinstance(reply, ProgramReply)
+        assert reply.exit_code == 1
+        assert json.loads(_printed(reply))["misses"] == ["no"]
+
+    @pytest.mark.parametrize(
+        ("kind", "why"),
+        [
+            ("CodeJudge", "the judge returned undefined, not a result"),
+            ("Assertion", "the judge returned undefined, not a result"),
+            ("PromptTemplate", "the template returned undefined, not a text"),
+        ],
+    )
+    def test_that_returns_nothing_to_the_sdk_says_so(
+        self, kind: str, why: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / "judge.mjs").write_text(
+            f"import {{ define{kind} }} from '@agentv/eval';\n"
+            f"export default define{kind}(() => undefined);\n"
+        )
+        command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
+        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        assert isinstance(reply, ProgramReply)
+        assert reply.exit_code == 1
+        assert why in _printed(reply) + reply.stderr
+
+    @pytest.mark.parametrize(
+        ("said", "score"), [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)]
+    )
+    def test_of_an_assertion_may_say_whether_it_passes(
+        self, said: str, score: float, tmp_path: Path
+    ) -> None:
+        (tmp_path / "words.mjs").write_text(
+            "import { defineAssertion } from '@agentv/eval';\n"
+            f"export default defineAssertion(() => ({{ {said}, reasoning: 'r' }}));\n"
+        )
+        command = _command(tmp_path, "bun", "run", str(tmp_path / "words.mjs"), stdin="{}")
+        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        assert json.loads(printed) == {"score": score, "reasoning": "r"}
+
+    def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
+        own = tmp_path / "node_modules" / "@agentv" / "eval"
+        own.mkdir(parents=True)
+        (own / "package.json").write_text('{"type": "module", "exports": "./own.js"}')
+        (own / "own.js").write_text(
+            "export const defineCodeJudge = () => console.log('own');\n"
+            "export const createTargetClient = () => undefined;\n"
+        )
+        (tmp_path / "judge.ts").write_text(SDK_JUDGE)
+        command = _command(tmp_path, "node", "judge.ts")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "own\n"
+
+    @pytest.mark.parametrize("words", [("uv", "run"), ("uv",)])
+    def test_of_python_runs_where_there_is_no_uv(
+        self, words: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        (tmp_path / "judge.py").write_text("import sys; print(sys.argv[1])\n")
+        command = _command(tmp_path, *words, "judge.py", "snake")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+
+    @pytest.mark.parametrize("words", [("uv", "run", "gone.py"), ("uv", "run"), ("bun", "x.py")])
+    def test_without_its_script_is_what_it_says(
+        self, words: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        with pytest.raises(EvaluatorError, match=f"'{words[0]}' is not on this machine"):
+            carry_out(_command(tmp_path, *words), name="a", world=world_at(tmp_path, {}))
+
+    def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
+        command = _command(tmp_path, "node", "--version")
+        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
+
+
+class TestCommandInAContainer:
+    def test_is_what_is_written_on_a_copy_of_its_folder(self, tmp_path: Path) -> None:
+        command = RunCommand(
+            command=("bun", "run", "judge.ts"),
+            folder=str(tmp_path / "judges"),
+            stdin="{}",
+            timeout_seconds=20,
+            executor="docker",
+            image="oven/bun:1",
+            network=False,
+            variables=("KEY",),
+            memory_mb=64,
+            processes=7,
+        )
+        job = job_of(command, name="a", world=world_at(tmp_path, {"KEY": "k", "OTHER": "o"}))
+        assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
+        walls = job.confinement
+        assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
+            "oven/bun:1", False, 64, 7,
+        )  # fmt: skip
+        assert (job.environment["KEY"], "OTHER" in job.environment) == ("k", False)
+
+
+class TestComposition:
+    def test_does_what_follows_from_what_came_back(self, tmp_path: Path) -> None:
+        def settle(replies: tuple[Reply, ...]) -> Task:
+            return Settled(
+                judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, replies)))
+            )
+
+        def read(reply: Reply) -> Judgement:
+            assert isinstance(reply, Settled)
+            return reply.judgement
+
+        parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
+        request = Compose(parts=parts, then=settle)
+        world = world_at(tmp_path, {})
+        judgement, _ = answer(request, [], name="both", read=read, world=world)
+        assert judgement.hits == ("a\n", "b\n")
+
+    def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
+        def read(_: Reply) -> Judgement:
+            raise AssertionError
+
+        parts = (("part", _command(tmp_path, "no-such-program")),)
+        request = Compose(parts=parts, then=lambda _: parts[0][1])
+        world = world_at(tmp_path, {})
+        with pytest.raises(EvaluatorError, match="'part'"):
+            answer(request, [], name="whole", read=read, world=world)
+
+
+class TestAForkOfAWarmPython:
+    """What a program imports is told where it may be one."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "judge.py").write_text("import json\n")
+        return tmp_path
+
+    def _imports(self, command: RunCommand, folder: Path, path: str = PATH) -> object:
+        world = world_at(folder, {"PATH": path})
+        return job_of(command, name="a", world=world).confinement.imports
+
+    @pytest.mark.parametrize("words", [("judge.py",), ("./judge.py", "-x", "y")])
+    def test_may_be_a_script_that_our_python_runs(
+        self, words: tuple[str, ...], folder: Path
+    ) -> None:
+        assert self._imports(_command(folder, sys.executable, *words), folder) == ("json",)
+
+    def test_may_be_one_that_names_it_as_path_does(self, folder: Path) -> None:
+        path = str(Path(sys.executable).parent)
+        assert self._imports(_command(folder, "python3", "judge.py"), folder, path) == ("json",)
+
+    @pytest.mark.parametrize(
+        "words",
+        [(), ("-m", "judge"), ("-judge.py",), ("gone.py",), ("judge",), ("judge.py", "a\0")],
+    )
+    def test_is_nothing_else(self, words: tuple[str, ...], folder: Path) -> None:
+        for name in ("-judge.py", "judge"):
+            (folder / name).touch()
+        assert self._imports(_command(folder, sys.executable, *words), folder) is None
+
+    def test_is_no_program_of_another_python(self, folder: Path) -> None:
+        other = folder / "python3"
+        other.symlink_to(sys.executable)
+        assert self._imports(_command(folder, "./python3", "judge.py"), folder) is None
+
+    def test_is_none_where_it_is_to_start_by_itself(self, folder: Path) -> None:
+        command = replace(_command(folder, sys.executable, "judge.py"), isolation="spawn")
+        assert self._imports(command, folder) is None
+
+
+class TestGrader:
+    ASKED = json.dumps({"function": "grade", "sample": {}, "item": {"a": 0.25}})
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        path = tmp_path / "g.py"
+        path.write_text("import statistics\ndef grade(sample, item): return item['a']\n")
+        return path
+
+    def _request(self, file: Path, **others: Any) -> RunProgram:
+        program = LocalProgram(path=str(file))
+        return RunProgram(
+            program=program, stdin=self.ASKED, timeout_seconds=20, grades=True, **others
+        )
+
+    def test_is_called_by_a_fork_that_has_what_both_import(self, file: Path) -> None:
+        world = world_at(file.parent, {})
+        job = job_of(self._request(file), name="g", world=world)
+        assert job.command == (sys.executable, GRADE, str(file))
+        assert {"json", "math", "statistics"} <= set(job.confinement.imports or ())
+        assert _printed(job.run(world.executors["local"])) == '{"score": 0.25}'
+
+    def test_takes_what_calls_it_along_into_an_image(self, file: Path) -> None:
+        request = self._request(file, executor="docker", image="python:3.12-slim")
+        job = job_of(request, name="g", world=world_at(file.parent, {}))
+        program, *words = job.command
+        assert (program, words[0], words[2], job.cwd) == ("python3", "-c", str(file), file.parent)
+        ran = subprocess.run(
+            [sys.executable, *words], input=self.ASKED.encode(), capture_output=True, check=True
+        )
+        assert json.loads(ran.stdout) == {"score": 0.25}
+
+    def test_of_source_text_needs_no_file(self, tmp_path: Path) -> None:
+        asked = json.loads(self.ASKED) | {"source": "def grade(sample, item): return item['a']"}
+        request = RunProgram(
+            program=LocalProgram(path=GRADE), stdin=json.dumps(asked), timeout_seconds=20
+        )
+        reply = carry_out(request, name="g", world=world_at(tmp_path, {}))
+        assert _printed(reply) == '{"score": 0.25}'

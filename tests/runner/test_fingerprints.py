@@ -1,0 +1,108 @@
+"""What makes two runs comparable: the same evaluator, and the same golden case."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci.config.overrides import Overrides
+from agentci.evaluators.agentevals.builtin import assemble_builtin
+from agentci.model.case import Golden
+from agentci.model.place import Place
+from agentci.model.trace import Turn
+from agentci.model.values import replace
+from agentci.runner.fingerprints import Fingerprints
+from agentci.runner.load_configs import load_suite
+from tests.helpers.support import world_at
+
+PLACE = Place(file="e.yaml", line=1)
+GOLDEN = Golden(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
+CODE = "traces: t.json\nevaluators:\n  - {{name: own, type: code, path: own.py{}}}\n"
+JUDGE = (
+    "tests:\n  - id: a\n    input: q\n    assertions:\n"
+    "      - {{type: code-grader, name: own, command: [python3, own.py]{}}}\n"
+)
+
+
+def printed(folder: Path, config: str, *, program: str = "print(1)") -> str:
+    (folder / "own.py").write_text(program)
+    (folder / "e.yaml").write_text(config)
+    world = world_at(folder, {})
+    [evaluator] = load_suite(folder / "e.yaml", Overrides(), world).suite.evaluators
+    return Fingerprints(world.workspace).of(evaluator, None)
+
+
+def of_metric(folder: Path, golden: Golden | None = None, **others: Any) -> str:
+    evaluator = assemble_builtin("response_match_score", **{"place": PLACE, **others})
+    return Fingerprints(world_at(folder, {}).workspace).of(evaluator, golden)
+
+
+def test_it_is_the_same_wherever_the_workspace_lies(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+    assert printed(one, CODE.format("")) == printed(other, CODE.format(""))
+    assert printed(one, JUDGE.format("")) == printed(other, JUDGE.format(""))
+
+
+def test_it_changes_with_the_program_and_with_what_it_is_given(tmp_path: Path) -> None:
+    for config in (CODE, JUDGE):
+        same = printed(tmp_path, config.format(""))
+        assert printed(tmp_path, config.format(""), program="print(2)") != same
+    given = printed(tmp_path, CODE.format(", config: {a: 1}"))
+    assert given != printed(tmp_path, CODE.format(""))
+    assert given != printed(tmp_path, CODE.format(", config: {a: 2}"))
+    assert printed(tmp_path, CODE.format(", threshold: 0.9")) != printed(tmp_path, CODE.format(""))
+
+
+def test_it_does_not_change_with_what_no_score_depends_on(tmp_path: Path) -> None:
+    same = printed(tmp_path, CODE.format(""))
+    assert printed(tmp_path, CODE.format(", timeout: 9, memory_mb: 99, required: false")) == same
+    assert printed(tmp_path, f"# moved\n{CODE.format('')}") == same
+
+
+@pytest.mark.parametrize("own", ["weight: 2", "required: false"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{{type: field_accuracy, name: f, fields: [{{path: a, match: exact{0}}}]}}",
+        "{{type: rubrics, name: r, criteria: [{{id: a, outcome: A{0}}}]}}",
+    ],
+)
+def test_it_changes_with_what_the_parts_of_an_evaluator_count(
+    tmp_path: Path, entry: str, own: str
+) -> None:
+    judge = "judge: {provider: openai, model: m}\n"
+    config = f"{judge}tests:\n  - id: a\n    input: q\n    expected_output: x\n    assertions:\n"
+    same, other = (f"{config}      - {entry.format(each)}\n" for each in ("", f", {own}"))
+    assert printed(tmp_path, same) != printed(tmp_path, other)
+
+
+def test_it_changes_with_the_golden_case_and_not_with_its_line(tmp_path: Path) -> None:
+    same = of_metric(tmp_path, GOLDEN)
+    assert of_metric(tmp_path, replace(GOLDEN, place=Place(file="x", line=9))) == same
+    assert of_metric(tmp_path, replace(GOLDEN, turns=())) != same
+    assert of_metric(tmp_path) != same
+
+
+def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> None:
+    prints = Fingerprints(world_at(tmp_path, {}).workspace)
+    evaluator = replace(
+        assemble_builtin("response_match_score", place=PLACE),
+        options={"f": partial(print, 1), "n": None, "l": [1.5, True]},  # type: ignore[dict-item]
+    )
+    assert prints.of(evaluator, None) == prints.of(evaluator, None)
+
+
+def test_a_model_of_embeddings_counts_only_where_embeddings_are_compared(tmp_path: Path) -> None:
+    def of(grader: str, model: str) -> str:
+        judge = f"judge: {{provider: openai, model: m, embedding_model: {model}}}\n"
+        entry = f"  - {{name: g, type: openai_eval, grader: {grader}}}\n"
+        return printed(tmp_path, f"traces: t.json\n{judge}evaluators:\n{entry}")
+
+    asking = "input: [{role: user, content: 'Rate {{ item.actual_response }}'}]"
+    labels = f"{{type: label_model, {asking}, labels: [a, b], passing_labels: [a]}}"
+    cosine = "{type: text_similarity, evaluation_metric: cosine}"
+    assert of(labels, "e") == of(labels, "f")
+    assert of(cosine, "e") != of(cosine, "f")

@@ -1,0 +1,216 @@
+"""Recorded outputs of eval files: found, read, and given to the cases that they are of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.support import Ran, run_agentci
+
+JUDGE = "{name: says_it, type: contains, value: it}"
+FILE = f"""\
+tests:
+  - {{id: a, input: First question}}
+  - {{id: b, input: Second question}}
+assertions: [{JUDGE}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A file with two cases that one assertion judges."""
+    (tmp_path / "x.eval.yaml").write_text(FILE)
+    return tmp_path
+
+
+def _run(folder: Path, *arguments: str) -> Ran:
+    return run_agentci(["run", *(arguments or ("x.eval.yaml",))], cwd=folder)
+
+
+def _statuses(ran: Ran) -> dict[str, str]:
+    return {row["case"]: row["status"] for row in ran.results["results"]}
+
+
+def _told(ran: Ran) -> list[str]:
+    return [problem["message"] for problem in ran.results["problems"]]
+
+
+def _span(number: int, question: str, answer: str) -> dict[str, Any]:
+    def said(role: str, text: str) -> dict[str, Any]:
+        message = [{"role": role, "parts": [{"type": "text", "content": text}]}]
+        key = "input" if role == "user" else "output"
+        value = {"stringValue": json.dumps(message)}
+        return {"key": f"gen_ai.{key}.messages", "value": value}
+
+    return {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "name": "invoke_agent helper",
+        "startTimeUnixNano": "1000000000",
+        "endTimeUnixNano": "1200000000",
+        "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}},
+            said("user", question),
+            said("assistant", answer),
+        ],
+    }
+
+
+class TestFinding:
+    def test_takes_what_lies_beside_the_file(self, folder: Path) -> None:
+        (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}\n')
+        (folder / "b.output.json").write_text("not")
+        assert _statuses(_run(folder)) == {"a": "passed", "b": "failed"}
+
+    def test_takes_what_the_file_names(self, folder: Path) -> None:
+        (folder / "x.eval.yaml").write_text(f"{FILE}outputs: [o/*.json]\n")
+        (folder / "o").mkdir()
+        (folder / "o" / "a.json").write_text('{"text": "it"}')
+        (folder / "o" / "b.output.json").write_text('{"output": "it"}')
+        assert _statuses(_run(folder)) == {"a": "passed", "b": "passed"}
+
+    def test_takes_what_the_command_line_names_in_place_of_that(self, folder: Path) -> None:
+        (folder / "x.eval.yaml").write_text(f"{FILE}outputs: gone.json\n")
+        (folder / "o.jsonl").write_text('{"id": "a", "text": "it"}\n{"id": "b", "text": "it"}')
+        ran = _run(folder, "x.eval.yaml", "--traces", "o.jsonl")
+        assert _statuses(ran) == {"a": "passed", "b": "passed"}
+        assert ran.code == 0
+
+    def test_says_where_it_looked(self, folder: Path) -> None:
+        ran = _run(folder)
+        assert ran.code == 2
+        [problem] = ran.results["problems"]
+        assert problem["hint"].endswith("put x.outputs.jsonl beside the file")
+
+    def test_says_what_is_not_there(self, folder: Path) -> None:
+        (folder / "x.eval.yaml").write_text(f"{FILE}outputs: gone.json\n")
+        ran = _run(folder)
+        assert (ran.code, _told(ran)) == (2, ["no recorded output matches gone.json"])
+        assert ran.results["problems"][0]["place"]["line"] == 5
+
+    def test_works_for_a_file_of_json_lines(self, folder: Path) -> None:
+        (folder / "y.jsonl").write_text('{"id": "a", "input": "q"}\n')
+        (folder / "y.yaml").write_text(
+            "execution: {evaluators: [{name: says_it, type: contains, value: it}]}\n"
+        )
+        (folder / "y.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
+        assert _run(folder, "y.jsonl").code == 0
+
+
+class TestPairing:
+    def test_a_case_without_an_output_is_errored(self, folder: Path) -> None:
+        (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
+        ran = _run(folder)
+        assert (ran.code, _statuses(ran)) == (3, {"a": "passed", "b": "errored"})
+        assert ran.results["results"][1]["reason"] == "no recorded output is of this case"
+
+    def test_is_planned_as_that(self, folder: Path) -> None:
+        (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
+        out = run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
+        assert "a, says_it: judge what is recorded" in out
+        assert "b, says_it: error: no recorded output is of this case" in out
+
+    def test_two_outputs_of_a_case_are_a_problem(self, folder: Path) -> None:
+        (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}\n' * 2)
+        ran = _run(folder)
+        assert (ran.code, _told(ran)) == (2, ["the case 'a' has two recorded outputs"])
+
+    def test_attempts_after_the_first_are_passed_over(self, folder: Path) -> None:
+        rows = [{"id": "a", "attempt": 1, "text": "no"}, {"id": "a", "text": "it"}]
+        rows += [{"id": "b", "attempt": 0, "text": "it"}]
+        (folder / "x.outputs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        ran = _run(folder)
+        assert (ran.code, _statuses(ran)) == (0, {"a": "passed", "b": "passed"})
+
+    def test_an_output_without_a_case_is_a_warning(self, folder: Path) -> None:
+        rows = [{"id": name, "text": "it"} for name in ("a", "b", "c")]
+        (folder / "x.outputs.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"text": "x"}])))
+        ran = _run(folder)
+        assert (ran.code, _told(ran)) == (
+            0,
+            ["the output 'c' belongs to no case", "a recorded output belongs to no case"],
+        )
+
+    def test_traces_belong_to_the_case_that_they_ask(self, folder: Path) -> None:
+        spans = [_span(1, "Second question", "it"), _span(2, "First question", "that")]
+        (folder / "t.jsonl").write_text("\n".join(map(json.dumps, spans)))
+        ran = _run(folder, "x.eval.yaml", "--traces", "t.jsonl")
+        assert _statuses(ran) == {"a": "failed", "b": "passed"}
+        assert ran.results["cases"][1]["dialogue"] == [
+            {"asked": "Second question", "answered": "it"}
+        ]
+
+    def test_a_broken_file_leaves_the_others_alone(self, folder: Path) -> None:
+        (folder / "a.output.json").write_text('{"output_messages": 3, "text": 3}')
+        (folder / "x.outputs.jsonl").write_text('{"id": "b", "text": "it"}\n{"id": "c"}')
+        (folder / "b.output.json").mkdir()
+        ran = _run(folder, "x.eval.yaml", "--traces", "*.json*", "--traces", "b.output.json")
+        assert ran.code == 2
+        assert any("line 2 holds no output" in message for message in _told(ran))
+        assert any("is a folder" in message for message in _told(ran))
+
+
+class TestFilesOfCases:
+    def test_are_looked_for_in_the_folders_above(self, folder: Path) -> None:
+        inner = folder / "evals" / "deep"
+        inner.mkdir(parents=True)
+        (folder / "evals" / "notes.txt").write_text("noted")
+        (folder / ".agentv").mkdir()
+        (folder / ".agentv" / "config.yaml").write_text("guideline_patterns: ['**/rules.md']\n")
+        (folder / "rules.md").write_text("rule")
+        (inner / "echo.py").write_text(
+            "import json, sys\nprint(json.dumps({'score': 1, 'details': json.load(sys.stdin)}))\n"
+        )
+        (inner / "x.eval.yaml").write_text(
+            "cases:\n"
+            "  - id: a\n"
+            "    input:\n"
+            "      - role: user\n"
+            "        content: [{type: file, value: notes.txt}, {type: file, value: /rules.md}]\n"
+            "    evaluators: [{name: c, type: code_judge, script: [python3, echo.py]}]\n"
+        )
+        (inner / "a.output.json").write_text("it")
+        ran = _run(folder, "evals/deep/x.eval.yaml")
+        told = ran.results["results"][0]["details"]
+        assert told["input_files"] == [str(folder / "evals" / "notes.txt")]
+        assert told["guideline_files"] == [str(folder / "rules.md")]
+
+    @pytest.mark.parametrize(
+        ("named", "told"),
+        [
+            ("gone.txt", "there is no file gone.txt"),
+            ("/etc/passwd", "/etc/passwd leads out of the workspace"),
+            ("link.txt", "link.txt leads out of the workspace"),
+            ("latin.txt", "latin.txt is not UTF-8"),
+        ],
+    )
+    def test_have_to_be_there_and_inside(self, named: str, told: str, folder: Path) -> None:
+        (folder / "link.txt").symlink_to("/etc/passwd")
+        (folder / "latin.txt").write_bytes(b"\xe9")
+        part = f"{{type: file, value: {named}}}"
+        (folder / "x.eval.yaml").write_text(
+            f"cases: [{{id: a, input: [{{role: user, content: [{part}]}}],"
+            f" evaluators: [{{name: c, type: latency, threshold: 1}}]}}]\n"
+        )
+        ran = _run(folder)
+        assert (ran.code, _told(ran)) == (2, [told])
+
+    def test_of_a_file_from_elsewhere_may_be_of_its_own_repository(
+        self, folder: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        (folder / ".git").mkdir()
+        (folder / "judges").mkdir()
+        (folder / "judges" / "j.py").write_text("print('{\"score\": 1}')\n")
+        (folder / "x.eval.yaml").write_text(
+            "cases: [{id: a, input: q, evaluators: [{name: c, type: code_judge,"
+            " cwd: judges, script: [python3, j.py]}]}]\n"
+        )
+        (folder / "o.jsonl").write_text('{"id": "a", "text": "it"}')
+        ran = _run(
+            tmp_path_factory.mktemp("elsewhere"),
+            str(folder / "x.eval.yaml"),
+            "--traces",
+            str(folder / "o.jsonl"),
+        )
+        assert ran.code == 0, ran.out

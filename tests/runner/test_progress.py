@@ -1,0 +1,44 @@
+"""How far a run has come is told without drowning the log."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentci.model.result import Status
+from agentci.model.values import replace
+from agentci.runner.progress import Progress
+from tests.helpers.reports import make_result
+from tests.helpers.support import world_at
+
+STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "passed")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _shown(folder: Path, err: io.StringIO, *, quiet: bool = False) -> str:
+    """What is written for four results that come a second, three and two seconds apart."""
+    times: Iterator[float] = iter([0.0, 1.0, 4.0, 6.0, 6.05])
+    world = replace(world_at(folder, {}), err=err, clock=lambda: next(times))
+    progress = Progress(4, world, quiet=quiet)
+    for status in STATUSES:
+        progress.count(make_result(status))
+    progress.finish()
+    return err.getvalue()
+
+
+def test_a_log_has_a_line_every_few_seconds(tmp_path: Path) -> None:
+    assert _shown(tmp_path, io.StringIO()) == "3 of 4 checks, 1 failed, 1 errored\n"
+
+
+def test_a_terminal_has_a_bar_that_goes_away(tmp_path: Path) -> None:
+    shown = _shown(tmp_path, Terminal())
+    assert "\r██████░░░░░░░░░░░░░░░░░░ 1 of 4 checks" in shown
+    assert shown.endswith("\r\x1b[K")
+    assert "\n" not in shown
+
+
+def test_quiet_is_silent(tmp_path: Path) -> None:
+    assert _shown(tmp_path, Terminal(), quiet=True) == ""

@@ -1,0 +1,101 @@
+"""Checks are judged several at a time; nothing that was judged is lost."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Condition
+
+import pytest
+
+from agentci.cli.commands.run import run
+from agentci.config.settings import settings_of
+from agentci.execution.limits import Confinement
+from agentci.execution.local import LocalExecutor
+from agentci.execution.registry import Executors
+from agentci.model.requests import ProgramReply
+from agentci.model.values import replace
+from tests.helpers.recordings import otlp
+from tests.helpers.support import world_at
+
+CONFIG = """\
+evaluators:
+- {name: good, type: code, path: good.py}
+- {name: unlucky, type: code, path: unlucky.py}
+- {name: better, type: code, path: good.py}
+traces: trace.json
+"""
+
+
+class ExecutorWithABug(LocalExecutor):
+    """Breaks down over one program, as only a bug of ours could."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+        confinement: Confinement | None = None,
+    ) -> ProgramReply:
+        if command[-1].endswith("unlucky.py"):
+            raise KeyError("a bug")
+        return super().run(
+            command,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            cwd=cwd,
+            environment=environment,
+            confinement=confinement,
+        )
+
+
+def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) -> None:
+    (tmp_path / "eval_config.yaml").write_text(CONFIG)
+    (tmp_path / "trace.json").write_text(otlp())
+    for name in ("good.py", "unlucky.py"):
+        (tmp_path / name).write_text("print('{\"score\": 1}')")
+    world = replace(world_at(tmp_path, {}), executors=Executors({"local": ExecutorWithABug}))
+    with pytest.raises(KeyError, match="a bug"):
+        run(settings_of([], {}), world)
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert [result["evaluator"] for result in report["results"]] == ["good", "better"]
+    assert not report["complete"]
+    assert not report["decision"]["open"]
+
+
+class PatientExecutor(LocalExecutor):
+    """Holds the programs of one evaluator back until all of the other one have ended."""
+
+    def __init__(self, quick: int) -> None:
+        super().__init__()
+        self._quick_left = quick
+        self._ended = Condition()
+
+    def run(self, command: Sequence[str], **_: object) -> ProgramReply:
+        with self._ended:
+            if command[-1].endswith("slow.py"):
+                in_time = self._ended.wait_for(lambda: self._quick_left == 0, timeout=10)
+                return ProgramReply(stdout=b'{"score": %d}' % in_time, stderr="", exit_code=0)
+            self._quick_left -= 1
+            self._ended.notify_all()
+            return ProgramReply(stdout=b'{"score": 1}', stderr="", exit_code=0)
+
+
+def test_a_slow_evaluator_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    (tmp_path / "traces.jsonl").write_text("\n".join(otlp(trace=number) for number in range(1, 6)))
+    for name in ("slow", "quick"):
+        (tmp_path / f"{name}.py").touch()
+    (tmp_path / "eval_config.yaml").write_text(
+        "evaluators:\n"
+        "- {name: slow, type: code, path: slow.py}\n"
+        "- {name: quick, type: code, path: quick.py}\n"
+        "traces: traces.jsonl\n"
+    )
+    executors = Executors({"local": lambda: PatientExecutor(quick=5)})
+    world = replace(world_at(tmp_path, {}), executors=executors)
+    assert run(settings_of([], {"jobs": ["2"]}), world) == 0
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert [result["evaluator"] for result in report["results"]] == ["slow", "quick"] * 5
+    assert {result["score"] for result in report["results"]} == {1}
