@@ -7,11 +7,12 @@ BIN    := $(VENV)/bin
 SRC    := agentci tests scripts entrypoint.py $(wildcard benchmarks)
 SH     := .ci/run $(wildcard scripts/*.sh)
 PURE   := agentci/model/*,agentci/errors.py,agentci/_util/text/*,agentci/recordings/*,agentci/evaluators/*,agentci/gate/*,agentci/reports/*
+FAST   := $(addprefix tests/,_util model recordings evaluators config gate reports judges repository)
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types tests bench docs schemas site lock dist image clean
+.PHONY: help demo test test-fast test-slow lint format types tests bench docs schemas site lock dist image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +39,13 @@ format: $(VENV)/.dev ## mend what ruff can mend
 types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
-tests: $(VENV)/.dev $(VENV)/.services ## the tests in parallel, then the coverage report
+test-fast: $(VENV)/.dev ## the tests that start no program, in under a minute
+	$(BIN)/python -m pytest -q -n auto $(FAST)
+
+test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, pip and npm installs, pytest in pytest
+	$(BIN)/python -m pytest -n auto -m slow
+
+tests: $(VENV)/.dev ## the tests in parallel, then the coverage report
 	@rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n auto
 	@$(BIN)/coverage combine --quiet

@@ -13,6 +13,8 @@ from tests.helpers.adk import STAND_IN
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import PATH, ROOT, run_agentci
 
+pytestmark = pytest.mark.slow
+
 PROJECT = {"GOOGLE_CLOUD_PROJECT": "p"}
 
 

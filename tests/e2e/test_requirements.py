@@ -14,6 +14,8 @@ from tests.helpers.recordings import otlp
 from tests.helpers.support import PATH, Ran, run_agentci
 from tests.remote.sources.fake_github import FakeGitHub
 
+pytestmark = pytest.mark.slow
+
 REF = "evaluators/greeting/greeting.py"
 PROGRAM = """\
 import json, sys

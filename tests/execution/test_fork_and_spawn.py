@@ -24,6 +24,8 @@ from agentci.execution.local import LocalExecutor
 from agentci.execution.runtimes.python import imports_of
 from tests.helpers.support import EVALUATORS
 
+pytestmark = pytest.mark.slow
+
 STDIN = b'{"question": "q"}\nsecond line\n'
 LIMIT_SECONDS = 20
 # Programs that never end show how they are ended.

@@ -59,7 +59,10 @@ WORDS = {
     "a deep message": _message(b'{"refusal": ' + b"[" * 50_000),
 }
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there programs are forks")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="only there programs are forks"),
+]
 
 
 @pytest.fixture(scope="module")

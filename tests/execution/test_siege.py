@@ -18,6 +18,8 @@ from tests.execution import siege
 from tests.helpers.packages import copy_msgspec
 from tests.helpers.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 SOMEBODY = 1234
 MODULE = "tests.execution.siege"
 NAMES = sorted(

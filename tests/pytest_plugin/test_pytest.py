@@ -16,6 +16,8 @@ import pytest
 
 from tests.helpers.support import PATH, ROOT, run_agentci
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = """\
 from typing import Any
 from agentci.pytest import (

@@ -28,6 +28,8 @@ from tests.helpers.recipes import (
 )
 from tests.helpers.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent
 XSD = etree.XMLSchema(file=str(ROOT / "tests/reports/data/junit-10.xsd"))
 MINIMUM = 14  # of workflows in the documents; fewer, and they are not found any more

@@ -82,10 +82,12 @@ class TestEveryWorkflow:
             assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_actionlint_has_no_complaint() -> None:
     assert complaints({path.name: path.read_text() for path in WORKFLOWS}) == []
 
 
+@pytest.mark.slow
 def test_actionlint_would_say_what_is_wrong() -> None:
     workflow = (ROOT / ".github/workflows/release.yml").read_text()
     assert complaints({"wrong.yml": workflow.replace("needs: check\n", "needs: cheque\n")})

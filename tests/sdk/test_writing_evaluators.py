@@ -12,6 +12,8 @@ import pytest
 
 from tests.helpers.support import ROOT, run_agentci
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs/writing-evaluators.md").read_text(encoding="utf-8")
 
 

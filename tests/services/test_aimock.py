@@ -24,7 +24,10 @@ AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
 TOWNS = 24
 GOOD = '{"reasoning": "so", "hits": ["h"], "misses": [], "score": 0.9}'
 
-pytestmark = pytest.mark.skipif(not CLI.is_file(), reason="npm could not install aimock")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CLI.is_file(), reason="npm could not install aimock"),
+]
 
 
 def score_of(town: int) -> float:

@@ -25,7 +25,10 @@ SCORES = (0.9, 0.4, 0.8)
 GRADED = [an_item(number, score, passed=score > 0.7) for number, score in enumerate(SCORES)]
 Rule: TypeAlias = dict[str, Any]
 
-pytestmark = pytest.mark.skipif(not CLI.is_file(), reason="npm could not install mock-llm")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CLI.is_file(), reason="npm could not install mock-llm"),
+]
 
 
 def rule(method: str, path: str, content: object, status: int = 200, **others: Any) -> Rule:

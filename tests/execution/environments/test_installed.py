@@ -12,6 +12,8 @@ import pytest
 from agentci.execution.environments import installed
 from agentci.execution.environments.manifest import LARGE_BYTES, MANIFEST, render
 
+pytestmark = pytest.mark.slow
+
 Damage = Callable[[Path], object]
 
 

@@ -4,12 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from agentci.execution.environments.installers import Pip, Uv, choose, python_in
 from agentci.execution.environments.key import base_python
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import workshop_with
 from tests.helpers.packages import copy_msgspec
 from tests.helpers.support import ROOT
+
+pytestmark = pytest.mark.slow
 
 CHOICE = """
 from agentci.execution.environments.installers import choose

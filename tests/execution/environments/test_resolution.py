@@ -11,6 +11,8 @@ from agentci.execution.environments.resolution import resolve
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("tool", TOOLS)
 class TestAResolution:

@@ -15,6 +15,8 @@ from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 from tests.helpers.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 GREETING = Requirements(text="demo-greeting\n")
 LINES = "import demo_greeting, demo_words, agentevals_evaluator_sdk as sdk; print(sdk.VERSION)"
 

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.remote.cache.samples import leftovers, run_python
+
+pytestmark = pytest.mark.slow
 
 # One process forks a hundred that write; each is killed at a random moment.
 SCRIPT = """

@@ -26,7 +26,10 @@ AXE = ROOT / ".venv" / "services" / "node_modules" / "axe-core" / "axe.min.js"
 FAILED_CALLS = "#check=id+of+evals/eval_config.yaml,+books_a_flight,+tool_trajectory_avg_score"
 SEARCH_SECONDS = 0.1
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium"),
+]
 
 Show = Callable[..., Browser]
 
