@@ -15,8 +15,7 @@ AgentciError
 
 from collections.abc import Sequence
 
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 
 
 class AgentciError(Exception):
@@ -31,7 +30,7 @@ class InputError(AgentciError):
         super().__init__("\n".join(map(str, self.problems)))
 
     @classmethod
-    def of(
+    def from_message(
         cls, message: str, *, place: Place | None = None, hint: str | None = None
     ) -> "InputError":
         """Make the error of a single problem."""
@@ -58,11 +57,11 @@ class FetchError(AgentciError):
         super().__init__(message)
 
 
-class RefusedError(FetchError):
+class PermanentFetchError(FetchError):
     """It is not there, or it is not what was asked for; trying again would not help."""
 
 
-class OfflineError(RefusedError):
+class OfflineError(PermanentFetchError):
     """It would take a network, and none is to be used."""
 
 
@@ -74,7 +73,7 @@ class EvaluatorError(AgentciError):
     """An evaluator could not judge: it crashed, hung or spoke off protocol; it did not score 0."""
 
 
-class UnrecordedError(EvaluatorError):
+class UncachedResponseError(EvaluatorError):
     """A model's reply is not among those of earlier runs, and none is to be asked."""
 
 

@@ -10,15 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agentci.execution.child_process.launcher_pool import OFFICE
-from agentci.execution.child_process.supervised_process import start
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.job import Job
-from agentci.execution.limits import Confinement
+from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
+from agentci.execution.child_process.prefork_client import (
+    find_job_imports,
+    find_prefork_interpreter,
+)
+from agentci.execution.child_process.supervised_process import start_program
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.execution.local import LocalExecutor
-from agentci.execution.prefork_job import imports_for, warmth_for
-from agentci.execution.runtimes.python import imports_of
-from agentci.execution.sandbox import Builder, Cell
+from agentci.execution.runtimes.python import find_preloadable_imports
+from agentci.execution.sandbox import Sandbox, SandboxBuilder
 from benchmarks.processes import run_in_turns
 from benchmarks.recordings import write_recordings
 
@@ -107,10 +109,10 @@ def _measure_runs(agentevals: Path, folder: Path, times: int) -> bool:
 
 def _measure_checks(script: Path, times: int) -> bool:
     executor, command = LocalExecutor(), (sys.executable, str(script))
-    environment = child_environment({})
+    environment = make_child_environment({})
 
     def checked(imports: tuple[str, ...] | None) -> Callable[[], object]:
-        confinement = Confinement(readable=(script.parent,), imports=imports)
+        confinement = SandboxPolicy(readable=(script.parent,), imports=imports)
         return lambda: executor.run(
             command,
             stdin=STDIN,
@@ -120,14 +122,14 @@ def _measure_checks(script: Path, times: int) -> bool:
             confinement=confinement,
         )
 
-    imports = imports_of(script)
-    job = Job(
+    imports = find_preloadable_imports(script)
+    job = ProgramJob(
         command=command,
         stdin=STDIN,
         timeout_seconds=30,
         cwd=script.parent,
         environment=environment,
-        confinement=Confinement(readable=(script.parent,), imports=imports),
+        confinement=SandboxPolicy(readable=(script.parent,), imports=imports),
     )
     with _floor(script) as floor:
         medians = _medians(
@@ -195,12 +197,12 @@ def _floor(script: Path) -> Iterator[Callable[[], float]]:
         yield least
 
 
-def _forked(job: Job, *, jailed: bool) -> None:
+def _forked(job: ProgramJob, *, jailed: bool) -> None:
     """What an executor does for a fork, without listening to it."""
-    launcher = OFFICE.launcher(warmth_for(job))
-    cell = Cell(jail=None, environment=job.environment)
+    launcher = LAUNCHER_POOL.launcher(find_prefork_interpreter(job))
+    cell = Sandbox(jail=None, environment=job.environment)
     if jailed and job.confinement is not None:
-        cell = Builder(facts=launcher.facts).build(
+        cell = SandboxBuilder(facts=launcher.facts).build(
             job.confinement,
             command=job.command,
             cwd=job.cwd,
@@ -208,7 +210,7 @@ def _forked(job: Job, *, jailed: bool) -> None:
             timeout_seconds=job.timeout_seconds,
             number=0,
         )
-    ward = start(cell.order(job.command, job.cwd), launcher, imports_for(job))
+    ward = start_program(cell.order(job.command, job.cwd), launcher, find_job_imports(job))
     ward.stdin.write(STDIN)
     ward.stdin.close()
     ward.stdout.read()

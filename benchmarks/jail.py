@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agentci.execution.limits import Confinement
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 
 # What agentci adds to a spawned check, above starting its program and reading what it prints.
@@ -27,7 +27,7 @@ def measure(times: int) -> bool:
         ways: dict[str, Callable[[], object]] = {
             "bare": lambda: subprocess.run([PROGRAM], capture_output=True, check=True),
             "with a ward": lambda: _run(executor, Path(folder), None),
-            "confined": lambda: _run(executor, Path(folder), Confinement(network=False)),
+            "confined": lambda: _run(executor, Path(folder), SandboxPolicy(network=False)),
         }
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for act in ways.values():
@@ -48,7 +48,7 @@ def measure(times: int) -> bool:
     return own <= MAX_SECONDS
 
 
-def _run(executor: LocalExecutor, folder: Path, confinement: Confinement | None) -> None:
+def _run(executor: LocalExecutor, folder: Path, confinement: SandboxPolicy | None) -> None:
     executor.run(
         (PROGRAM,),
         stdin=b"",

@@ -40,12 +40,12 @@ def _write_evaluators(folder: Path) -> None:
     """The programs as files, and the same ones in the cache with their lock."""
     # Not at the top: what is measured before counts the memory of this process.
     from agentci.model.lock import Lock, LockedProgram
-    from agentci.model.program import ProgramFile, Snapshot
-    from agentci.remote.cache.entry import Key
-    from agentci.remote.cache.evaluators import EvaluatorStore
+    from agentci.model.program import ProgramFile, ProgramSnapshot
+    from agentci.remote.cache.index import EvaluatorKey
+    from agentci.remote.cache.store import EvaluatorCache
     from agentci.remote.lock.file import render_lock
 
-    store = EvaluatorStore(folder / "cache")
+    store = EvaluatorCache(folder / "cache")
     locked: list[LockedProgram] = []
     entries: dict[str, list[str]] = {"files": [], "remote": []}
     for number in range(EVALUATORS):
@@ -58,8 +58,8 @@ def _write_evaluators(folder: Path) -> None:
         pin = f"repo: a/b, rev: {REVISION}"
         entries["remote"].append(f"- {{name: {name}, type: remote, ref: {ref}, {pin}}}")
         stored = store.put(
-            Key(source="github", repository="a/b", commit=REVISION, ref=ref),
-            Snapshot(
+            EvaluatorKey(source="github", repository="a/b", commit=REVISION, ref=ref),
+            ProgramSnapshot(
                 entry=f"{name}.py",
                 files={
                     f"{name}.py": ProgramFile(content=content.encode()),

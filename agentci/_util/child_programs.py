@@ -4,10 +4,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-CHILD: Final = Path(__file__).resolve().parents[1] / "execution" / "child"
-MEASURE: Final = str(CHILD / "adk" / "measure.py")
-GRADE: Final = str(CHILD / "grading" / "grade.py")
-RENDER: Final = str(CHILD / "rendering" / "render.py")
+CHILD_FOLDER: Final = Path(__file__).resolve().parents[1] / "execution" / "child"
+ADK_MEASURE_PATH: Final = str(CHILD_FOLDER / "adk" / "measure.py")
+GRADE_PATH: Final = str(CHILD_FOLDER / "grading" / "grade.py")
+RENDER_PATH: Final = str(CHILD_FOLDER / "rendering" / "render.py")
 
 # ADK itself, and what only its extra for evaluation brings.
 ADK_PACKAGES: Final = ("google.adk", "vertexai")
@@ -15,10 +15,10 @@ ADK_PACKAGES: Final = ("google.adk", "vertexai")
 
 def is_adk_installed() -> bool:
     """Whether ADK and its evaluation extra are installed; importing them would take seconds."""
-    return all(_is_there(name) for name in ADK_PACKAGES)
+    return all(_is_importable(name) for name in ADK_PACKAGES)
 
 
-def _is_there(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # not even what it lies in

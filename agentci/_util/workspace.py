@@ -1,6 +1,7 @@
-"""The user's files: how they are named in messages, found and read, and what keeps them inside."""
+"""The files of the user: found, named in messages, read, decoded, and kept inside the workspace."""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,54 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.errors import InputError
-from agentci.model.place import Place
+from agentci.model.problem import Place
+
+# A file in UTF-16 or UTF-32 begins with one of these, or with ASCII between NULs.
+_WIDE_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_WIDE_ASCII: Final = re.compile(
+    rb"\A(?:[\t\n\r -~]\0{1,3}|\0{1,3}[\t\n\r -~])(?:.?\0|\0)", re.DOTALL
+)
+_SAVE_AS_UTF8: Final = "save it as UTF-8"
+
+
+def decode_utf8(data: bytes, *, file: str) -> str:
+    """Decode UTF-8, with or without a byte order mark.
+
+    Raises:
+        InputError: the file is in another encoding, or no text at all.
+    """
+    if data.startswith(_WIDE_MARKS) or _WIDE_ASCII.match(data):
+        message = "the file is UTF-16 or UTF-32, not UTF-8"
+        raise InputError.from_message(message, place=Place(file=file), hint=_SAVE_AS_UTF8)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = find_place_after(data[: error.start].decode("utf-8", "replace"), file=file)
+        if b"\0" in data:
+            raise InputError.from_message("the file is binary, not text", place=place) from None
+        message = f"the byte 0x{data[error.start]:02X} is not UTF-8"
+        raise InputError.from_message(
+            message, place=place, hint=_suggest_encoding(data) or _SAVE_AS_UTF8
+        ) from None
+    if "\0" in text:
+        place = find_place_after(text[: text.index("\0")], file=file)
+        raise InputError.from_message("the file is binary, not text: it holds a NUL", place=place)
+    return text
+
+
+def find_place_after(before: str, *, file: str) -> Place:
+    """Where in a file the character stands that follows ``before``."""
+    lines = before.split("\n")
+    return Place(file=file, line=len(lines), column=len(lines[-1]) + 1)
+
+
+def _suggest_encoding(data: bytes) -> str | None:
+    """Name the encoding of what looks like a text of Western Europe."""
+    # Latin-1 has no characters from 0x80 to 0x9F; UTF-8 that is merely broken has many.
+    if re.search(rb"[\x80-\x9f]", data):
+        return None
+    return f"it looks like Latin-1; {_SAVE_AS_UTF8}"
+
 
 CHUNK_BYTES: Final = 64 * 1024
 
@@ -25,42 +73,42 @@ class Workspace(Struct, frozen=True, kw_only=True):
     root: Path
     cwd: Path
 
-    def name_of(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         """``path`` as it is shown: relative to the root where it lies inside, with ``/``."""
         absolute = Path(os.path.normpath(self.cwd / path))
         if absolute.is_relative_to(self.root):
             return absolute.relative_to(self.root).as_posix()
         return absolute.as_posix()
 
-    def holds(self, path: Path) -> bool:
+    def contains(self, path: Path) -> bool:
         """Whether ``path`` lies inside after all symbolic links are followed."""
-        return real(path).is_relative_to(self.root)
+        return resolve_path(path).is_relative_to(self.root)
 
 
-def workspace_of(cwd: Path, *, root: Path | None = None) -> Workspace:
+def find_workspace(cwd: Path, *, root: Path | None = None) -> Workspace:
     """The workspace around ``cwd``: ``root`` where given, else the git repository."""
-    here = real(cwd)
-    if root is not None and here.is_relative_to(real(root)):
-        return Workspace(root=real(root), cwd=here)
+    here = resolve_path(cwd)
+    if root is not None and here.is_relative_to(resolve_path(root)):
+        return Workspace(root=resolve_path(root), cwd=here)
     for folder in (here, *here.parents):
-        if _mode(folder / ".git"):
+        if _read_mode(folder / ".git"):
             return Workspace(root=folder, cwd=here)
     return Workspace(root=here, cwd=here)
 
 
-def real(path: Path) -> Path:
+def resolve_path(path: Path) -> Path:
     """``path`` after all symbolic links; as far as they go, where they lead in a circle."""
     return Path(os.path.realpath(path))
 
 
 def is_folder(path: Path) -> bool:
     """Whether ``path`` leads to a folder; unlike pathlib, no name and no permission is too odd."""
-    return stat.S_ISDIR(_mode(path))
+    return stat.S_ISDIR(_read_mode(path))
 
 
 def is_file(path: Path) -> bool:
     """Whether ``path`` leads to a regular file; as ``is_folder``."""
-    return stat.S_ISREG(_mode(path))
+    return stat.S_ISREG(_read_mode(path))
 
 
 def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = None) -> bytes:
@@ -93,24 +141,24 @@ def read_chunks(
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise InputError.of(f"{name} is a folder, not a file", place=place)
+            raise InputError.from_message(f"{name} is a folder, not a file", place=place)
         if not stat.S_ISREG(status.st_mode):
-            raise InputError.of(f"{name} is not a regular file", place=place)
+            raise InputError.from_message(f"{name} is not a regular file", place=place)
         if status.st_size > limit_bytes:
             message = f"{name} is larger than {limit_bytes // 1024**2} MiB"
-            raise InputError.of(message, place=place, hint="split it into several files")
+            raise InputError.from_message(message, place=place, hint="split it into several files")
         step = min(chunk_bytes, status.st_size + 1)  # room that is not needed takes time to make
         with path.open("rb", buffering=0) as file:
             while chunk := file.read(step):
                 yield chunk
     except FileNotFoundError:
-        raise InputError.of(f"{name} does not exist", place=place) from None
+        raise InputError.from_message(f"{name} does not exist", place=place) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError.of(f"{name} cannot be read: {reason}", place=place) from None
+        raise InputError.from_message(f"{name} cannot be read: {reason}", place=place) from None
 
 
-def _mode(path: Path) -> int:
+def _read_mode(path: Path) -> int:
     """What ``path`` leads to, as ``stat`` says it; 0 where it leads nowhere that we may see."""
     try:
         return path.stat().st_mode

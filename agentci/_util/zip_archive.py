@@ -11,21 +11,21 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from msgspec import Struct
 
-from agentci._util.text.format import count
-from agentci._util.text.suggest import quoted
+from agentci._util.text.format import format_count
+from agentci._util.text.suggest import quote_name
 
 MAX_MEMBERS: Final = 10_000
 
 # All that the reader of the standard library is known to raise for bytes that are no archive.
-FAULTS: Final = (
+ZIP_ERRORS: Final = (
     *(BadZipFile, zlib.error, struct.error),
     *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
 )
 
 _HEADER: Final = b"PK\x01\x02"
 _ENCRYPTED: Final = 0x1
-QUICK: Final = 1
-_OLDEST: Final = (1980, 1, 1, 0, 0, 0)
+COMPRESSION_LEVEL: Final = 1
+_EARLIEST_DATE: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class ArchiveError(Exception):
@@ -38,24 +38,24 @@ class ZipMember(Struct, frozen=True, kw_only=True):
     Attributes:
         name: as it is written there.
         mode: as ``st_mode`` has it; 0 where the archive is of a system without modes.
-        fault: why it may not be in an archive; empty where it may.
-        read: its content, at most so many bytes of it; one of ``FAULTS`` where it is broken.
+        problem: why it may not be in an archive; empty where it may.
+        read: its content, at most so many bytes of it; one of ``ZIP_ERRORS`` where it is broken.
     """
 
     name: str
     is_folder: bool
     mode: int
-    fault: str
+    problem: str
     read: Callable[[int], bytes]
 
 
-def header_count(content: bytes) -> int:
+def count_headers(content: bytes) -> int:
     """How many members there may be. Each costs memory once they are read, so count before."""
     return content.count(_HEADER)
 
 
-def zip_members(content: bytes) -> Iterator[ZipMember]:
-    """All members of an archive; raises one of ``FAULTS`` where it is none."""
+def iterate_zip_members(content: bytes) -> Iterator[ZipMember]:
+    """All members of an archive; raises one of ``ZIP_ERRORS`` where it is none."""
     archive = ZipFile(BytesIO(content))  # in memory, where nothing is left open
     for info in archive.infolist():
         mode = info.external_attr >> 16
@@ -63,40 +63,40 @@ def zip_members(content: bytes) -> Iterator[ZipMember]:
             name=info.orig_filename,
             is_folder=info.is_dir(),
             mode=mode,
-            fault=_fault(info, S_IFMT(mode)),
+            problem=_find_problem(info, S_IFMT(mode)),
             read=partial(_read, archive, info),
         )
 
 
-def read_member(content: bytes, file_name: str, *, limit_bytes: int) -> bytes:
+def read_zip_member(content: bytes, file_name: str, *, limit_bytes: int) -> bytes:
     """The one file called ``file_name``, in whatever folder of the archive it lies.
 
     Raises:
         ArchiveError: there is none, or several; or it is broken, encrypted or too large.
     """
-    if header_count(content) > MAX_MEMBERS:
+    if count_headers(content) > MAX_MEMBERS:
         raise ArchiveError(f"the archive has more than {MAX_MEMBERS:,} members")
     try:
-        found = [each for each in zip_members(content) if _file_name(each) == file_name]
+        found = [each for each in iterate_zip_members(content) if _file_name(each) == file_name]
         if len(found) != 1:
-            what = count(len(found), "file") if found else "no file"
+            what = format_count(len(found), "file") if found else "no file"
             raise ArchiveError(f"the archive has {what} called {file_name}")
         [member] = found
-        if member.fault:
-            raise ArchiveError(f"{quoted(member.name)} in the archive {member.fault}")
+        if member.problem:
+            raise ArchiveError(f"{quote_name(member.name)} in the archive {member.problem}")
         data = member.read(limit_bytes + 1)
-    except FAULTS as error:
+    except ZIP_ERRORS as error:
         raise ArchiveError(f"the archive is broken: {error}") from None
     if len(data) > limit_bytes:
         raise ArchiveError(f"{file_name} is larger than {limit_bytes // 1024**2} MiB")
     return data
 
 
-def pack(file_name: str, data: bytes) -> bytes:
+def make_zip_archive(file_name: str, data: bytes) -> bytes:
     """An archive of one file, the same for the same content."""
     content = BytesIO()
     with ZipFile(content, "w", ZIP_DEFLATED) as archive:
-        archive.writestr(ZipInfo(file_name, _OLDEST), data, ZIP_DEFLATED, QUICK)
+        archive.writestr(ZipInfo(file_name, _EARLIEST_DATE), data, ZIP_DEFLATED, COMPRESSION_LEVEL)
     return content.getvalue()
 
 
@@ -104,7 +104,7 @@ def _file_name(member: ZipMember) -> str:
     return member.name.rpartition("/")[2]
 
 
-def _fault(info: ZipInfo, kind: int) -> str:
+def _find_problem(info: ZipInfo, kind: int) -> str:
     # Archives of Windows have no modes.
     if kind not in {0, S_IFREG, S_IFDIR}:
         return "is neither a file nor a folder"

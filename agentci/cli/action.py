@@ -4,21 +4,21 @@ import os
 import re
 from collections.abc import Collection, Mapping
 
-from agentci._util.text.suggest import quoted
+from agentci._util.text.suggest import quote_name
 from agentci.cli.commands.run import run
-from agentci.cli.process import run_guarded
-from agentci.cli.publish import refuse
-from agentci.config.options import OPTIONS, REPORTING
-from agentci.config.settings import settings_of
+from agentci.cli.process import run_in_process
+from agentci.cli.publish import publish_input_problems
+from agentci.config.options import OPTIONS, REPORT_OPTIONS
+from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
 CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
 COMMENT_INPUT = "comment-report"
-ANSWERING = ("comment", "check-run", "offline")
-_LISTED = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
+COMMENT_OPTIONS = ("comment", "check-run", "offline")
+_LIST_SYNTAX = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
 
 
 def main() -> int:
@@ -27,29 +27,31 @@ def main() -> int:
         name: os.environ.get(f"INPUT_{name.upper()}", "")
         for name in (CONFIG_INPUT, *(option.name for option in OPTIONS if not option.cli_only))
     }
-    return run_guarded(lambda world: run_action(inputs, world), os.environ)
+    return run_in_process(lambda world: run_action(inputs, world), os.environ)
 
 
-def run_action(inputs: Mapping[str, str], world: World) -> int:
+def run_action(inputs: Mapping[str, str], world: Services) -> int:
     """Judge as ``inputs`` say, one value a line where an input takes several.
 
     Outputs are written on every way out, also when the inputs themselves are wrong.
     """
     repeated = {CONFIG_INPUT, *(option.name for option in OPTIONS if option.repeats)}
-    values = {name: _lines(text) if name in repeated else (text,) for name, text in inputs.items()}
+    values = {
+        name: _split_lines(text) if name in repeated else (text,) for name, text in inputs.items()
+    }
     try:
-        _refuse_lists({name: values[name] for name in values if name in repeated})
-        settings = settings_of(values[CONFIG_INPUT], values)
+        _reject_list_syntax({name: values[name] for name in values if name in repeated})
+        settings = parse_settings(values[CONFIG_INPUT], values)
         if reports := values[MERGE_INPUT]:
-            _refuse_others(inputs, MERGE_INPUT, REPORTING)
+            _reject_unrelated_inputs(inputs, MERGE_INPUT, REPORT_OPTIONS)
         if foreign := inputs[COMMENT_INPUT].strip():
-            _refuse_others(inputs, COMMENT_INPUT, ANSWERING)
+            _reject_unrelated_inputs(inputs, COMMENT_INPUT, COMMENT_OPTIONS)
     except InputError as error:
-        return refuse(error.problems, world)
+        return publish_input_problems(error.problems, world)
     if foreign:
-        from agentci.cli.commands.comment import comment  # noqa: PLC0415 (likewise)
+        from agentci.cli.commands.comment import post_report_comment  # noqa: PLC0415 (likewise)
 
-        return comment(foreign, settings, world)
+        return post_report_comment(foreign, settings, world)
     if reports:
         from agentci.cli.commands.merge import merge  # noqa: PLC0415 (of no use to most steps)
 
@@ -57,11 +59,11 @@ def run_action(inputs: Mapping[str, str], world: World) -> int:
     return run(settings, world)
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _split_lines(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.split("\n") if line.strip())
 
 
-def _refuse_lists(values: Mapping[str, Collection[str]]) -> None:
+def _reject_list_syntax(values: Mapping[str, Collection[str]]) -> None:
     """An input of GitHub's is text, whatever it looks like.
 
     Raises:
@@ -69,18 +71,20 @@ def _refuse_lists(values: Mapping[str, Collection[str]]) -> None:
     """
     problems = [
         Problem(
-            message=f"{name} takes one value a line as it is, not {quoted(value)}",
+            message=f"{name} takes one value a line as it is, not {quote_name(value)}",
             hint="leave out `- `, quotes and brackets",
         )
         for name, given in values.items()
         for value in given
-        if _LISTED.search(value)
+        if _LIST_SYNTAX.search(value)
     ]
     if problems:
         raise InputError(problems)
 
 
-def _refuse_others(inputs: Mapping[str, str], instead: str, kept: Collection[str]) -> None:
+def _reject_unrelated_inputs(
+    inputs: Mapping[str, str], instead: str, kept: Collection[str]
+) -> None:
     """Let nobody think that something is judged beside.
 
     Args:

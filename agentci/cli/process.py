@@ -1,4 +1,4 @@
-"""One process: the real world it runs in, the signals it gets, and the only catch-all."""
+"""Run one command in a process: services, signals, exit codes and the only catch-all."""
 
 import atexit
 import errno
@@ -14,23 +14,38 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
 
-from agentci._util.action_inputs import without_inputs
-from agentci._util.files import say
+from agentci._util.action_inputs import remove_action_inputs
+from agentci._util.files import write_to_stream
 from agentci._util.http.client import HttpClient
-from agentci._util.text.escape import log, one_line
-from agentci._util.workspace import workspace_of
-from agentci.cli.cache_location import default_folder
+from agentci._util.text.escape import escape_for_log, escape_for_log_line
+from agentci._util.workspace import find_workspace
 from agentci.errors import InputError, InterruptionError
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.environments.variables import installer_environment
-from agentci.execution.registry import Executors, makers
-from agentci.github.api.access import access_of
-from agentci.github.api.client import GitHubApi
-from agentci.github.context import github_of
-from agentci.remote.run_sources import Sources
-from agentci.remote.sources.variables import surroundings_of
-from agentci.runner.services import Interruption, World
+from agentci.execution.environment_variables import (
+    make_child_environment,
+    make_installer_environment,
+)
+from agentci.execution.registry import Executors, make_factories
+from agentci.github.api_client import GitHubApi, read_api_access
+from agentci.github.context import GitHubContext, read_github_context
+from agentci.remote.run_sources import Sources, read_source_context
+from agentci.runner.services import Interruption, Services
 from agentci.version import __version__
+
+
+def find_default_cache_folder(environ: Mapping[str, str], github: GitHubContext) -> Path:
+    """In a workflow a folder of the workspace, else the user's.
+
+    The workspace is the one folder that steps before and after a container action reach under the
+    same name, whatever the runner's version; ``actions/cache`` can keep it.
+    """
+    if github.workspace is not None:
+        return github.workspace / ".agentci" / "cache"
+    # A relative one would lie in the repository, where its files would be taken for ours.
+    caches, home = (Path(environ.get(name, "")) for name in ("XDG_CACHE_HOME", "HOME"))
+    if caches.is_absolute():
+        return caches / "agentci"
+    return (home if home.is_absolute() else Path("/")) / ".cache" / "agentci"
+
 
 EXIT_INVALID = 2
 EXIT_BUG = 70
@@ -39,42 +54,42 @@ STDERR = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # What only the machine is to blame for.
-NO_THREAD: Final = "can't start new thread"
-SHORTAGES: Final = frozenset(
+NO_THREAD_MESSAGE: Final = "can't start new thread"
+RESOURCE_ERROR_NUMBERS: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
 
 # Next to nothing of ours is garbage in cycles, and to look for it as often as Python does by itself
 # takes a tenth of a short run. Memory may grow by as many objects, a few MB.
-YOUNG_OBJECTS: Final = 100_000
+GC_THRESHOLD: Final = 100_000
 
-Command: TypeAlias = Callable[[World], int]
+Command: TypeAlias = Callable[[Services], int]
 
 
-def run_guarded(command: Command, environ: Mapping[str, str]) -> int:
+def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     """Run ``command`` in the real world and return the process's exit code.
 
     Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
     """
-    gc.set_threshold(YOUNG_OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)
     # All goes with the process; Python would search it for cycles first, several times.
     atexit.register(gc.freeze)
     _open_streams()
     try:
-        world = world_of(environ)
-        _listen(world)
+        world = make_services(environ)
+        _install_signal_handlers(world)
         try:
             code = command(world)
         finally:
-            world.interruption.at_once = False
-            _stop(world)
+            world.interruption.is_immediate_allowed = False
+            _stop_programs(world)
         sys.stdout.flush()
     except InterruptionError as interruption:
         code = 128 + interruption.signal_number
     except Exception as error:  # noqa: BLE001 (the last resort)
-        code, said = _told(error)
-        say("".join(f"{line}\n" for line in said), sys.stderr)
-        say("", sys.stdout)
+        code, said = _explain_error(error)
+        write_to_stream("".join(f"{line}\n" for line in said), sys.stderr)
+        write_to_stream("", sys.stdout)
     return code
 
 
@@ -92,53 +107,54 @@ def _open_streams() -> None:
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
-def _told(error: Exception) -> tuple[int, Sequence[str]]:
+def _explain_error(error: Exception) -> tuple[int, Sequence[str]]:
     """The exit code for what broke a command off, and what is said about it."""
     if isinstance(error, InputError):
-        return EXIT_INVALID, [one_line(str(problem)) for problem in error.problems]
+        return EXIT_INVALID, [escape_for_log_line(str(problem)) for problem in error.problems]
     if isinstance(error, BrokenPipeError):
         return 128 + signal.SIGPIPE, ()
-    if shortage := _shortage(error):
-        return EXIT_INVALID, [f"agentci had to stop: {one_line(shortage)}"]
-    return EXIT_BUG, [log(_bug_report(error))]
+    if shortage := _find_resource_shortage(error):
+        return EXIT_INVALID, [f"agentci had to stop: {escape_for_log_line(shortage)}"]
+    return EXIT_BUG, [escape_for_log(_format_bug_report(error))]
 
 
-def _shortage(error: Exception) -> str | None:
+def _find_resource_shortage(error: Exception) -> str | None:
     """What the machine has too little of, None where something else is to blame."""
     match error:
-        case OSError() if error.errno in SHORTAGES:
+        case OSError() if error.errno in RESOURCE_ERROR_NUMBERS:
             return str(error)
         case MemoryError():
             return "there is not enough memory"
-        case RuntimeError() if str(error) == NO_THREAD:
+        case RuntimeError() if str(error) == NO_THREAD_MESSAGE:
             return f"{error}; run fewer at a time with --jobs"
         case _:
             return None
 
 
-def world_of(environ: Mapping[str, str]) -> World:
+def make_services(environ: Mapping[str, str]) -> Services:
     """The real world, as ``environ`` says.
 
     Raises:
         InputError: there is no working directory.
     """
-    github = github_of(environ)
+    github = read_github_context(environ)
     interruption = Interruption()
-    workspace = workspace_of(_cwd(), root=github.workspace)
+    workspace = find_workspace(_find_working_directory(), root=github.workspace)
     http = HttpClient(
-        tell=lambda text: say(f"{one_line(text)}\n", sys.stderr), stopped=interruption.asked
+        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
+        stopped=interruption.is_requested,
     )
-    return World(
+    return Services(
         workspace=workspace,
-        executors=Executors(makers(environ)),
-        child_environment=child_environment(environ),
-        installer_environment=installer_environment(environ),
-        variables=without_inputs(environ),
+        executors=Executors(make_factories(environ)),
+        child_environment=make_child_environment(environ),
+        installer_environment=make_installer_environment(environ),
+        variables=remove_action_inputs(environ),
         search_path=environ.get("PATH", os.defpath),
-        sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
-        cache_folder=default_folder(environ, github),
+        sources=Sources(read_source_context(environ, http=http, workspace=workspace.root)),
+        cache_folder=find_default_cache_folder(environ, github),
         github=github,
-        github_api=GitHubApi(access_of(environ), http),
+        github_api=GitHubApi(read_api_access(environ), http),
         out=sys.stdout,
         err=sys.stderr,
         clock=time.monotonic,
@@ -147,21 +163,23 @@ def world_of(environ: Mapping[str, str]) -> World:
     )
 
 
-def _cwd() -> Path:
+def _find_working_directory() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
         message = f"the working directory does not exist, or may not be read: {error.strerror}"
-        raise InputError.of(message, hint="start agentci from a folder that is there") from None
+        raise InputError.from_message(
+            message, hint="start agentci from a folder that is there"
+        ) from None
 
 
-def _listen(world: World) -> None:
+def _install_signal_handlers(world: Services) -> None:
     """On a signal the evaluators' programs are ended at once; a run then ends by itself."""
 
     def end(signal_number: int, _frame: FrameType | None) -> None:
-        world.interruption.ask(signal_number)
-        _stop(world)
-        world.interruption.break_off()
+        world.interruption.request_stop(signal_number)
+        _stop_programs(world)
+        world.interruption.raise_if_allowed()
 
     for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
@@ -170,12 +188,12 @@ def _listen(world: World) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _stop(world: World) -> None:
+def _stop_programs(world: Services) -> None:
     """Leave no program of an evaluator behind."""
     world.executors.stop()
 
 
-def _bug_report(error: Exception) -> str:
+def _format_bug_report(error: Exception) -> str:
     python = f"Python {platform.python_version()} on {platform.platform()}"
     return (
         f"{''.join(traceback.format_exception(error))}\n"

@@ -5,31 +5,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from pydantic import ValidationError
 
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
-from agentci.config.defaults import Merged, idle_thresholds, merge
-from agentci.config.entry_types import types_in
-from agentci.config.models import BarSpec, EvalConfig, GateSpec
-from agentci.config.overrides import Overrides, Programs, added_metric_problems
-from agentci.config.schema import Types
-from agentci.config.validate import complaints, in_order
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.entries import (
+    MergedEntry,
+    find_evaluator_types,
+    find_unused_thresholds,
+    merge_entries,
+)
+from agentci.config.models import EvalConfig, GateSpec, ThresholdSpec
+from agentci.config.overrides import Overrides, ProgramResolver, find_metric_option_problems
+from agentci.config.schema import EvaluatorTypes
+from agentci.config.validate import find_config_problems, sort_problems
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.entries import ProcessEntry
-from agentci.evaluators.context import Surroundings
 from agentci.evaluators.evaluator import Evaluator
-from agentci.evaluators.fields import Entry
-from agentci.evaluators.judge_config import Judges, NobodyJudgesError, SharedJudgeSpec
-from agentci.evaluators.repeat import ONE_ANSWER, SAY_HOW_OFTEN, check_repeat_by
-from agentci.model.comparison import RegressionBar
-from agentci.model.identity import Identity
+from agentci.evaluators.evaluator_type import EvaluatorContext
+from agentci.evaluators.fields import (
+    REPEAT_BY_HAS_NO_EFFECT,
+    REPEAT_BY_HINT,
+    Entry,
+    check_repeat_by,
+)
+from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, SharedJudgeSpec
+from agentci.model.gate import GatePolicy, GateThresholds, RegressionThresholds
 from agentci.model.json import Json
-from agentci.model.policy import Bar, GatePolicy
+from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.problem import Problem
-from agentci.model.requests import DOCKER
+from agentci.model.requests import DOCKER_EXECUTOR
 from agentci.model.values import replace
 
 
-class Building(Struct, frozen=True, kw_only=True):
+class BuildResult(Struct, frozen=True, kw_only=True):
     """What came of a config.
 
     Attributes:
@@ -45,7 +52,9 @@ class Building(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
-def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> Building:
+def build_evaluators(
+    document: YamlDocument, overrides: Overrides, programs: ProgramResolver
+) -> BuildResult:
     """Build all evaluators of a config, as far as it goes.
 
     Args:
@@ -55,26 +64,29 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
     Raises:
         InputError: another package brings a type of evaluators that is broken.
     """
-    types = types_in(document, programs)
-    problems = [*complaints(document, types), *added_metric_problems(overrides.metrics)]
-    config = _config(document)
-    entries = merge(document, types, overrides)
-    problems += _idle_repeat_by(document, entries)
+    types = find_evaluator_types(document, programs)
+    problems = [
+        *find_config_problems(document, types),
+        *find_metric_option_problems(overrides.metrics),
+    ]
+    config = _read_config(document)
+    entries = merge_entries(document, types, overrides)
+    problems += _find_unused_repeat_by(document, entries)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
     said = document.data.get("judge")
-    judges = Judges(
+    judges = JudgeSettings(
         payer=document.file,
         folder=programs.folder,
-        shared=_shared_judge(said) if config is None else config.judge,
+        shared=_read_shared_judge(said) if config is None else config.judge,
         model=overrides.judge_model,
     )
     evaluators: list[Evaluator] = []
     for entry in entries:
         if entry.name in (overrides.only or names):
             try:
-                evaluators.append(_evaluator(entry, types, gate, judges, programs))
-            except NobodyJudgesError as error:
+                evaluators.append(_build_evaluator(entry, types, gate, judges, programs))
+            except MissingJudgeError as error:
                 # A judge that is there, and wrong, is a problem where it stands.
                 if said is None or judges.shared is not None:
                     problems += error.problems
@@ -84,45 +96,45 @@ def build(document: YamlDocument, overrides: Overrides, programs: Programs) -> B
                     replace(each, place=each.place or entry.place) for each in error.problems
                 ]
             except ValidationError as error:
-                problems += _misfit(entry, error, problems)
-                problems += _lost_program(entry, programs)
+                problems += _find_defaults_conflicts(entry, error, problems)
+                problems += _find_program_problems(entry, programs)
     # Where there are errors, it may not be known which ones are built-in.
     if all(each.severity != "error" for each in problems):
-        problems += idle_thresholds(document, entries, overrides)
-    return Building(
+        problems += find_unused_thresholds(document, entries, overrides)
+    return BuildResult(
         config=config,
         names=tuple(names),
         evaluators=tuple(evaluators),
-        problems=in_order(problems),
+        problems=sort_problems(problems),
     )
 
 
-def gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
+def make_gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
     """The gate over the evaluators ``names``; bars of others, which do not run, are left out."""
-    overall = gate.model_dump(include=set(BarSpec.model_fields))
+    overall = gate.model_dump(include=set(ThresholdSpec.model_fields))
     shared = {**overall, "min_pass_rate": None, "min_score": None}
     return GatePolicy(
-        overall=Bar(**overall),
+        overall=GateThresholds(**overall),
         evaluators={
-            name: Bar(**{**shared, **bar.model_dump(exclude_unset=True)})
+            name: GateThresholds(**{**shared, **bar.model_dump(exclude_unset=True)})
             for name, bar in gate.evaluators.items()
             if name in names
         },
-        regression=_regression_bar(gate),
+        regression=_make_regression_thresholds(gate),
     )
 
 
-def _regression_bar(gate: GateSpec) -> RegressionBar | None:
+def _make_regression_thresholds(gate: GateSpec) -> RegressionThresholds | None:
     if gate.max_regression is None:
         return None
-    return RegressionBar(
+    return RegressionThresholds(
         max_drop=gate.max_regression,
         confidence=gate.regression_confidence,
         shuts=tuple(gate.regression_shuts),
     )
 
 
-def _shared_judge(said: Json) -> SharedJudgeSpec | None:
+def _read_shared_judge(said: Json) -> SharedJudgeSpec | None:
     """The judge of a config whose other parts may be wrong."""
     try:
         return SharedJudgeSpec.model_validate(said)
@@ -130,62 +142,70 @@ def _shared_judge(said: Json) -> SharedJudgeSpec | None:
         return None
 
 
-def _idle_repeat_by(document: YamlDocument, entries: Sequence[Merged]) -> Iterator[Problem]:
+def _find_unused_repeat_by(
+    document: YamlDocument, entries: Sequence[MergedEntry]
+) -> Iterator[Problem]:
     """`repeat_by` for all of a config, where no evaluator is asked several times."""
     at = ("defaults", "repeat_by")
     if document.value(at) is not None and not any("repeat" in entry.data for entry in entries):
-        yield Problem(message=ONE_ANSWER, place=document.place_of(at), hint=SAY_HOW_OFTEN)
+        yield Problem(
+            message=REPEAT_BY_HAS_NO_EFFECT, place=document.place_of(at), hint=REPEAT_BY_HINT
+        )
 
 
-def _config(document: YamlDocument) -> EvalConfig | None:
+def _read_config(document: YamlDocument) -> EvalConfig | None:
     try:
         return EvalConfig.model_validate(document.data)
     except ValidationError:
         return None
 
 
-def _evaluator(
-    entry: Merged, types: Types, gate: GateSpec, judges: Judges, programs: Programs
+def _build_evaluator(
+    entry: MergedEntry,
+    types: EvaluatorTypes,
+    gate: GateSpec,
+    judges: JudgeSettings,
+    programs: ProgramResolver,
 ) -> Evaluator:
     kind = types[entry.type]
     if problem := _executor_problem(entry, programs) or _image_problem(entry, kind.entry):
         raise InputError([problem])
-    surroundings = Surroundings(
+    surroundings = EvaluatorContext(
         place=entry.place,
-        place_of=entry.place_of,
+        find_place=entry.place_of,
         locate=lambda named, field="path": programs.find(named, entry.place_of(field)),
         read=lambda named, field: programs.read(named, entry.place_of(field)),
         complete=lambda program: programs.complete(program, entry.place_of),
         judges=judges,
-        turn_mismatch_fails=_on_turn_mismatch(gate, entry.name) == "fail",
+        turn_mismatch_fails=_find_turn_mismatch_policy(gate, entry.name) == "fail",
     )
     read = kind.entry.model_validate(entry.data)
     check_repeat_by(read, of=entry.place, at=entry.place_of("repeat_by"))
     evaluator = kind.build(read, surroundings)
-    if problem := _mean_problem(entry, evaluator.identity):
+    if problem := _repeat_by_mean_problem(entry, evaluator.identity):
         raise InputError([problem])
     return evaluator
 
 
-def _executor_problem(entry: Merged, programs: Programs) -> Problem | None:
+def _executor_problem(entry: MergedEntry, programs: ProgramResolver) -> Problem | None:
     executor = entry.data.get("executor")
     if not isinstance(executor, str) or executor in programs.executors:
         return None
     return Problem(
-        message=f"there is no executor {quoted(executor)}",
+        message=f"there is no executor {quote_name(executor)}",
         place=entry.place_of("executor"),
-        hint=did_you_mean(executor, [*programs.executors])
-        or f"there is {one_of([*programs.executors])}",
+        hint=suggest_name(executor, [*programs.executors])
+        or f"there is {join_with_or([*programs.executors])}",
     )
 
 
-def _image_problem(entry: Merged, model: type[Entry]) -> Problem | None:
+def _image_problem(entry: MergedEntry, model: type[Entry]) -> Problem | None:
     if not issubclass(model, ProcessEntry):
         return None
-    in_image, image = entry.data.get("executor") == DOCKER, entry.data.get("image")
+    in_image, image = entry.data.get("executor") == DOCKER_EXECUTOR, entry.data.get("image")
     if in_image and image is None:
         return Problem(
-            message=f"`executor: {DOCKER}` needs an image that the program runs in",
+            message=f"`executor: {DOCKER_EXECUTOR}` needs an image that the program runs in",
             place=entry.place_of("executor"),
             hint="add `image:`, such as `image: python:3.12-slim`",
         )
@@ -193,16 +213,20 @@ def _image_problem(entry: Merged, model: type[Entry]) -> Problem | None:
     is_own = entry.place_of("image") != entry.place
     if not in_image and image is not None and is_own:
         return Problem(
-            message=f"`image` is for `executor: {DOCKER}`",
+            message=f"`image` is for `executor: {DOCKER_EXECUTOR}`",
             place=entry.place_of("image"),
-            hint=f"add `executor: {DOCKER}`, or leave the image out",
+            hint=f"add `executor: {DOCKER_EXECUTOR}`, or leave the image out",
         )
     return None
 
 
-def _mean_problem(entry: Merged, identity: Identity) -> Problem | None:
+def _repeat_by_mean_problem(entry: MergedEntry, identity: EvaluatorIdentity) -> Problem | None:
     repetition = identity.repetition
-    if repetition.times == 1 or repetition.by == "majority" or identity.threshold is not None:
+    if (
+        repetition.times == 1
+        or repetition.aggregation == "majority"
+        or identity.threshold is not None
+    ):
         return None
     return Problem(
         message="`repeat_by: mean` needs a score and a threshold, and here is none",
@@ -211,12 +235,12 @@ def _mean_problem(entry: Merged, identity: Identity) -> Problem | None:
     )
 
 
-def _on_turn_mismatch(gate: GateSpec, name: str) -> str:
+def _find_turn_mismatch_policy(gate: GateSpec, name: str) -> str:
     bar = gate.evaluators.get(name, gate)
     return (bar if "on_turn_mismatch" in bar.model_fields_set else gate).on_turn_mismatch
 
 
-def _lost_program(entry: Merged, programs: Programs) -> tuple[Problem, ...]:
+def _find_program_problems(entry: MergedEntry, programs: ProgramResolver) -> tuple[Problem, ...]:
     """Say what is wrong with the program of an entry that cannot be built for other reasons."""
     path = entry.data.get("path")
     try:
@@ -227,7 +251,9 @@ def _lost_program(entry: Merged, programs: Programs) -> tuple[Problem, ...]:
     return ()
 
 
-def _misfit(entry: Merged, error: ValidationError, known: Iterable[Problem]) -> list[Problem]:
+def _find_defaults_conflicts(
+    entry: MergedEntry, error: ValidationError, known: Iterable[Problem]
+) -> list[Problem]:
     """Say what ``defaults`` break in an entry, unless it was broken before."""
     if any(problem.severity == "error" for problem in known):
         return []

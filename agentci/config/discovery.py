@@ -1,19 +1,79 @@
-"""Finds the files that a run is about: configs by name, recordings by glob."""
+"""Find config files by name, folder or glob, and detect which kind each is."""
 
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
+from agentci._util.text.suggest import find_nearest, quote_name
 from agentci._util.workspace import Workspace, is_file, is_folder
-from agentci.model.problem import Problem
+from agentci.config.yaml_document import YamlDocument
+from agentci.errors import InputError
+from agentci.model.problem import Place, Problem
+from agentci.recordings.registry import EVAL_SET_KEYS
+
+# AgentV has called the list of cases by each of these.
+CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
+
+TRACE_FILE_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
+
+TRACE_FILE_HINT: Final = "this is a recording: name it in a config, or give it with --traces"
+
+
+def is_eval_file(document: YamlDocument) -> bool:
+    """Whether it lists cases and no evaluators; an eval set of agentevals does so, too."""
+    keys = document.data.keys()
+    others = {"evaluators", *EVAL_SET_KEYS}
+    return keys.isdisjoint(others) and not keys.isdisjoint(CASE_KEYS)
+
+
+def check_eval_config(document: YamlDocument) -> None:
+    """See that a file is an eval config, which lists evaluators at the top.
+
+    Raises:
+        InputError: it is not, or an AgentV eval file, which lists cases, as well.
+    """
+    keys = document.data.keys()
+    if not keys.isdisjoint(EVAL_SET_KEYS):
+        raise InputError.from_message(
+            "the file is an eval set, not a config",
+            place=Place(file=document.file),
+            hint="name it in a config (`eval_set:`), or give it with --eval-set",
+        )
+    case_keys = [key for key in CASE_KEYS if key in keys]
+    if "evaluators" in keys and case_keys:
+        raise InputError.from_message(
+            f"the file is both an eval config (`evaluators`) and an eval file (`{case_keys[0]}`)",
+            place=Place(file=document.file),
+            hint="make it two files; evaluators for all cases stand below `execution`",
+        )
+    if "evaluators" not in keys:
+        raise InputError.from_message(
+            "the file lists no `evaluators`",
+            place=Place(file=document.file),
+            hint=_find_similar_key(keys),
+        )
+
+
+def _find_similar_key(keys: AbstractSet[str]) -> str:
+    for key in keys:
+        if meant := find_nearest(key, ("evaluators", *CASE_KEYS)):
+            return f"did you mean `{meant}` instead of {quote_name(key)}?"
+    if TRACE_FILE_KEYS & keys:
+        return TRACE_FILE_HINT
+    if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
+        return f"`{old[0]}` of older configs is now part of `evaluators`"
+    return "add `evaluators:`, a list of what judges recorded runs; an eval file lists `tests:`"
+
 
 CONFIG_NAMES = ("agentci.yaml", "eval_config.yaml")
 CONFIG_FOLDER = ".agentci"
 CONFIG_SUFFIX = ".eval"
-LOOKED_FOR = "agentci.yaml, eval_config.yaml, .agentci/*.yaml, **/*.eval.yaml"
-VENDORED = frozenset(
+CONFIG_PATTERNS = "agentci.yaml, eval_config.yaml, .agentci/*.yaml, **/*.eval.yaml"
+SKIPPED_FOLDERS = frozenset(
     {"node_modules", "vendor", "third_party", "venv", "site-packages", "__pycache__"}
 )
 
@@ -30,21 +90,21 @@ def find_configs(
     problems: list[Problem] = []
     for text in given or (".",):
         configs: list[Path] = []
-        for path in matches(workspace.cwd, text):
+        for path in find_matching_paths(workspace.cwd, text):
             if is_folder(path):
-                below = tuple(_configs_in(path))
+                below = tuple(_find_configs_in(path))
                 configs += below
-                problems += _led_out(path, below, workspace)
+                problems += _find_outside_links(path, below, workspace)
             else:
                 configs.append(path)
         if not configs:
-            problems.append(_no_config(text, workspace))
+            problems.append(_no_config_problem(text, workspace))
         for config in configs:
-            found.setdefault(workspace.name_of(config), config)
+            found.setdefault(workspace.display_path(config), config)
     return tuple(found.values()), tuple(problems)
 
 
-def matches(base: Path, pattern: str) -> tuple[Path, ...]:
+def find_matching_paths(base: Path, pattern: str) -> tuple[Path, ...]:
     """Paths below ``base`` by literal name or by glob, sorted.
 
     A name that exists is taken as it is, so that files with ``[`` in their names are found; but a
@@ -58,15 +118,15 @@ def matches(base: Path, pattern: str) -> tuple[Path, ...]:
     found = {Path("/") if pattern.startswith("/") else base}
     parts = [part for part in pattern.split("/") if part]
     for part in (*parts, "*") if parts[-1:] == ["**"] else parts:
-        found = {path for folder in found for path in _step(folder, part)}
+        found = {path for folder in found for path in _match_step(folder, part)}
     files = (path for path in found if not is_folder(path))
     return tuple(sorted(files, key=lambda path: (path != literal, path)))
 
 
-def _step(folder: Path, part: str) -> Iterator[Path]:
+def _match_step(folder: Path, part: str) -> Iterator[Path]:
     """The paths that one part of a pattern leads to."""
     if part == "**":
-        yield from _folders(folder)
+        yield from _walk_folders(folder)
     elif os.path.lexists(folder / part) and not {"*", "?"} & set(part):
         yield folder / part
     else:
@@ -74,7 +134,7 @@ def _step(folder: Path, part: str) -> Iterator[Path]:
         yield from (folder / name for name in names)
 
 
-def _folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[Path]:
+def _walk_folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[Path]:
     """``folder`` and all below it, by name; hidden ones and links aside. Of any depth."""
     waiting = [folder]
     while waiting:
@@ -86,42 +146,47 @@ def _folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator
             waiting += (parent / name for name in sorted(shown, reverse=True))
 
 
-def _no_config(text: str, workspace: Workspace) -> Problem:
-    where = "the working directory" if text == "." else workspace.name_of(workspace.cwd / text)
+def _no_config_problem(text: str, workspace: Workspace) -> Problem:
+    where = "the working directory" if text == "." else workspace.display_path(workspace.cwd / text)
     if is_folder(workspace.cwd / text):
-        misnamed = next(_configs_in(workspace.cwd / text, extension=".yml"), None)
+        misnamed = next(_find_configs_in(workspace.cwd / text, extension=".yml"), None)
         if misnamed is not None:
-            name = workspace.name_of(misnamed)
+            name = workspace.display_path(misnamed)
             return Problem(
                 message=f"no config was found below {where}",
                 hint=f"rename {name} to {name.removesuffix('.yml')}.yaml, or name it",
             )
         return Problem(
             message=f"no config was found below {where}",
-            hint=f"looked for {LOOKED_FOR}; name a config, or have `run` judge by --metric alone",
+            hint=(
+                f"looked for {CONFIG_PATTERNS}; name a config, or have `run` judge by "
+                "--metric alone"
+            ),
         )
     return Problem(message=f"{where} does not exist", hint="give the path of a config")
 
 
-def _led_out(folder: Path, configs: Sequence[Path], workspace: Workspace) -> tuple[Problem, ...]:
+def _find_outside_links(
+    folder: Path, configs: Sequence[Path], workspace: Workspace
+) -> tuple[Problem, ...]:
     """A link in the repository must not make any file of the machine a config."""
-    if not workspace.holds(folder):
+    if not workspace.contains(folder):
         return ()
     return tuple(
         Problem(
-            message=f"{workspace.name_of(config)} leads out of the workspace",
+            message=f"{workspace.display_path(config)} leads out of the workspace",
             hint="name it on the command line if that is what you want",
         )
         for config in configs
-        if not workspace.holds(config)
+        if not workspace.contains(config)
     )
 
 
-def _configs_in(folder: Path, extension: str = ".yaml") -> Iterator[Path]:
+def _find_configs_in(folder: Path, extension: str = ".yaml") -> Iterator[Path]:
     for name in CONFIG_NAMES:
         path = (folder / name).with_suffix(extension)
         if is_file(path):
             yield path
-    yield from matches(folder, f"{CONFIG_FOLDER}/*{extension}")
-    for parent in _folders(folder, skipped=VENDORED):
-        yield from matches(parent, f"*{CONFIG_SUFFIX}{extension}")
+    yield from find_matching_paths(folder, f"{CONFIG_FOLDER}/*{extension}")
+    for parent in _walk_folders(folder, skipped=SKIPPED_FOLDERS):
+        yield from find_matching_paths(parent, f"*{CONFIG_SUFFIX}{extension}")

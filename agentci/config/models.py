@@ -7,21 +7,21 @@ from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_val
 from agentci.evaluators.fields import (
     AnyConfidence,
     Confidence,
+    ConfigVersion,
     MatchType,
     Share,
-    Strict,
+    StrictModel,
     Text,
-    Version,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
-from agentci.model.comparison import Setback
+from agentci.model.gate import RegressionOutcome
 from agentci.recordings.registry import AUTO, FORMATS
 
-OWN_PREFIX: Final = "x-"
+EXTENSION_PREFIX: Final = "x-"
 
 
-def _known_format(name: str) -> str:
+def _check_trace_format(name: str) -> str:
     if name not in (AUTO, *FORMATS):
         raise ValueError(f"there is no trace format {name!r}")
     return name
@@ -29,12 +29,12 @@ def _known_format(name: str) -> str:
 
 TraceFormat: TypeAlias = Annotated[
     str,
-    AfterValidator(_known_format),
+    AfterValidator(_check_trace_format),
     WithJsonSchema({"type": "string", "enum": [AUTO, *FORMATS]}),
 ]
 
 
-class RateSpec(Strict):
+class PassRateSpec(StrictModel):
     """How much has to pass, and how sure that has to be."""
 
     min_pass_rate: Share = Field(
@@ -47,7 +47,7 @@ class RateSpec(Strict):
     )
 
     @model_validator(mode="after")
-    def _of_a_rate_that_can_be_proven(self) -> Self:
+    def _check_confidence_is_provable(self) -> Self:
         if self.pass_rate_confidence is not None and not 0 < self.min_pass_rate < 1:
             raise ValueError(
                 "pass_rate_confidence needs a min_pass_rate above 0 and below 1 beside it: no "
@@ -56,7 +56,7 @@ class RateSpec(Strict):
         return self
 
 
-class BarSpec(RateSpec):
+class ThresholdSpec(PassRateSpec):
     """Demands on the checks of one evaluator alone.
 
     With `min_pass_rate` or `min_score` its checks leave that of the whole gate; what is left out
@@ -80,7 +80,7 @@ class BarSpec(RateSpec):
     )
 
 
-class GateSpec(BarSpec):
+class GateSpec(ThresholdSpec):
     """What has to be reached for the gate to open."""
 
     max_regression: Share | None = Field(
@@ -91,15 +91,15 @@ class GateSpec(BarSpec):
     regression_confidence: AnyConfidence = Field(
         default=0.95, description="How sure it has to be that such a drop is no chance."
     )
-    regression_shuts: list[Setback] = Field(
+    regression_shuts: list[RegressionOutcome] = Field(
         default=["fail"], description="Outcomes of a comparison that shut the gate."
     )
-    evaluators: dict[str, BarSpec] = Field(
+    evaluators: dict[str, ThresholdSpec] = Field(
         default={}, description="Demands on single evaluators, by name."
     )
 
 
-class CaseBarSpec(RateSpec):
+class CaseThresholdSpec(PassRateSpec):
     """What whole cases have to reach, by the weighted means of their checks' scores.
 
     Single checks then need not pass, unless `min_pass_rate` of the gate or of their evaluator asks
@@ -117,19 +117,19 @@ class CaseBarSpec(RateSpec):
 class EvalFileGateSpec(GateSpec):
     """What has to be reached for the gate to open."""
 
-    cases: CaseBarSpec | None = Field(
+    cases: CaseThresholdSpec | None = Field(
         default=None, description="What whole cases have to reach, in place of every check."
     )
 
 
-def _with_own_keys(schema: dict[str, JsonValue]) -> None:
-    schema["patternProperties"] = {f"^{OWN_PREFIX}": {}}
+def _allow_extension_keys(schema: dict[str, JsonValue]) -> None:
+    schema["patternProperties"] = {f"^{EXTENSION_PREFIX}": {}}
 
 
-class EvalConfig(Strict, json_schema_extra=_with_own_keys):
+class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     """What agentci judges recorded agent runs by; eval configs of agentevals work as they are."""
 
-    version: Version = Field(default=1, description="Version of this format.")
+    version: ConfigVersion = Field(default=1, description="Version of this format.")
     evaluators: list[dict[str, JsonValue]] = Field(
         min_length=1, description="What judges every case, in the order of the reports."
     )
@@ -174,8 +174,8 @@ class EvalConfig(Strict, json_schema_extra=_with_own_keys):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_own_keys(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        return {key: value for key, value in data.items() if not key.startswith(OWN_PREFIX)}
+    def _drop_extension_keys(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        return {key: value for key, value in data.items() if not key.startswith(EXTENSION_PREFIX)}
 
     @property
     def globs(self) -> tuple[str, ...]:

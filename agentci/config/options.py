@@ -5,13 +5,13 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.choices import (
-    COMMENTINGS,
-    EXCHANGES_OF,
-    FAIL_ON,
-    GROUPINGS,
-    JUNIT_DIALECTS,
+    CALL_SCOPES,
+    COMMENT_MODES,
+    DISPLAY_MODES,
+    FAIL_ON_CHOICES,
+    GROUP_BY_CHOICES,
+    JUNIT_FORMATS,
     MATCH_TYPES,
-    SHOWINGS,
 )
 
 
@@ -57,7 +57,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="group-by",
-        choices=GROUPINGS,
+        choices=GROUP_BY_CHOICES,
         help="Whether a case is one trace or all traces of a conversation.",
     ),
     Option(
@@ -166,38 +166,38 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name="fail-on",
-        choices=FAIL_ON,
+        choices=FAIL_ON_CHOICES,
         default="failed",
         help="What shuts the gate: nothing, only checks that could not be judged, or both.",
     ),
     Option(
         name="annotations",
-        choices=SHOWINGS,
+        choices=DISPLAY_MODES,
         default="auto",
         help="Whether findings are shown on their lines in the pull request.",
     ),
     Option(
         name="summary",
-        choices=SHOWINGS,
+        choices=DISPLAY_MODES,
         default="auto",
         help="Whether the summary is shown on the page of the workflow run.",
     ),
     Option(
         name="exchanges",
-        choices=EXCHANGES_OF,
+        choices=CALL_SCOPES,
         default="failed",
         help="Of which checks `report.html` has what their evaluators were sent and what came "
         "back, to the byte: of those that did not pass, of all, or of none.",
     ),
     Option(
         name="junit-dialect",
-        choices=JUNIT_DIALECTS,
+        choices=JUNIT_FORMATS,
         default="common",
         help="Which consumers `junit.xml` is written for.",
     ),
     Option(
         name="comment",
-        choices=COMMENTINGS,
+        choices=COMMENT_MODES,
         default="never",
         help="When the pull request gets a comment, which later runs change in place: after every "
         "run, when the result changed, or when the gate is shut.",
@@ -229,7 +229,7 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 # Those that are about what a report is made into: `agentci merge` has them, too.
-REPORTING: Final = (
+REPORT_OPTIONS: Final = (
     *(
         "baseline",
         "baseline-artifact",

@@ -5,20 +5,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
-from agentci.config.rules import metric_problem
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.rules import find_metric_problem
 from agentci.model.choices import MatchType
 from agentci.model.json import JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 from agentci.model.program import LocalProgram, RemoteProgram
 
 if TYPE_CHECKING:
-    from agentci.evaluators.context import TextFile
-    from agentci.evaluators.evaluator_type import EvaluatorType
+    from agentci.evaluators.evaluator_type import EvaluatorType, TextFile
 
 
-class Programs(Protocol):
+class ProgramResolver(Protocol):
     """What knows which programs there are."""
 
     @property
@@ -92,20 +90,20 @@ class Overrides(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def added_metric_problems(metrics: Sequence[str]) -> Iterator[Problem]:
+def find_metric_option_problems(metrics: Sequence[str]) -> Iterator[Problem]:
     """What is wrong with the metrics of the command line."""
     for metric in dict.fromkeys(metrics):
-        if (problem := metric_problem(metric)) is not None:
+        if (problem := find_metric_problem(metric)) is not None:
             yield problem
         if metrics.count(metric) > 1:
             yield Problem(message=f"--metric {metric} is given twice", hint="give it once")
 
 
-def selection_problems(only: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
+def find_only_option_problems(only: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
     """Names of evaluators to run alone that are none of ``names``, of all that there are."""
     for name in dict.fromkeys(only):
         if name not in names:
             yield Problem(
-                message=f"there is no evaluator {quoted(name)} to run alone (--only)",
-                hint=did_you_mean(name, names) or f"there is {one_of(names)}",
+                message=f"there is no evaluator {quote_name(name)} to run alone (--only)",
+                hint=suggest_name(name, names) or f"there is {join_with_or(names)}",
             )

@@ -4,48 +4,59 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci._util.child_programs import is_adk_installed
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.config.yaml_document import YamlDocument
-from agentci.evaluators.metrics.registry import ASKING, HOSTED, INSTALL_ADK, METRICS, NOT_YET
+from agentci.evaluators.metrics.registry import (
+    HOSTED_METRICS,
+    INSTALL_ADK,
+    JUDGED_METRIC_PURPOSES,
+    METRICS,
+    UNSUPPORTED_METRICS,
+)
 from agentci.model.json import JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 
-RUBRIC_BASED: Final = "rubric_based_"
-_WITHOUT_EFFECT: Final = ("output", "output_format")
+RUBRIC_METRIC_PREFIX: Final = "rubric_based_"
+_IGNORED_KEYS: Final = ("output", "output_format")
 
 
-def cross_checks(document: YamlDocument) -> Iterator[Problem]:
+def find_reference_problems(document: YamlDocument) -> Iterator[Problem]:
     """Check names against each other and against what there is; the parts may be of any shape."""
-    entries = _entries(document)
-    yield from _repeated_names(document, entries)
-    yield from _metrics(document, entries)
-    yield from _gate(document, entries)
-    yield from _without_effect(document)
+    entries = _named_entries(document)
+    yield from _find_duplicate_names(document, entries)
+    yield from _find_entry_metric_problems(document, entries)
+    yield from _find_gate_problems(document, entries)
+    yield from _find_ignored_keys(document)
 
 
-def metric_problem(name: str, place: Place | None = None) -> Problem | None:
+def find_metric_problem(name: str, place: Place | None = None) -> Problem | None:
     """Why there is no built-in metric ``name``, None where there is one."""
-    if name in METRICS or name in ASKING or (name in HOSTED and is_adk_installed()):
+    if (
+        name in METRICS
+        or name in JUDGED_METRIC_PURPOSES
+        or (name in HOSTED_METRICS and is_adk_installed())
+    ):
         return None
-    if name in HOSTED:
+    if name in HOSTED_METRICS:
         message = f"the metric {name!r} needs Google's ADK, which is not installed beside agentci"
         return Problem(message=message, place=place, hint=INSTALL_ADK)
-    if name in NOT_YET:
+    if name in UNSUPPORTED_METRICS:
         message = f"the metric {name!r} is not run by this version of agentci"
-        return Problem(message=message, place=place, hint=NOT_YET[name])
+        return Problem(message=message, place=place, hint=UNSUPPORTED_METRICS[name])
     return Problem(
-        message=f"there is no built-in metric {quoted(name)}",
+        message=f"there is no built-in metric {quote_name(name)}",
         place=place,
-        hint=did_you_mean(name, [*METRICS, *ASKING, *HOSTED, *NOT_YET])
-        or f"known here: {', '.join([*METRICS, *ASKING, *HOSTED])}",
+        hint=suggest_name(
+            name, [*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS, *UNSUPPORTED_METRICS]
+        )
+        or f"known here: {', '.join([*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS])}",
     )
 
 
-_Entries = dict[int, JsonObject]
+_EntriesByIndex = dict[int, JsonObject]
 
 
-def _entries(document: YamlDocument) -> _Entries:
+def _named_entries(document: YamlDocument) -> _EntriesByIndex:
     """The entries that have a name, by their index in ``evaluators``."""
     evaluators = document.data.get("evaluators")
     return {
@@ -55,13 +66,13 @@ def _entries(document: YamlDocument) -> _Entries:
     }
 
 
-def _repeated_names(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
+def _find_duplicate_names(document: YamlDocument, entries: _EntriesByIndex) -> Iterator[Problem]:
     first: dict[str, Place] = {}
     for index, entry in entries.items():
         name, place = str(entry["name"]), document.place_of(("evaluators", index, "name"))
         if name in first:
             yield Problem(
-                message=f"the name {quoted(name)} is taken by the evaluator on line"
+                message=f"the name {quote_name(name)} is taken by the evaluator on line"
                 f" {first[name].line}",
                 place=place,
                 hint="every evaluator needs a name of its own",
@@ -69,16 +80,18 @@ def _repeated_names(document: YamlDocument, entries: _Entries) -> Iterator[Probl
         first.setdefault(name, place)
 
 
-def _metrics(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
+def _find_entry_metric_problems(
+    document: YamlDocument, entries: _EntriesByIndex
+) -> Iterator[Problem]:
     for index, entry in entries.items():
         if entry.get("type") != "builtin":
             continue
-        problem = metric_problem(
+        problem = find_metric_problem(
             str(entry["name"]), document.place_of(("evaluators", index, "name"))
         )
         if problem is not None:
             yield problem
-        elif entry.get("rubrics") and not str(entry["name"]).startswith(RUBRIC_BASED):
+        elif entry.get("rubrics") and not str(entry["name"]).startswith(RUBRIC_METRIC_PREFIX):
             yield Problem(
                 message=f"{entry['name']} does not use rubrics",
                 place=document.place_of(("evaluators", index, "rubrics"), key=True),
@@ -86,21 +99,22 @@ def _metrics(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
             )
 
 
-def _gate(document: YamlDocument, entries: _Entries) -> Iterator[Problem]:
+def _find_gate_problems(document: YamlDocument, entries: _EntriesByIndex) -> Iterator[Problem]:
     gate = document.data.get("gate")
     bars = gate.get("evaluators") if isinstance(gate, Mapping) else None
     names = list(dict.fromkeys(str(entry["name"]) for entry in entries.values()))
     for name in bars if isinstance(bars, Mapping) else ():
         if name not in names:
             yield Problem(
-                message=f"there is no evaluator {quoted(name)} for the gate to check",
+                message=f"there is no evaluator {quote_name(name)} for the gate to check",
                 place=document.place_of(("gate", "evaluators", name), key=True),
-                hint=did_you_mean(name, names) or (f"there is {one_of(names)}" if names else None),
+                hint=suggest_name(name, names)
+                or (f"there is {join_with_or(names)}" if names else None),
             )
 
 
-def _without_effect(document: YamlDocument) -> Iterator[Problem]:
-    for key in _WITHOUT_EFFECT:
+def _find_ignored_keys(document: YamlDocument) -> Iterator[Problem]:
+    for key in _IGNORED_KEYS:
         if key in document.data:
             yield Problem(
                 message=f"{key!r} has no effect: reports are written in all forms",

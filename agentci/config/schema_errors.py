@@ -10,20 +10,27 @@ from jsonschema.exceptions import ValidationError
 from pydantic import ValidationError as Rejection
 from pydantic_core import ErrorDetails
 
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
-from agentci.config.entry_types import type_of, type_problem
-from agentci.config.schema import OWN_FIELDS, Types, json_schema
-from agentci.config.schema_messages import Schema, expected, shown, way_out
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.entries import find_entry_type, find_type_problem
+from agentci.config.schema import (
+    UNSHARED_FIELDS,
+    EvaluatorTypes,
+    Schema,
+    describe_expected,
+    describe_value,
+    make_config_schema,
+    suggest_fix,
+)
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
-MAX_BREACHES: Final = 2000
+MAX_SCHEMA_ERRORS: Final = 2000
 ENTRY_STEPS: Final = 2  # to an entry: `evaluators`, and its index
 
 # Keys at the top of configs that agentevals reads, or once read.
-_MOVED: Final = {
+_MOVED_KEY_HINTS: Final = {
     "metrics": "list each metric below `evaluators:`, as `- {name: NAME, type: builtin}`",
     "custom_evaluators": "move its entries below `evaluators:`, each with its `type`",
     "max_concurrent_traces": "give --jobs to `agentci run` instead",
@@ -31,15 +38,15 @@ _MOVED: Final = {
 }
 
 
-def violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
+def find_schema_errors(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
     """The breaches of the schema of configs with evaluators of ``types``, up to a limit."""
-    reader = _Reader(document, types)
-    errors = Draft202012Validator(json_schema(types)).iter_errors(document.data)
-    problems = (problem for error in errors for problem in reader.read(error))
-    return tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
+    reader = _SchemaErrorReader(document, types)
+    errors = Draft202012Validator(make_config_schema(types)).iter_errors(document.data)
+    problems = (problem for error in errors for problem in reader.find_problems(error))
+    return tuple(dict.fromkeys(islice(problems, MAX_SCHEMA_ERRORS)))
 
 
-def breaches(
+def find_part_errors(
     document: YamlDocument, schema: Schema, rejection: Rejection, *, at: KeyPath, noun: str
 ) -> tuple[Problem, ...]:
     """What is wrong with one part of a document.
@@ -50,37 +57,37 @@ def breaches(
         at: where the part is.
         noun: what it is: ``evaluator``, ``case``.
     """
-    reader = _Reader(document, {}, at=at, noun=noun)
+    reader = _SchemaErrorReader(document, {}, at=at, noun=noun)
     errors = Draft202012Validator(schema).iter_errors(document.value(at))
-    problems = (problem for error in errors for problem in reader.read(error))
-    found = tuple(dict.fromkeys(islice(problems, MAX_BREACHES)))
+    problems = (problem for error in errors for problem in reader.find_problems(error))
+    found = tuple(dict.fromkeys(islice(problems, MAX_SCHEMA_ERRORS)))
     rejections = rejection.errors(include_url=False, include_input=False)
     # Rules of ours are all that the schema has no word for; beside one, other alternatives of the
     # same value are told as if they had been meant.
     ours = [each for each in rejections if each["type"] == "value_error"]
     return found or tuple(
         Problem(
-            message=_said(each),
+            message=_format_model_message(each),
             place=document.place_of((*at, *each["loc"])),
         )
         for each in ours or rejections
     )
 
 
-def _said(error: ErrorDetails) -> str:
+def _format_model_message(error: ErrorDetails) -> str:
     """A message of a model; for a part of several types, which there are."""
     match error["type"]:
         case "union_tag_invalid":
             names = error["ctx"]["expected_tags"].replace("'", "").split(", ")
             known = [name for name in names if "-" not in name]
-            return f"type must be {one_of(known)}, not {quoted(error['ctx']['tag'])}"
+            return f"type must be {join_with_or(known)}, not {quote_name(error['ctx']['tag'])}"
         case "union_tag_not_found":
             return f"{error['loc'][-1]} has no 'type'"
         case _:
             return error["msg"].removeprefix("Value error, ")
 
 
-def subject(path: KeyPath) -> str:
+def format_subject(path: KeyPath) -> str:
     """How a message calls the value at ``path``; an entry's fields go by their own names."""
     match path:
         case ("evaluators", int(), *rest) if rest:
@@ -97,27 +104,32 @@ def _is_deeper(error: ValidationError) -> bool:
     return bool(error.path) or error.validator in ("additionalProperties", "required")
 
 
-class _Reader:
+class _SchemaErrorReader:
     def __init__(
-        self, document: YamlDocument, types: Types, *, at: KeyPath = (), noun: str = "evaluator"
+        self,
+        document: YamlDocument,
+        types: EvaluatorTypes,
+        *,
+        at: KeyPath = (),
+        noun: str = "evaluator",
     ) -> None:
         self._document = document
         self._types = types
         self._at = at
         self._noun = noun
 
-    def read(self, error: ValidationError) -> Iterator[Problem]:
+    def find_problems(self, error: ValidationError) -> Iterator[Problem]:
         """Say in words what ``error`` is about; of alternatives, the one that was meant."""
         path: KeyPath = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:
             case "oneOf" if "discriminator" in schema:
-                yield from self._tagged(error, schema, path)
+                yield from self._tagged_problems(error, schema, path)
             case "oneOf":
-                yield from self._entry(error, path)
+                yield from self._entry_problems(error, path)
             case "anyOf" if deeper := [each for each in error.context or () if _is_deeper(each)]:
                 for each in deeper:
-                    yield from self.read(each)
+                    yield from self.find_problems(each)
             case "additionalProperties":
                 yield from self._unknown_keys(schema, path)
             case "required":
@@ -125,17 +137,19 @@ class _Reader:
             case _:
                 yield self._wrong_value(schema, path)
 
-    def _entry(self, error: ValidationError, path: KeyPath) -> Iterator[Problem]:
+    def _entry_problems(self, error: ValidationError, path: KeyPath) -> Iterator[Problem]:
         """Read the branch of the entry's type, and no other."""
         entry, index = self._document.value(path), path[-1]
-        kind = type_of(entry, self._types)
+        kind = find_entry_type(entry, self._types)
         if kind is None and isinstance(index, int):
-            yield type_problem(entry, index, self._document, self._types)
+            yield find_type_problem(entry, index, self._document, self._types)
         for each in error.context or ():
             if kind is not None and each.schema_path[0] == list(self._types).index(kind):
-                yield from self.read(each)
+                yield from self.find_problems(each)
 
-    def _tagged(self, error: ValidationError, schema: Schema, path: KeyPath) -> Iterator[Problem]:
+    def _tagged_problems(
+        self, error: ValidationError, schema: Schema, path: KeyPath
+    ) -> Iterator[Problem]:
         """Read the branch that a mapping names by one of its keys, and no other."""
         key, mapping = (schema["discriminator"][name] for name in ("propertyName", "mapping"))
         branches = {mapping[tag]: tag for tag in mapping}
@@ -148,7 +162,7 @@ class _Reader:
         elif value[key] in tags:
             for each in error.context or ():
                 if each.schema_path[0] == tags.index(value[key]):
-                    yield from self.read(each)
+                    yield from self.find_problems(each)
         else:
             yield self._wrong_value({"enum": tags}, (*path, key))
 
@@ -159,21 +173,21 @@ class _Reader:
         for key in self._mapping(path):
             if key not in properties and not any(re.search(pattern, key) for pattern in own):
                 yield Problem(
-                    message=f"unknown key {quoted(key)}",
+                    message=f"unknown key {quote_name(key)}",
                     place=self._document.place_of((*path, key), key=True),
-                    hint=did_you_mean(key, known)
+                    hint=suggest_name(key, known)
                     if self._at
-                    else _key_hint(key, path, known, self._types),
+                    else _find_key_hint(key, path, known, self._types),
                 )
 
     def _missing_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
         mapping = self._mapping(path)
         name = mapping.get("name", mapping.get("id"))
         article = "an" if self._noun[0] in "aeiou" else "a"
-        owner = f"the {self._noun} {quoted(name)}" if isinstance(name, str) else ""
+        owner = f"the {self._noun} {quote_name(name)}" if isinstance(name, str) else ""
         owner = owner or f"{article} {self._noun}"
         if len(path) > (len(self._at) or ENTRY_STEPS):
-            owner = subject(path[len(self._at) :])
+            owner = format_subject(path[len(self._at) :])
         for key in schema["required"]:
             if key not in mapping:
                 yield Problem(
@@ -183,12 +197,14 @@ class _Reader:
                 )
 
     def _wrong_value(self, schema: Schema, path: KeyPath) -> Problem:
-        value, written = self._document.value(path), self._document.written(path)
-        name = subject(path[len(self._at) :] or (self._noun,))
+        value, written = self._document.value(path), self._document.plain_text(path)
+        name = format_subject(path[len(self._at) :] or (self._noun,))
         return Problem(
-            message=f"{name} must be {expected(schema)}, not {shown(value, written)}",
+            message=(
+                f"{name} must be {describe_expected(schema)}, not {describe_value(value, written)}"
+            ),
             place=self._document.place_of(path),
-            hint=way_out(schema, value, written),
+            hint=suggest_fix(schema, value, written),
         )
 
     def _mapping(self, path: KeyPath) -> JsonObject:
@@ -196,17 +212,19 @@ class _Reader:
         return value if isinstance(value, Mapping) else {}
 
 
-def _key_hint(key: str, path: KeyPath, known: Sequence[str], types: Types) -> str | None:
+def _find_key_hint(
+    key: str, path: KeyPath, known: Sequence[str], types: EvaluatorTypes
+) -> str | None:
     """Where an unknown key belongs, or which of the ``known`` ones it was meant to be."""
-    if not path and key in _MOVED:
-        return _MOVED[key]
+    if not path and key in _MOVED_KEY_HINTS:
+        return _MOVED_KEY_HINTS[key]
     field = key.replace("-", "_")
     owners = [name for name, each in types.items() if field in each.entry.model_fields]
-    close = did_you_mean(key, known)
+    close = suggest_name(key, known)
     if close is None and owners and not path:
         return "it belongs to an entry of `evaluators`, or to `defaults` for all of them"
     if close is None and owners and path[0] == "evaluators" and len(path) == ENTRY_STEPS:
-        return f"only evaluators of type {one_of(owners)} have it"
-    if path == ("defaults",) and field in OWN_FIELDS:
+        return f"only evaluators of type {join_with_or(owners)} have it"
+    if path == ("defaults",) and field in UNSHARED_FIELDS:
         return "every evaluator needs its own"
     return close or f"known here: {', '.join(name for name in known if name.islower())}"

@@ -9,43 +9,43 @@ from msgspec import Struct
 from agentci.config.options import OPTIONS
 from agentci.errors import InputError
 from agentci.model.choices import (
-    COMMENTINGS,
-    EXCHANGES_OF,
-    FAIL_ON,
-    GROUPINGS,
-    JUNIT_DIALECTS,
+    CALL_SCOPES,
+    COMMENT_MODES,
+    DISPLAY_MODES,
+    FAIL_ON_CHOICES,
+    GROUP_BY_CHOICES,
+    JUNIT_FORMATS,
     MATCH_TYPES,
-    SHOWINGS,
-    Commenting,
-    ExchangesOf,
+    CallScope,
+    CommentMode,
     FailOn,
     GroupBy,
-    JUnitDialect,
+    JUnitFormat,
     MatchType,
 )
 from agentci.model.problem import Problem
-from agentci.model.shard import AUTO, MAX_SHARDS, Shard, read_shard
+from agentci.model.shard import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
 
 MAX_JOBS = 256
 PERCENT: Final = 100
 # In the place of a baseline: what the base is, and where its results are, is found out.
-BASE: Final = "base"
+PULL_REQUEST_BASE: Final = "base"
 
 
-class Access(Struct, frozen=True, kw_only=True):
+class FetchSettings(Struct, frozen=True, kw_only=True):
     """By which rules programs are taken that are kept elsewhere.
 
     Attributes:
         cache_dir: as the user named it; empty for the default.
         locked: nothing is taken that is not in the lock.
         offline: nothing is asked of a network.
-        anew: what the cache has is not taken.
+        no_cache: what the cache has is not taken.
     """
 
     cache_dir: str = ""
     locked: bool = False
     offline: bool = False
-    anew: bool = False
+    no_cache: bool = False
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -66,13 +66,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     shard: Shard | None
     baseline: str
     baseline_artifact: str
-    access: Access
+    fetch_settings: FetchSettings
     fail_on: FailOn
     annotations: bool
     summary: bool
-    exchanges: ExchangesOf
-    junit_dialect: JUnitDialect
-    commenting: Commenting
+    exchanges: CallScope
+    junit_dialect: JUnitFormat
+    commenting: CommentMode
     check_run: str
     matrix: str
     plan: bool
@@ -80,7 +80,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     verbose: bool
 
 
-def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> Settings:
+def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> Settings:
     """Check what was given as text.
 
     Args:
@@ -90,30 +90,30 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
     Raises:
         InputError: one problem for every value that cannot be used.
     """
-    given = _Given(values)
+    given = _OptionReader(values)
     settings = Settings(
         configs=tuple(configs),
         traces=given.texts("traces"),
         metrics=given.texts("metric"),
-        group_by=given.choice("group-by", GROUPINGS),
+        group_by=given.choice("group-by", GROUP_BY_CHOICES),
         eval_set=given.text("eval-set") or None,
         trace_format=given.text("trace-format") or None,
-        threshold=given.number("threshold", _share, "a number from 0 to 1"),
+        threshold=given.number("threshold", _parse_share, "a number from 0 to 1"),
         trajectory_match_type=given.choice("trajectory-match-type", MATCH_TYPES),
         judge_model=given.text("judge-model"),
         only=given.texts("only"),
         output_dir=given.text("output-dir"),
-        jobs=given.number("jobs", _jobs, f"a whole number from 1 to {MAX_JOBS}"),
+        jobs=given.number("jobs", _parse_jobs, f"a whole number from 1 to {MAX_JOBS}"),
         shard=given.shard(),
         baseline=given.text("baseline"),
         baseline_artifact=given.text("baseline-artifact"),
-        access=given.access(),
-        fail_on=given.choice("fail-on", FAIL_ON) or "failed",
-        annotations=given.choice("annotations", SHOWINGS) != "none",
-        summary=given.choice("summary", SHOWINGS) != "none",
-        exchanges=given.choice("exchanges", EXCHANGES_OF) or "failed",
-        junit_dialect=given.choice("junit-dialect", JUNIT_DIALECTS) or "common",
-        commenting=given.choice("comment", COMMENTINGS) or "never",
+        fetch_settings=given.fetch_settings(),
+        fail_on=given.choice("fail-on", FAIL_ON_CHOICES) or "failed",
+        annotations=given.choice("annotations", DISPLAY_MODES) != "none",
+        summary=given.choice("summary", DISPLAY_MODES) != "none",
+        exchanges=given.choice("exchanges", CALL_SCOPES) or "failed",
+        junit_dialect=given.choice("junit-dialect", JUNIT_FORMATS) or "common",
+        commenting=given.choice("comment", COMMENT_MODES) or "never",
         check_run=given.text("check-run"),
         matrix=given.text("matrix"),
         plan=given.switch("plan"),
@@ -125,26 +125,26 @@ def settings_of(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> 
     return settings
 
 
-def access_of(values: Mapping[str, Sequence[str]]) -> Access:
-    """Check what was given of it, by option name; as ``settings_of``.
+def parse_fetch_settings(values: Mapping[str, Sequence[str]]) -> FetchSettings:
+    """Check what was given of it, by option name; as ``parse_settings``.
 
     Raises:
         InputError: one problem for every value that cannot be used.
     """
-    given = _Given(values)
-    access = given.access()
+    given = _OptionReader(values)
+    access = given.fetch_settings()
     if given.problems:
         raise InputError(given.problems)
     return access
 
 
-C = TypeVar("C", bound=str)
-N = TypeVar("N", int, float)
+ChoiceT = TypeVar("ChoiceT", bound=str)
+NumberT = TypeVar("NumberT", int, float)
 
-_DEFAULTS = {option.name: option.default for option in OPTIONS}
+_OPTION_DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
-class _Given:
+class _OptionReader:
     """Texts by option; what cannot be used is a problem, and counts as not given."""
 
     def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
@@ -156,9 +156,9 @@ class _Given:
 
     def text(self, name: str) -> str:
         """The last text, else the default."""
-        return self.texts(name)[-1] if self.texts(name) else _DEFAULTS[name]
+        return self.texts(name)[-1] if self.texts(name) else _OPTION_DEFAULTS[name]
 
-    def choice(self, name: str, choices: Sequence[C]) -> C | None:
+    def choice(self, name: str, choices: Sequence[ChoiceT]) -> ChoiceT | None:
         """The choice that is meant, whatever its case; hyphens are as good as underscores."""
         text = self.text(name)
         spelt = text.casefold().replace("-", "_")
@@ -177,15 +177,15 @@ class _Given:
             )
         return text == "true"
 
-    def access(self) -> Access:
+    def fetch_settings(self) -> FetchSettings:
         """What belongs together about programs that are kept elsewhere."""
-        access = Access(
+        access = FetchSettings(
             cache_dir=self.text("cache-dir"),
             locked=self.switch("locked"),
             offline=self.switch("offline"),
-            anew=self.switch("no-cache"),
+            no_cache=self.switch("no-cache"),
         )
-        if access.offline and access.anew:
+        if access.offline and access.no_cache:
             self.problems.append(
                 Problem(
                     message="--offline takes evaluators from the cache, --no-cache does not",
@@ -198,36 +198,36 @@ class _Given:
         """The part of the checks to judge; None for all."""
         text = self.text("shard")
         try:
-            return read_shard(text, matrix_job=self.text("matrix-job")) if text else None
+            return parse_shard(text, matrix_job=self.text("matrix-job")) if text else None
         except ValueError:
             message = f"--shard must be I/N, with I from 1 to N and N to {MAX_SHARDS}, not {text!r}"
             hint = None
-            if text.casefold() == AUTO:
-                message = f"--shard {AUTO} finds no matrix of a workflow to take a shard from"
+            if text.casefold() == AUTO_SHARD:
+                message = f"--shard {AUTO_SHARD} finds no matrix of a workflow to take a shard from"
                 hint = "it is for the action, in a job with `strategy: matrix`; else say which"
             self.problems.append(Problem(message=message, hint=hint))
             return None
 
-    def number(self, name: str, read: Callable[[str], N], wanted: str) -> N | None:
+    def number(self, name: str, read: Callable[[str], NumberT], wanted: str) -> NumberT | None:
         """A number as ``read`` takes it; ValueError says that it does not."""
         text = self.text(name)
         try:
             return read(text) if text else None
         except ValueError:
             message = f"--{name} must be {wanted}, not {text!r}"
-            hint = _share_of_percents(text) if name == "threshold" else None
+            hint = _suggest_share(text) if name == "threshold" else None
             self.problems.append(Problem(message=message, hint=hint))
             return None
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 1:
         raise ValueError(text)
     return value
 
 
-def _share_of_percents(text: str) -> str | None:
+def _suggest_share(text: str) -> str | None:
     """What to write in the place of percents; None where there are none."""
     percents = text.removesuffix("%").rstrip()
     if not re.fullmatch("[0-9]{1,3}", percents) or int(percents) > PERCENT:
@@ -235,7 +235,7 @@ def _share_of_percents(text: str) -> str | None:
     return f"write {int(percents) / PERCENT:g} for {percents} percent"
 
 
-def _jobs(text: str) -> int:
+def _parse_jobs(text: str) -> int:
     value = int(text)
     if not 1 <= value <= MAX_JOBS:
         raise ValueError(text)

@@ -5,27 +5,26 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from agentci.config.overrides import Overrides, Programs, added_metric_problems
+from agentci.config.overrides import Overrides, ProgramResolver, find_metric_option_problems
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.builtin import assemble_builtin
+from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.evaluator import Evaluator
-from agentci.evaluators.metrics.registry import ASKING, HOSTED
-from agentci.model.agent import Agent
+from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
+from agentci.model.case import AgentvCase
 from agentci.model.choices import GroupBy
-from agentci.model.place import COMMAND_LINE, Place
-from agentci.model.policy import GatePolicy
-from agentci.model.problem import Problem
-from agentci.model.sample import Sample
-from agentci.model.trials import Trials
+from agentci.model.gate import GatePolicy
+from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.program import Agent
+from agentci.model.result import TrialSettings
 
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 
 
-class JudgedSample(Struct, frozen=True, kw_only=True):
+class EvalFileCase(Struct, frozen=True, kw_only=True):
     """A case of an eval file, and what judges it."""
 
-    sample: Sample
+    eval_case: AgentvCase
     evaluators: tuple[Evaluator, ...]
 
 
@@ -36,7 +35,7 @@ class Suite(Struct, frozen=True, kw_only=True):
         file: the config as shown to the user.
         evaluators: those of all cases.
         names: of all its evaluators, also of those that are left out (``--only``).
-        samples: the cases that it brings; None where recordings are the cases.
+        eval_cases: the cases that it brings; None where recordings are the cases.
         agent: what is run for those that have no recorded output.
         trials: how often, where that is more than once.
         traces: paths and globs as they are written; empty leaves them to the command line.
@@ -50,9 +49,9 @@ class Suite(Struct, frozen=True, kw_only=True):
     evaluators: tuple[Evaluator, ...]
     gate: GatePolicy
     names: tuple[str, ...]
-    samples: tuple[JudgedSample, ...] | None = None
+    eval_cases: tuple[EvalFileCase, ...] | None = None
     agent: Agent | None = None
-    trials: Trials | None = None
+    trials: TrialSettings | None = None
     traces: tuple[str, ...] = ()
     group_by: GroupBy = "auto"
     eval_set: str | None = None
@@ -71,19 +70,19 @@ class Suite(Struct, frozen=True, kw_only=True):
         return self.places.get(key, self.place)
 
 
-def suite_of_metrics(overrides: Overrides) -> Suite:
+def make_metric_suite(overrides: Overrides) -> Suite:
     """Judge without a config: by the metrics of the command line, else by agentevals' default.
 
     Raises:
         InputError: there is no such metric, or none is left to run.
     """
     metrics = overrides.metrics or (DEFAULT_METRIC,)
-    if problems := tuple(added_metric_problems(metrics)):
+    if problems := tuple(find_metric_option_problems(metrics)):
         raise InputError(problems)
     return Suite(
         file=COMMAND_LINE.file,
         evaluators=tuple(
-            _of_metric(metric, overrides)
+            _make_metric_evaluator(metric, overrides)
             for metric in metrics
             if metric in (overrides.only or metrics)
         ),
@@ -92,13 +91,13 @@ def suite_of_metrics(overrides: Overrides) -> Suite:
     )
 
 
-def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
-    if metric in HOSTED:
-        from agentci.evaluators.agentevals.vertex_metric import assemble_hosted  # noqa: PLC0415 (as below)
+def _make_metric_evaluator(metric: str, overrides: Overrides) -> Evaluator:
+    if metric in HOSTED_METRICS:
+        from agentci.evaluators.agentevals.vertex_metric import make_hosted_evaluator  # noqa: PLC0415 (as below)
 
-        return assemble_hosted(metric, place=COMMAND_LINE, threshold=overrides.threshold)
-    if metric not in ASKING:
-        return assemble_builtin(
+        return make_hosted_evaluator(metric, place=COMMAND_LINE, threshold=overrides.threshold)
+    if metric not in JUDGED_METRIC_PURPOSES:
+        return make_builtin_evaluator(
             metric,
             place=COMMAND_LINE,
             threshold=overrides.threshold,
@@ -106,19 +105,19 @@ def _of_metric(metric: str, overrides: Overrides) -> Evaluator:
         )
     # They load pydantic, as below.
     from agentci.evaluators.agentevals.entries import BuiltinEntry  # noqa: PLC0415
-    from agentci.evaluators.agentevals.judged_entries import assemble_judged  # noqa: PLC0415
-    from agentci.evaluators.judge_config import Judges  # noqa: PLC0415
+    from agentci.evaluators.agentevals.judged_builtin import make_judged_evaluator  # noqa: PLC0415
+    from agentci.evaluators.judge_config import JudgeSettings  # noqa: PLC0415
 
-    return assemble_judged(
+    return make_judged_evaluator(
         BuiltinEntry(name=metric, type="builtin", threshold=overrides.threshold),
-        Judges(payer=COMMAND_LINE.file, model=overrides.judge_model),
+        JudgeSettings(payer=COMMAND_LINE.file, model=overrides.judge_model),
         place=COMMAND_LINE,
         place_of=lambda _: COMMAND_LINE,
         turn_mismatch_fails=True,
     )
 
 
-def read_suite(document: YamlDocument, overrides: Overrides, programs: Programs) -> Suite:
+def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramResolver) -> Suite:
     """Make a config ready to be run.
 
     Args:
@@ -128,16 +127,16 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: Programs)
         InputError: with all problems of the config.
     """
     # It loads pydantic, which is half of our start-up; a run without a config does not need it.
-    from agentci.config.build import build, gate_policy  # noqa: PLC0415
+    from agentci.config.build import build_evaluators, make_gate_policy  # noqa: PLC0415
 
-    built = build(document, overrides, programs)
+    built = build_evaluators(document, overrides, programs)
     config = built.config
     if config is None or any(problem.severity == "error" for problem in built.problems):
         raise InputError(built.problems)
     return Suite(
         file=document.file,
         evaluators=built.evaluators,
-        gate=gate_policy(config.gate, [each.identity.name for each in built.evaluators]),
+        gate=make_gate_policy(config.gate, [each.identity.name for each in built.evaluators]),
         names=built.names,
         traces=config.globs,
         group_by=config.group_by or "auto",

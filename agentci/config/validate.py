@@ -1,59 +1,137 @@
-"""Everything that is wrong with a config, each at its place, in the order of the file."""
+"""All problems of a config, each with its position, in the order of the file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.config.detect import check_kind
-from agentci.config.model_errors import rejections
-from agentci.config.rules import cross_checks
-from agentci.config.schema import Types
+from msgspec import Struct
+from pydantic import BaseModel, ValidationError
+
+from agentci.config.discovery import check_eval_config
+from agentci.config.entries import find_entry_type
+from agentci.config.models import EvalConfig
+from agentci.config.rules import find_reference_problems
+from agentci.config.schema import EvaluatorTypes, make_defaults_model
 from agentci.config.yaml_document import YamlDocument
+from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.registry import EVALUATOR_TYPES
+from agentci.model.json import Json
 from agentci.model.problem import Problem
 
-MAX_LISTED: Final = 1000
+
+class ConfigModelError(Struct, frozen=True, kw_only=True):
+    """Something that a model objects to.
+
+    Attributes:
+        is_beyond_schema: comes from code of the model, of which its JSON Schema cannot know.
+    """
+
+    problem: Problem
+    is_beyond_schema: bool
 
 
-def complaints(document: YamlDocument, types: Types = EVALUATOR_TYPES) -> tuple[Problem, ...]:
+def find_model_errors(
+    document: YamlDocument, types: EvaluatorTypes
+) -> tuple[ConfigModelError, ...]:
+    """What the models object to; empty where they accept all of the config."""
+    return tuple(
+        each
+        for part in _iter_config_parts(document, types)
+        for each in _validate_part(*part, document)
+    )
+
+
+def _iter_config_parts(
+    document: YamlDocument, types: EvaluatorTypes
+) -> Iterator[tuple[KeyPath, type[BaseModel] | None, Json]]:
+    """The parts of a config with the model that reads each; None where nothing does."""
+    data = document.data
+    yield (), EvalConfig, data
+    if data.get("defaults"):
+        yield ("defaults",), make_defaults_model(types), data["defaults"]
+    evaluators = data.get("evaluators")
+    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
+        name = find_entry_type(entry, types)
+        yield ("evaluators", index), None if name is None else types[name].entry, entry
+
+
+def _validate_part(
+    path: KeyPath, model: type[BaseModel] | None, value: Json, document: YamlDocument
+) -> Iterator[ConfigModelError]:
+    if model is None:
+        problem = Problem(message="no evaluator of a known type", place=document.place_of(path))
+        yield ConfigModelError(problem=problem, is_beyond_schema=False)
+        return
+    try:
+        model.model_validate(dict(value) if isinstance(value, Mapping) else value)
+    except ValidationError as error:
+        for each in error.errors(include_url=False, include_input=False):
+            yield ConfigModelError(
+                problem=Problem(
+                    message=each["msg"].removeprefix("Value error, "),
+                    place=document.place_of(_path_in_file((*path, *each["loc"]), document)),
+                ),
+                is_beyond_schema=each["type"] == "value_error",
+            )
+
+
+def _path_in_file(loc: KeyPath, document: YamlDocument) -> KeyPath:
+    """The steps of ``loc`` that lead through the file: pydantic also names alternatives in it."""
+    path: KeyPath = ()
+    for step in loc:
+        if document.has((*path, step)):
+            path = (*path, step)
+    return path
+
+
+MAX_PROBLEMS: Final = 1000
+
+
+def find_config_problems(
+    document: YamlDocument, types: EvaluatorTypes = EVALUATOR_TYPES
+) -> tuple[Problem, ...]:
     """All problems of a config, notices included; without errors the models accept it.
 
     Args:
         types: of evaluators, those that there are.
     """
     try:
-        check_kind(document)
+        check_eval_config(document)
     except InputError as error:
         return (*document.problems, *error.problems)
-    problems = [*document.problems, *_shape(document, types), *cross_checks(document)]
-    return in_order(problems)
+    problems = [
+        *document.problems,
+        *_find_shape_problems(document, types),
+        *find_reference_problems(document),
+    ]
+    return sort_problems(problems)
 
 
-def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Each problem once, file by file in the order of its lines; of a flood only the beginning."""
     each = dict.fromkeys(problems)
     files = list(dict.fromkeys(p.place.file for p in each if p.place is not None))
-    ordered = sorted(each, key=lambda problem: _position(problem, files))
-    if len(ordered) <= MAX_LISTED:
+    ordered = sorted(each, key=lambda problem: _problem_sort_key(problem, files))
+    if len(ordered) <= MAX_PROBLEMS:
         return tuple(ordered)
-    listed = ordered[:MAX_LISTED]
+    listed = ordered[:MAX_PROBLEMS]
     is_broken = any(problem.severity == "error" for problem in ordered)
     more = Problem(
-        message=f"only the first {MAX_LISTED:,} problems are listed",
+        message=f"only the first {MAX_PROBLEMS:,} problems are listed",
         place=listed[-1].place,
         severity="error" if is_broken else "notice",
     )
     return (*listed, more)
 
 
-def _shape(document: YamlDocument, types: Types) -> list[Problem]:
+def _find_shape_problems(document: YamlDocument, types: EvaluatorTypes) -> list[Problem]:
     """Breaches of the schema, or what the models know beyond it."""
-    rejected = rejections(document, types)
+    rejected = find_model_errors(document, types)
     if not rejected:
         return []
     # A value that YAML itself has trouble with is not complained about twice.
     known = {each.place for each in document.problems if each.severity == "error"}
-    breaches = _violations(document, types)
+    breaches = _find_schema_problems(document, types)
     places = {breach.place for breach in breaches}
     beyond = [each.problem for each in rejected if each.is_beyond_schema]
     others = [problem for problem in beyond if problem.place not in places]
@@ -61,14 +139,14 @@ def _shape(document: YamlDocument, types: Types) -> list[Problem]:
     return [problem for problem in found if problem.place not in known]
 
 
-def _violations(document: YamlDocument, types: Types) -> tuple[Problem, ...]:
+def _find_schema_problems(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
     # The models say whether there is anything to report; jsonschema is loaded to report it well.
-    from agentci.config.schema_errors import violations  # noqa: PLC0415
+    from agentci.config.schema_errors import find_schema_errors  # noqa: PLC0415
 
-    return violations(document, types)
+    return find_schema_errors(document, types)
 
 
-def _position(problem: Problem, files: Sequence[str]) -> tuple[int, int, int]:
+def _problem_sort_key(problem: Problem, files: Sequence[str]) -> tuple[int, int, int]:
     place = problem.place
     if place is None:
         return (-1, 0, 0)

@@ -4,11 +4,17 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agentci._util.text.utf8 import decode
-from agentci.config.yaml_nodes import Field, Fields, Items, Node, Scalar, plain_data
+from agentci._util.workspace import decode_utf8
+from agentci.config.yaml_nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    plain_data,
+)
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
@@ -23,7 +29,7 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
 
     file: str
     data: JsonObject
-    root: Fields
+    root: MappingNode
     problems: tuple[Problem, ...] = ()
 
     def place_of(self, path: Sequence[str | int], *, key: bool = False) -> Place:
@@ -31,11 +37,11 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
 
         What is not there has the place of the nearest parent that is.
         """
-        trail = list(self._trail(path))
+        trail = list(self._find_nodes(path))
         if not trail:
             return self.root.place
         last = trail[-1]
-        return last.place if key and len(trail) == len(path) else _node(last).place
+        return last.place if key and len(trail) == len(path) else _get_value_node(last).place
 
     def has(self, path: Sequence[str | int]) -> bool:
         """Whether there is anything at ``path``."""
@@ -46,24 +52,24 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
         node = self._find(path)
         return None if node is None else plain_data(node)
 
-    def written(self, path: Sequence[str | int]) -> str | None:
+    def plain_text(self, path: Sequence[str | int]) -> str | None:
         """The text of the value at ``path`` where it stands without quotes, else None."""
         node = self._find(path)
-        return node.text if isinstance(node, Scalar) and node.plain else None
+        return node.text if isinstance(node, ScalarNode) and node.plain else None
 
     def _find(self, path: Sequence[str | int]) -> Node | None:
-        trail = [self.root, *self._trail(path)]
-        return _node(trail[-1]) if len(trail) > len(path) else None
+        trail = [self.root, *self._find_nodes(path)]
+        return _get_value_node(trail[-1]) if len(trail) > len(path) else None
 
-    def _trail(self, path: Sequence[str | int]) -> Iterator[Field | Node]:
+    def _find_nodes(self, path: Sequence[str | int]) -> Iterator[MappingEntry | Node]:
         """What ``path`` leads through, as far as that is there."""
         node: Node = self.root
         for step in path:
-            found = _step(node, step)
+            found = _find_child(node, step)
             if found is None:
                 return
             yield found
-            node = _node(found)
+            node = _get_value_node(found)
 
 
 def read_yaml(data: bytes, *, file: str) -> YamlDocument:
@@ -77,9 +83,9 @@ def read_yaml(data: bytes, *, file: str) -> YamlDocument:
         InputError: it is not UTF-8, not YAML, no mapping, or beyond the limits of what is read.
     """
     # PyYAML would be half of our start-up, and a run without a config does not need it.
-    from agentci.config.yaml_parse import compose  # noqa: PLC0415
+    from agentci.config.yaml_parse import parse_yaml_mapping  # noqa: PLC0415
 
-    root, problems = compose(decode(data, file=file), file=file)
+    root, problems = parse_yaml_mapping(decode_utf8(data, file=file), file=file)
     content = {key: plain_data(field.value) for key, field in root.fields.items()}
     return YamlDocument(file=file, data=content, root=root, problems=problems)
 
@@ -90,20 +96,20 @@ def read_tree(data: bytes, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
     Raises:
         InputError: as ``read_yaml``, save that any top level will do.
     """
-    from agentci.config.yaml_parse import compose_any  # noqa: PLC0415
+    from agentci.config.yaml_parse import parse_yaml_node  # noqa: PLC0415
 
-    return compose_any(decode(data, file=file), file=file)
+    return parse_yaml_node(decode_utf8(data, file=file), file=file)
 
 
-def _step(node: Node, step: str | int) -> Field | Node | None:
+def _find_child(node: Node, step: str | int) -> MappingEntry | Node | None:
     match node, step:
-        case Fields(), str():
+        case MappingNode(), str():
             return node.fields.get(step)
-        case Items(), int() if 0 <= step < len(node.items):
+        case SequenceNode(), int() if 0 <= step < len(node.items):
             return node.items[step]
         case _:
             return None
 
 
-def _node(found: Field | Node) -> Node:
-    return found.value if isinstance(found, Field) else found
+def _get_value_node(found: MappingEntry | Node) -> Node:
+    return found.value if isinstance(found, MappingEntry) else found

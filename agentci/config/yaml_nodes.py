@@ -6,13 +6,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agentci.model.json import Json
-from agentci.model.place import Place
+from agentci.model.problem import Place
 
 # The keys and indexes that lead from the top of a document to one of its parts.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 
-class Scalar(Struct, frozen=True, kw_only=True):
+class ScalarNode(Struct, frozen=True, kw_only=True):
     """A single value.
 
     Attributes:
@@ -36,7 +36,7 @@ class Scalar(Struct, frozen=True, kw_only=True):
         return 0
 
 
-class Items(Struct, frozen=True, kw_only=True):
+class SequenceNode(Struct, frozen=True, kw_only=True):
     """A list.
 
     Attributes:
@@ -50,31 +50,31 @@ class Items(Struct, frozen=True, kw_only=True):
     height: int
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class MappingEntry(Struct, frozen=True, kw_only=True):
     """A key of a mapping, and its value."""
 
     place: Place
     value: "Node"
 
 
-class Fields(Struct, frozen=True, kw_only=True):
+class MappingNode(Struct, frozen=True, kw_only=True):
     """A mapping; ``size`` and ``height`` as in :class:`Items`."""
 
     place: Place
-    fields: Mapping[str, Field]
+    fields: Mapping[str, MappingEntry]
     size: int
     height: int
 
 
-Node: TypeAlias = Scalar | Items | Fields
+Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
 
 
 def plain_data(node: Node) -> Json:
     """What ``node`` says, as dicts, lists and scalars."""
     match node:
-        case Scalar():
+        case ScalarNode():
             return node.value
-        case Items():
+        case SequenceNode():
             return [plain_data(item) for item in node.items]
-        case Fields():
+        case MappingNode():
             return {key: plain_data(field.value) for key, field in node.fields.items()}

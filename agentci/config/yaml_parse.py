@@ -1,27 +1,162 @@
-"""YAML as a tree with places, within limits: what explodes or nests too deep is refused.
+"""Parse YAML into a tree with positions, within limits on size and depth.
 
 The tree is built from the parser's events, so that a hostile file is refused before it costs
 memory; PyYAML's own loader would follow it to the end.
 """
 
-from collections.abc import Iterator
-from typing import Final
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 import yaml
 
-from agentci.config.yaml_errors import syntax_problem, unprintable
-from agentci.config.yaml_keys import Pair, build_fields
-from agentci.config.yaml_nodes import Fields, Items, Node, Scalar
-from agentci.config.yaml_scalars import read_plain
+from agentci._util.workspace import find_place_after
+from agentci.config.yaml_nodes import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode
+from agentci.config.yaml_scalars import BOOLEAN_WORDS, resolve_plain_scalar
 from agentci.errors import InputError
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
+
+_SYNTAX_HINTS: Final = {
+    "mapping values are not allowed": (
+        "put a value that holds a colon in quotes; keys of one mapping begin in one column"
+    ),
+    "cannot start any token": "put a value that begins with @, ` or % in quotes",
+    "unexpected end of stream": "a quote or bracket is not closed",
+    "did not find expected ',' or": "a bracket is not closed, or a comma is missing",
+    "did not find expected key": "keys of one mapping begin in one column",
+    "did not find expected '-'": "items of one list begin with - in one column",
+    "could not find expected ':'": "write `key: value`, with a space after the colon",
+    "<document start>": "remove what follows the end of the document",
+}
+
+# All that YAML 1.1 leaves out of its printable characters.
+_UNPRINTABLE: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def find_unprintable_character(text: str, *, file: str) -> Problem | None:
+    """Say that ``text`` holds a character that YAML refuses, and where; None where it does not."""
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return None
+    return Problem(
+        message=f"the character U+{ord(found[0]):04X} is not allowed in a YAML file",
+        place=find_place_after(text[: found.start()], file=file),
+        hint="write it as an escape in double quotes, or remove it",
+    )
+
+
+def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Problem:
+    """Say what is wrong with ``text``, and where."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return Problem(message="the file is not YAML", place=Place(file=file))
+    what = error.problem or "it cannot be read"
+    mark = error.problem_mark
+    if "unexpected end of stream" in what and error.context_mark is not None:
+        # The quote that is not closed helps more than the end of the file.
+        mark = error.context_mark
+    if tab := _find_indentation_tab(text, mark.line):
+        return Problem(
+            message="the line is indented with a tab, which YAML does not allow",
+            place=Place(file=file, line=mark.line + 1, column=tab),
+            hint="use spaces",
+        )
+    return Problem(
+        message=f"the file is not YAML: {what}{_format_context(error, mark)}",
+        place=Place(file=file, line=mark.line + 1, column=mark.column + 1),
+        hint=next((hint for words, hint in _SYNTAX_HINTS.items() if words in what), None),
+    )
+
+
+def _find_indentation_tab(text: str, line: int) -> int:
+    """The column of a tab before the first word of a line counted from 0; 0 where there is none."""
+    lines = text.splitlines()
+    if line >= len(lines):
+        return 0
+    blanks = lines[line][: len(lines[line]) - len(lines[line].lstrip(" \t-"))]
+    return blanks.find("\t") + 1
+
+
+def _format_context(error: yaml.MarkedYAMLError, shown: yaml.Mark) -> str:
+    """Where that began which was being read, unless that is shown already."""
+    begin = error.context_mark
+    if error.context is None or begin is None or begin.line == shown.line:
+        return ""
+    return f" ({error.context} from line {begin.line + 1})"
+
+
+NodePair: TypeAlias = tuple[Node, Node]
+
+
+def build_mapping_node(
+    pairs: Sequence[NodePair], place: Place
+) -> tuple[MappingNode, tuple[Problem, ...]]:
+    """Make a mapping of keys and values in the order of the file.
+
+    Keys are taken as they are written, also numbers; of a key that stands twice the first counts.
+    Keys of the mapping itself count before those that ``<<`` merges into it; of those, the first
+    of a list and the last of several ``<<``, as PyYAML does.
+    """
+    problems: list[Problem] = []
+    fields: dict[str, MappingEntry] = {}
+    merged: list[MappingNode] = []
+    for key, value in pairs:
+        if isinstance(key, ScalarNode) and key.plain and key.text == "<<":
+            merged = [*_find_merged_mappings(value, problems), *merged]
+            continue
+        problem = _find_key_problem(key, fields)
+        if problem is not None:
+            problems.append(problem)
+        elif isinstance(key, ScalarNode):
+            fields[key.text] = MappingEntry(place=key.place, value=value)
+    for mapping in merged:
+        fields = {**mapping.fields, **fields}
+    return _make_sized_mapping(fields, place), tuple(problems)
+
+
+def _find_key_problem(key: Node, before: dict[str, MappingEntry]) -> Problem | None:
+    if not isinstance(key, ScalarNode):
+        hint = "put a text that begins with { or [ in quotes"
+        return Problem(message="a key must be text", place=key.place, hint=hint)
+    text = key.text
+    if text in before:
+        message = f"the key {text!r} appears twice, first on line {before[text].place.line}"
+        return Problem(message=message, place=key.place, hint="remove one of them")
+    if key.plain and text.lower() in BOOLEAN_WORDS:
+        message = f"YAML reads the key {text} as true or false"
+        return Problem(message=message, place=key.place, hint=f'put it in quotes: "{text}"')
+    if key.plain and text in {"", "~"}:
+        return Problem(message="a key is missing before the colon", place=key.place)
+    return None
+
+
+def _find_merged_mappings(node: Node, problems: list[Problem]) -> Iterator[MappingNode]:
+    """Find what ``<<`` merges, the weightiest first."""
+    for part in node.items if isinstance(node, SequenceNode) else (node,):
+        if isinstance(part, MappingNode):
+            yield part
+        else:
+            message = "<< merges mappings, and this is not one"
+            hint = "give it an alias of a mapping (`<<: *name`), or a list of them"
+            problems.append(Problem(message=message, place=part.place, hint=hint))
+
+
+def _make_sized_mapping(fields: dict[str, MappingEntry], place: Place) -> MappingNode:
+    values = [field.value for field in fields.values()]
+    return MappingNode(
+        place=place,
+        fields=fields,
+        size=1 + sum(1 + value.size for value in values),
+        height=1 + max((value.height for value in values), default=0),
+    )
+
 
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
 
-_NEEDS: Final = "a config has `evaluators:`, an eval file `cases:` or `tests:`"
-_TOO_MUCH: Final = "keep data in files of its own"
+_EXPECTED_KEYS_HINT: Final = "a config has `evaluators:`, an eval file `cases:` or `tests:`"
+_SIZE_HINT: Final = "keep data in files of its own"
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 _STANDARD: Final = "tag:yaml.org,2002:"
@@ -35,7 +170,7 @@ _SCALAR_TAGS: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def compose(text: str, *, file: str) -> tuple[Fields, tuple[Problem, ...]]:
+def parse_yaml_mapping(text: str, *, file: str) -> tuple[MappingNode, tuple[Problem, ...]]:
     """Read YAML whose top level is a mapping.
 
     Returns:
@@ -44,29 +179,29 @@ def compose(text: str, *, file: str) -> tuple[Fields, tuple[Problem, ...]]:
     Raises:
         InputError: it is not YAML, not one mapping, or beyond the limits.
     """
-    root, problems = compose_any(text, file=file)
-    if not isinstance(root, Fields):
-        raise _not_a_mapping(root)
+    root, problems = parse_yaml_node(text, file=file)
+    if not isinstance(root, MappingNode):
+        raise _not_a_mapping_error(root)
     return root, problems
 
 
-def compose_any(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
-    """Read YAML; as ``compose``, save that any top level will do.
+def parse_yaml_node(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
+    """Read YAML; as ``parse_yaml_mapping``, save that any top level will do.
 
     Raises:
         InputError: it is not YAML, not one document, or beyond the limits.
     """
-    if problem := unprintable(text, file=file):
+    if problem := find_unprintable_character(text, file=file):
         raise InputError([problem])
-    composer = _Composer(text, file)
+    composer = _NodeComposer(text, file)
     try:
-        root = composer.document()
+        root = composer.compose_document()
     except yaml.YAMLError as error:
-        raise InputError([syntax_problem(error, text, file=file)]) from None
+        raise InputError([make_syntax_problem(error, text, file=file)]) from None
     return root, tuple(composer.problems)
 
 
-class _Composer:
+class _NodeComposer:
     def __init__(self, text: str, file: str) -> None:
         self.problems: list[Problem] = []
         self._file = file
@@ -74,140 +209,146 @@ class _Composer:
         self._anchors: dict[str, Node | None] = {}
         self._size = 0
 
-    def document(self) -> Node:
+    def compose_document(self) -> Node:
         next(self._events)  # the start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise InputError.of("the file is empty", place=Place(file=self._file), hint=_NEEDS)
-        root = self._node(next(self._events), depth=0)
+            raise InputError.from_message(
+                "the file is empty", place=Place(file=self._file), hint=_EXPECTED_KEYS_HINT
+            )
+        root = self._compose_node(next(self._events), depth=0)
         next(self._events)  # the end of the document
         after = next(self._events)
         if isinstance(after, yaml.DocumentStartEvent):
-            raise InputError.of(
+            raise InputError.from_message(
                 "the file holds more than one YAML document",
-                place=self._place(after),
+                place=self._make_place(after),
                 hint="keep one config in one file",
             )
         return root
 
-    def _node(self, event: yaml.Event, *, depth: int) -> Node:
-        place = self._place(event)
-        self._limit(1, depth, place)
+    def _compose_node(self, event: yaml.Event, *, depth: int) -> Node:
+        place = self._make_place(event)
+        self._check_limits(1, depth, place)
         match event:
             case yaml.AliasEvent():
-                return self._repeated(event, depth, place)
+                return self._resolve_alias(event, depth, place)
             case yaml.ScalarEvent():
-                node: Node = self._scalar(event, place)
+                node: Node = self._compose_scalar(event, place)
             case yaml.SequenceStartEvent():
-                self._begin(event, place)
-                node = self._items(depth, place)
+                self._start_collection(event, place)
+                node = self._compose_sequence(depth, place)
             case yaml.MappingStartEvent():
-                self._begin(event, place)
-                node = self._fields(depth, place)
+                self._start_collection(event, place)
+                node = self._compose_mapping(depth, place)
             case _:  # pragma: no cover (the parser has no other events here)
                 raise TypeError(event)
         self._anchors[event.anchor or ""] = node
         return node
 
-    def _begin(self, event: yaml.CollectionStartEvent, place: Place) -> None:
+    def _start_collection(self, event: yaml.CollectionStartEvent, place: Place) -> None:
         """Take note of an anchor whose node is not complete yet, and refuse foreign tags."""
         self._anchors[event.anchor or ""] = None
         if event.tag is not None and event.tag not in _COLLECTION_TAGS:
-            self._complain(*_foreign(event.tag), place)
+            self._add_problem(*_format_unknown_tag(event.tag), place)
 
-    def _repeated(self, event: yaml.AliasEvent, depth: int, place: Place) -> Node:
+    def _resolve_alias(self, event: yaml.AliasEvent, depth: int, place: Place) -> Node:
         name = event.anchor
         if name not in self._anchors:
-            raise InputError.of(
+            raise InputError.from_message(
                 f"there is no &{name} above for *{name} to repeat",
                 place=place,
                 hint="put a text that begins with * in quotes",
             )
         node = self._anchors[name]
         if node is None:
-            raise InputError.of(f"*{name} is inside &{name}, which it repeats", place=place)
-        self._limit(node.size, depth + node.height, place)
+            raise InputError.from_message(
+                f"*{name} is inside &{name}, which it repeats", place=place
+            )
+        self._check_limits(node.size, depth + node.height, place)
         return node
 
-    def _items(self, depth: int, place: Place) -> Items:
+    def _compose_sequence(self, depth: int, place: Place) -> SequenceNode:
         items: list[Node] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(event, depth=depth + 1))
-        return Items(
+            items.append(self._compose_node(event, depth=depth + 1))
+        return SequenceNode(
             place=place,
             items=tuple(items),
             size=1 + sum(item.size for item in items),
             height=1 + max((item.height for item in items), default=0),
         )
 
-    def _fields(self, depth: int, place: Place) -> Fields:
-        pairs: list[Pair] = []
+    def _compose_mapping(self, depth: int, place: Place) -> MappingNode:
+        pairs: list[NodePair] = []
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._key(event) or self._node(event, depth=depth + 1)
-            pairs.append((key, self._node(next(self._events), depth=depth + 1)))
-        fields, problems = build_fields(pairs, place)
+            key = self._compose_key(event) or self._compose_node(event, depth=depth + 1)
+            pairs.append((key, self._compose_node(next(self._events), depth=depth + 1)))
+        fields, problems = build_mapping_node(pairs, place)
         self.problems += problems
         return fields
 
-    def _key(self, event: yaml.Event) -> Scalar | None:
+    def _compose_key(self, event: yaml.Event) -> ScalarNode | None:
         """A key as it is written, whatever YAML would take it for; None where it is no scalar."""
         if not isinstance(event, yaml.ScalarEvent):
             return None
         plain = event.tag is None and event.implicit[0]
-        node = Scalar(place=self._place(event), value=event.value, text=event.value, plain=plain)
+        node = ScalarNode(
+            place=self._make_place(event), value=event.value, text=event.value, plain=plain
+        )
         self._anchors[event.anchor or ""] = node
         return node
 
-    def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Scalar:
+    def _compose_scalar(self, event: yaml.ScalarEvent, place: Place) -> ScalarNode:
         text = event.value
         if event.tag in _TEXT_TAGS or (event.tag is None and not event.implicit[0]):
-            return Scalar(place=place, value=text, text=text, plain=False)
-        reading = read_plain(text)
+            return ScalarNode(place=place, value=text, text=text, plain=False)
+        reading = resolve_plain_scalar(text)
         if event.tag is not None:
             types = _SCALAR_TAGS.get(event.tag)
             if types is None:
-                self._complain(*_foreign(event.tag), place)
+                self._add_problem(*_format_unknown_tag(event.tag), place)
             elif not isinstance(reading.value, types):
-                self._complain(f"{text!r} does not fit its tag", "remove the tag", place)
-        if reading.refusal is not None:
-            self._complain(reading.refusal, reading.hint, place)
-        if reading.notice is not None:
-            notice, hint = reading.notice, reading.hint
+                self._add_problem(f"{text!r} does not fit its tag", "remove the tag", place)
+        if reading.error is not None:
+            self._add_problem(reading.error, reading.hint, place)
+        if reading.note is not None:
+            notice, hint = reading.note, reading.hint
             self.problems.append(Problem(message=notice, place=place, hint=hint, severity="notice"))
-        return Scalar(place=place, value=reading.value, text=text, plain=True)
+        return ScalarNode(place=place, value=reading.value, text=text, plain=True)
 
-    def _complain(self, message: str, hint: str | None, place: Place) -> None:
+    def _add_problem(self, message: str, hint: str | None, place: Place) -> None:
         self.problems.append(Problem(message=message, place=place, hint=hint))
 
-    def _limit(self, size: int, depth: int, place: Place) -> None:
+    def _check_limits(self, size: int, depth: int, place: Place) -> None:
         self._size += size
         if self._size > MAX_NODES:
             message = f"the file holds more than {MAX_NODES:,} values, with aliases written out"
-            raise InputError.of(message, place=place, hint=_TOO_MUCH)
+            raise InputError.from_message(message, place=place, hint=_SIZE_HINT)
         if depth > MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels are nested here"
-            raise InputError.of(message, place=place, hint=_TOO_MUCH)
+            raise InputError.from_message(message, place=place, hint=_SIZE_HINT)
 
-    def _place(self, event: yaml.Event) -> Place:
+    def _make_place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
         if mark is None:  # pragma: no cover (marks are optional in PyYAML's types alone)
             return Place(file=self._file)
         return Place(file=self._file, line=mark.line + 1, column=mark.column + 1)
 
 
-def _foreign(tag: str) -> tuple[str, str]:
+def _format_unknown_tag(tag: str) -> tuple[str, str]:
     short = tag.replace(_STANDARD, "!!")
     return f"the tag {short} is not known here", "remove it; a config holds only plain values"
 
 
-def _not_a_mapping(root: Node) -> InputError:
+def _not_a_mapping_error(root: Node) -> InputError:
     match root:
-        case Items():
+        case SequenceNode():
             message, hint = (
                 "the top level is a list, not a mapping of keys",
                 "put evaluators below `evaluators:`, cases below `tests:`",
             )
-        case Scalar(value=None, plain=True):
-            message, hint = "the file holds no config", _NEEDS
+        case ScalarNode(value=None, plain=True):
+            message, hint = "the file holds no config", _EXPECTED_KEYS_HINT
         case _:
-            message, hint = "the top level is text, not a mapping of keys", _NEEDS
-    return InputError.of(message, place=root.place, hint=hint)
+            message, hint = "the top level is text, not a mapping of keys", _EXPECTED_KEYS_HINT
+    return InputError.from_message(message, place=root.place, hint=hint)

@@ -1,160 +1,203 @@
-"""What YAML takes a value without quotes for, and where its two versions disagree.
-
-YAML 1.1, which PyYAML and so agentevals read, and YAML 1.2, which editors and most people have in
-mind, give different values to some texts. Where one of them is surely meant it is taken, and a
-notice says so; where the reader cannot know, the text is refused.
-"""
+"""How plain YAML scalars are resolved, with warnings where YAML 1.1 and 1.2 disagree."""
 
 import math
 import re
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
 from functools import reduce
 
 from msgspec import Struct
 
-from agentci.config.yaml_dates import iso_date
+_DATE_PATTERN = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_DATETIME_PATTERN = re.compile(
+    r"(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})(?:[Tt]|[ \t]+)"
+    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+    r"(?:\.(?P<fraction>[0-9]*))?"
+    r"(?:[ \t]*(?P<zone>Z|(?P<sign>[-+])(?P<hours>[0-9]{1,2})(?::(?P<minutes>[0-9]{2}))?))?"
+)
+
+
+def format_iso_date(text: str) -> str | None:
+    """A date in ISO 8601, as agentevals hands it to evaluators; None for other texts."""
+    try:
+        if found := _DATE_PATTERN.fullmatch(text):
+            return date(int(found[1]), int(found[2]), int(found[3])).isoformat()
+        if found := _DATETIME_PATTERN.fullmatch(text):
+            return _parse_datetime(found).isoformat().replace("+00:00", "Z")
+    except ValueError:
+        # The 30th of February is text.
+        return None
+    return None
+
+
+def _parse_datetime(found: re.Match[str]) -> datetime:
+    return datetime(
+        int(found["year"]),
+        int(found["month"]),
+        int(found["day"]),
+        int(found["hour"]),
+        int(found["minute"]),
+        int(found["second"]),
+        int((found["fraction"] or "")[:6].ljust(6, "0")),
+        _parse_timezone(found),
+    )
+
+
+def _parse_timezone(found: re.Match[str]) -> timezone | None:
+    if found["zone"] == "Z":
+        return UTC
+    if found["sign"] is None:
+        return None
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    return timezone(-offset if found["sign"] == "-" else offset)
+
 
 # Of a number; what is longer is a mistake, and work to convert.
-MAX_CHARACTERS = 1000
+MAX_NUMBER_CHARACTERS = 1000
 
 # True and false to YAML 1.1, text to YAML 1.2 and to most people.
-SWITCHES = {"yes": True, "on": True, "no": False, "off": False}
+BOOLEAN_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class ResolvedScalar(Struct, frozen=True, kw_only=True):
     """What a text is taken for.
 
     Attributes:
-        refusal: why it is taken for nothing, with ``hint`` as the way out.
-        notice: what the user should know about the value.
+        error: why it is taken for nothing, with ``hint`` as the way out.
+        note: what the user should know about the value.
     """
 
     value: str | float | bool | None
-    refusal: str | None = None
-    notice: str | None = None
+    error: str | None = None
+    note: str | None = None
     hint: str | None = None
 
 
-def read_plain(text: str) -> Reading:
+def resolve_plain_scalar(text: str) -> ResolvedScalar:
     """Read a value that stands without quotes."""
-    if text in _WORDS:
-        return Reading(value=_WORDS[text])
+    if text in _CONSTANTS:
+        return ResolvedScalar(value=_CONSTANTS[text])
     if text[0] in "0123456789+-.":
-        for pattern, read in _FORMS:
+        for pattern, read in _SCALAR_PATTERNS:
             if found := pattern.fullmatch(text):
-                is_short = len(text) <= MAX_CHARACTERS or read is _date
-                return read(found) if is_short else _endless(text)
-    return Reading(value=text)
+                is_short = len(text) <= MAX_NUMBER_CHARACTERS or read is _resolve_date
+                return read(found) if is_short else _make_length_error(text)
+    return ResolvedScalar(value=text)
 
 
-def _spellings(word: str) -> tuple[str, str, str]:
+def _list_case_variants(word: str) -> tuple[str, str, str]:
     return word, word.capitalize(), word.upper()
 
 
-_WORDS: dict[str, bool | None] = {
-    **dict.fromkeys(("", "~", *_spellings("null"))),
+_CONSTANTS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", *_list_case_variants("null"))),
     **{
         text: value
-        for word, value in {"true": True, "false": False, **SWITCHES}.items()
-        for text in _spellings(word)
+        for word, value in {"true": True, "false": False, **BOOLEAN_WORDS}.items()
+        for text in _list_case_variants(word)
     },
 }
 
 
-def _endless(text: str) -> Reading:
-    return _refused(
+def _make_length_error(text: str) -> ResolvedScalar:
+    return _make_scalar_error(
         f"a number of {len(text)} characters is too long", "put it in quotes if it is text"
     )
 
 
-def _integer(found: re.Match[str]) -> Reading:
+def _resolve_integer(found: re.Match[str]) -> ResolvedScalar:
     digits = found[0].replace("_", "")
-    return Reading(value=int(digits, 0))
+    return ResolvedScalar(value=int(digits, 0))
 
 
-def _octal(found: re.Match[str]) -> Reading:
+def _resolve_octal(found: re.Match[str]) -> ResolvedScalar:
     value = int(found[0], 8)
-    return Reading(
+    return ResolvedScalar(
         value=value,
-        notice=f"{found[0]} is read as the number {value}, as YAML 1.2 does",
+        note=f"{found[0]} is read as the number {value}, as YAML 1.2 does",
         hint="put it in quotes if it is text",
     )
 
 
-def _leading_zero(found: re.Match[str]) -> Reading:
+def _reject_leading_zero(found: re.Match[str]) -> ResolvedScalar:
     text = found[0]
-    return _refused(
+    return _make_scalar_error(
         f"{text} has a leading zero, which YAML 1.1 and 1.2 read as different values",
         f'write the number without the zero, or "{text}" in quotes if it is text',
     )
 
 
-def _sexagesimal(found: re.Match[str]) -> Reading:
+def _reject_sexagesimal(found: re.Match[str]) -> ResolvedScalar:
     text = found[0]
     parts = text.replace("_", "").lstrip("+-").split(":")
     seconds = reduce(lambda so_far, part: so_far * 60 + float(part), parts, 0.0)
-    return _refused(
+    return _make_scalar_error(
         f"{text} is the number {seconds:.15g} to YAML 1.1 (base 60), and text to YAML 1.2",
         f'write the number, or "{text}" in quotes if it is text',
     )
 
 
-def _decimal(found: re.Match[str]) -> Reading:
-    return _finite(found[0].replace("_", ""), notice=None)
+def _resolve_decimal(found: re.Match[str]) -> ResolvedScalar:
+    return _resolve_finite(found[0].replace("_", ""), notice=None)
 
 
-def _scientific(found: re.Match[str]) -> Reading:
+def _resolve_scientific(found: re.Match[str]) -> ResolvedScalar:
     """Read ``1e3``: text to YAML 1.1, which wants a dot and a sign."""
     text = found[0]
-    return _finite(
+    return _resolve_finite(
         text, notice=f"{text} is read as the number {float(text):.15g}, as YAML 1.2 does"
     )
 
 
-def _finite(digits: str, *, notice: str | None) -> Reading:
+def _resolve_finite(digits: str, *, notice: str | None) -> ResolvedScalar:
     value = float(digits)
     if math.isinf(value):
-        return _refused(f"{digits} is too large for a number", "put it in quotes if it is text")
+        return _make_scalar_error(
+            f"{digits} is too large for a number", "put it in quotes if it is text"
+        )
     hint = None if notice is None else "put it in quotes if it is text"
-    return Reading(value=value, notice=notice, hint=hint)
+    return ResolvedScalar(value=value, note=notice, hint=hint)
 
 
-def _not_finite(found: re.Match[str]) -> Reading:
-    return _refused(
+def _reject_not_finite(found: re.Match[str]) -> ResolvedScalar:
+    return _make_scalar_error(
         f"{found[0]} cannot be used: evaluators read JSON, which has no such number",
         f'write a number, or "{found[0]}" in quotes if it is text',
     )
 
 
-def _date(found: re.Match[str]) -> Reading:
+def _resolve_date(found: re.Match[str]) -> ResolvedScalar:
     text = found[0]
-    value = iso_date(text) or text
+    value = format_iso_date(text) or text
     if value == text:
-        return Reading(value=value)
-    return Reading(
+        return ResolvedScalar(value=value)
+    return ResolvedScalar(
         value=value,
-        notice=f"{text} is a date to YAML, and read as {value}",
+        note=f"{text} is a date to YAML, and read as {value}",
         hint="put it in quotes to keep it as it is",
     )
 
 
-def _refused(message: str, hint: str) -> Reading:
-    return Reading(value=None, refusal=message, hint=hint)
+def _make_scalar_error(message: str, hint: str) -> ResolvedScalar:
+    return ResolvedScalar(value=None, error=message, hint=hint)
 
 
-_Reader = Callable[[re.Match[str]], Reading]
+_ScalarResolver = Callable[[re.Match[str]], ResolvedScalar]
 
 # In the order of trial; the forms of YAML 1.1 are those of https://yaml.org/type/.
-_FORMS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]*[0-9a-fA-F][0-9a-fA-F_]*)"), _integer),
-    (re.compile(r"[-+]?0b[01_]*[01][01_]*"), _integer),
-    (re.compile(r"[-+]?0o[0-7]+"), _octal),
-    (re.compile(r"[-+]?0[0-9_]+"), _leading_zero),
-    (re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"), _sexagesimal),
-    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"), _sexagesimal),
-    (re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"), _decimal),
-    (re.compile(r"\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"), _decimal),
-    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"), _scientific),
-    (re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"), _not_finite),
-    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"), _date),
+_SCALAR_PATTERNS: tuple[tuple[re.Pattern[str], _ScalarResolver], ...] = (
+    (
+        re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]*[0-9a-fA-F][0-9a-fA-F_]*)"),
+        _resolve_integer,
+    ),
+    (re.compile(r"[-+]?0b[01_]*[01][01_]*"), _resolve_integer),
+    (re.compile(r"[-+]?0o[0-7]+"), _resolve_octal),
+    (re.compile(r"[-+]?0[0-9_]+"), _reject_leading_zero),
+    (re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"), _reject_sexagesimal),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"), _reject_sexagesimal),
+    (re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"), _resolve_decimal),
+    (re.compile(r"\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"), _resolve_decimal),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"), _resolve_scientific),
+    (re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"), _reject_not_finite),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"), _resolve_date),
 )

@@ -1,14 +1,18 @@
-"""Types that the fields of configs share, whatever the dialect.
+"""Field types and base models that the evaluator entries of configs share.
 
-What they accept is told twice: to pydantic, which reads configs, and to editors as JSON Schema.
-Both say the same, so numbers stay numbers: neither ``"0.7"`` nor ``true`` is one.
+The accepted values are defined twice: for pydantic, which reads configs, and as JSON Schema for
+editors. Both agree, so numbers stay numbers: neither ``"0.7"`` nor ``true`` is one.
 """
 
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from agentci.errors import InputError
 from agentci.model import choices
+from agentci.model.choices import RepeatAggregation
+from agentci.model.judgement import Repetition
+from agentci.model.problem import Place
 
 MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
@@ -20,19 +24,19 @@ IMAGE_PATTERN: Final = r"^[A-Za-z0-9]\S*$"
 GRADER_PATTERN: Final = r"^[^:]+\.py(:[A-Za-z_][A-Za-z0-9_]*)?$"
 
 
-def _integral(value: object) -> object:
+def _accept_integral_float(value: object) -> object:
     """Take 30.0 for 30, as agentevals and JSON Schema do."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _canonical(value: object) -> object:
+def _normalize_match_type(value: object) -> object:
     """Find the match type that is meant, in upper or lower case."""
     if not isinstance(value, str):
         return value
     return {name.lower(): name for name in choices.MATCH_TYPES}.get(value.lower(), value)
 
 
-def _in_any_case(word: str) -> str:
+def _ignore_case(word: str) -> str:
     return "".join(f"[{char}{char.lower()}]" if char.isalpha() else char for char in word)
 
 
@@ -41,7 +45,7 @@ Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=NAME_PATTERN)]
 Sha256: TypeAlias = Annotated[str, Field(pattern=SHA256_PATTERN)]
 # What `docker` would take for neither an option nor several words.
 Image: TypeAlias = Annotated[str, Field(pattern=IMAGE_PATTERN)]
-Grader: TypeAlias = Annotated[str, Field(pattern=GRADER_PATTERN)]
+GraderReference: TypeAlias = Annotated[str, Field(pattern=GRADER_PATTERN)]
 # One variable, by its full name: a pattern would let through what nobody thought of.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -50,25 +54,25 @@ AnyConfidence: TypeAlias = Annotated[float, Field(ge=0, le=0.999, allow_inf_nan=
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.999, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[
     int,
-    BeforeValidator(_integral),
+    BeforeValidator(_accept_integral_float),
     Field(ge=1, le=MAX_COUNT),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_COUNT}),
 ]
 Repeats: TypeAlias = Annotated[
     int,
-    BeforeValidator(_integral),
+    BeforeValidator(_accept_integral_float),
     Field(ge=1, le=MAX_REPEATS),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEATS}),
 ]
 Seconds: TypeAlias = Annotated[
     int,
-    BeforeValidator(_integral),
+    BeforeValidator(_accept_integral_float),
     Field(ge=1, le=MAX_SECONDS),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_SECONDS}),
 ]
-Version: TypeAlias = Annotated[
+ConfigVersion: TypeAlias = Annotated[
     int,
-    BeforeValidator(_integral),
+    BeforeValidator(_accept_integral_float),
     Field(ge=1, le=1),
     WithJsonSchema({"type": "integer", "const": 1}),
 ]
@@ -76,14 +80,14 @@ Version: TypeAlias = Annotated[
 # the last letter there may be no line break, which `$` alone allows in some languages.
 MatchType: TypeAlias = Annotated[
     choices.MatchType,
-    BeforeValidator(_canonical),
+    BeforeValidator(_normalize_match_type),
     WithJsonSchema(
         {
             "anyOf": [
                 {"enum": list(choices.MATCH_TYPES)},
                 {
                     "type": "string",
-                    "pattern": f"^({'|'.join(map(_in_any_case, choices.MATCH_TYPES))})$(?!\\n)",
+                    "pattern": f"^({'|'.join(map(_ignore_case, choices.MATCH_TYPES))})$(?!\\n)",
                 },
             ]
         }
@@ -91,14 +95,14 @@ MatchType: TypeAlias = Annotated[
 ]
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A mapping with known keys and no others."""
 
     # Built where it is used: most configs use few of all models.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
-class Entry(Strict):
+class Entry(StrictModel):
     """What the entries of all evaluators share."""
 
     name: Name = Field(description="Name of the evaluator in reports; unique in its config.")
@@ -107,3 +111,68 @@ class Entry(Strict):
         default=True,
         description="Whether it can shut the gate; with `false` it is advisory and only warns.",
     )
+
+
+REPEAT_HAS_NO_EFFECT: Final = (
+    "`repeat` is of no use here: over one recording it says the same every time"
+)
+REPEAT_HINT: Final = "leave it out; it is for models, and for programs that depend on chance"
+REPEAT_BY_HAS_NO_EFFECT: Final = (
+    "`repeat_by` has no effect without `repeat`: there is but one answer"
+)
+REPEAT_BY_HINT: Final = "say how often it is asked, as `repeat: 5`, or leave it out"
+
+
+class RepeatableEntry(StrictModel):
+    """What the entries share of all that may say something else each time."""
+
+    repeat: Repeats = Field(
+        default=1,
+        description="How often it is asked about each case: for an evaluator that does not say the "
+        "same each time.",
+    )
+    repeat_by: RepeatAggregation = Field(
+        default="majority",
+        description="What several answers come to: a check passes by the `majority` of their "
+        "verdicts, or by the `mean` of their scores.",
+    )
+
+    @property
+    def repetition(self) -> Repetition:
+        """How often it is asked, and what the answers come to."""
+        return Repetition(times=self.repeat, aggregation=self.repeat_by)
+
+
+def check_repeat_by(entry: StrictModel, *, of: Place, at: Place) -> None:
+    """See that what several answers come to is said where there are several.
+
+    Args:
+        of: the entry.
+        at: its own ``repeat_by``, the entry where it has none; that of ``defaults`` may be for
+            others.
+
+    Raises:
+        InputError: it does not say how often it is asked.
+    """
+    given = entry.model_fields_set
+    if (
+        isinstance(entry, RepeatableEntry)
+        and "repeat_by" in given
+        and "repeat" not in given
+        and at != of
+    ):
+        raise InputError.from_message(REPEAT_BY_HAS_NO_EFFECT, place=at, hint=REPEAT_BY_HINT)
+
+
+def reject_repeat(entry: RepeatableEntry, *, of: Place, at: Place) -> None:
+    """For an evaluator that says the same each time; what `defaults` say is not about it.
+
+    Args:
+        of: the entry.
+        at: its own ``repeat``, the entry where it has none.
+
+    Raises:
+        InputError: it is to be asked several times.
+    """
+    if entry.repeat > 1 and at != of:
+        raise InputError.from_message(REPEAT_HAS_NO_EFFECT, place=at, hint=REPEAT_HINT)

@@ -1,23 +1,94 @@
-"""``judge`` in configs: which model is asked, how often, and for how much."""
+"""The ``judge`` section of configs: model, credentials, number of samples and budget."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from pydantic import Field
 
-from agentci._util.text.suggest import one_of, quoted
+from agentci._util.text.suggest import join_with_or, quote_name
 from agentci.errors import InputError
-from agentci.evaluators.auth import AuthSpec
-from agentci.evaluators.fields import Count, Strict, Text, VariableName
-from agentci.evaluators.model_settings import settings_of
-from agentci.model.judging import (
-    OUTPUT_TOKENS,
-    Caps,
-    Combining,
-    Panel,
-    Replay,
+from agentci.evaluators.fields import Count, StrictModel, Text, VariableName
+from agentci.model.judges import (
+    DEFAULT_OUTPUT_TOKENS,
+    BudgetLimits,
+    CacheMode,
+    IdentityFederation,
+    JudgeConfig,
+    ModelSettings,
+    SampleAggregation,
+    TokenPrices,
 )
-from agentci.model.place import Place
+from agentci.model.problem import Place
+
+# Members of `auth` that are no ids.
+NON_ID_FIELDS: Final = frozenset({"type", "audience"})
+
+
+class AuthSpec(StrictModel):
+    """How the identity of a job in GitHub Actions is taken for a key; ids as the provider has them.
+
+    OpenAI wants `identity_provider_id` and `service_account_id`, Anthropic `federation_rule_id` and
+    `organization_id`, Azure `tenant_id` and `client_id`.
+    """
+
+    type: Literal["github-oidc"] = Field(description="By the id token that GitHub gives to a job.")
+    identity_provider_id: Text | None = Field(default=None, description="Of OpenAI.")
+    service_account_id: Text | None = Field(
+        default=None, description="Of OpenAI; of Anthropic where its rule does not name one."
+    )
+    federation_rule_id: Text | None = Field(default=None, description="Of Anthropic.")
+    organization_id: Text | None = Field(default=None, description="Of Anthropic.")
+    workspace_id: Text | None = Field(default=None, description="Of Anthropic, if there are some.")
+    tenant_id: Text | None = Field(default=None, description="Of Azure.")
+    client_id: Text | None = Field(default=None, description="Of Azure.")
+    audience: Text | None = Field(
+        default=None, description="Of the id token, where the service expects an unusual one."
+    )
+
+
+def make_federation(auth: dict[str, str] | None) -> IdentityFederation | None:
+    """How an identity is to be taken for a key; None where ``auth`` is not there."""
+    if auth is None:
+        return None
+    ids = tuple((name, given) for name, given in auth.items() if name not in NON_ID_FIELDS)
+    return IdentityFederation(ids=ids, audience=auth.get("audience", ""))
+
+
+# Where keys are by convention. To an address of a config none is sent that the config does not
+# name; Azure has no other addresses.
+KEY_VARIABLES: Final = {
+    "openai": "OPENAI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+}
+CUSTOM_ADDRESS_PROVIDER: Final = "azure"
+
+
+def make_model_settings(fields: Mapping[str, Any]) -> ModelSettings:
+    """The settings that the fields of a ``judge`` come to; its provider is one of them."""
+    provider, price = fields["provider"], fields.get("price")
+    federation = make_federation(fields.get("auth"))
+    is_own = "base_url" not in fields or provider == CUSTOM_ADDRESS_PROVIDER
+    usual = KEY_VARIABLES.get(provider, "") if is_own and federation is None else ""
+    return ModelSettings(
+        provider=provider,
+        model=fields.get("model", ""),
+        embedding_model=fields.get("embedding_model", ""),
+        base_url=fields.get("base_url", ""),
+        api_version=fields.get("api_version", ""),
+        key_variable=fields.get("api_key_env", usual),
+        federation=federation,
+        temperature=fields.get("temperature"),
+        effort=fields.get("effort", ""),
+        output_tokens=fields.get("max_output_tokens", DEFAULT_OUTPUT_TOKENS),
+        command=tuple(fields.get("command", ())),
+        prices=None
+        if price is None
+        else TokenPrices(input_usd=price["input"], output_usd=price["output"]),
+    )
+
 
 ProviderName: TypeAlias = Literal["openai", "azure", "anthropic", "gemini", "command"]
 PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
@@ -27,7 +98,7 @@ MAX_SAMPLES: Final = 99
 GEMINI_PREFIX: Final = "gemini-"
 
 # What is of no use once another service is asked.
-OF_SERVICE: Final = frozenset(
+PROVIDER_FIELDS: Final = frozenset(
     {
         *("provider", "model", "base_url", "api_version", "api_key_env", "effort", "command"),
         *("price", "temperature", "max_output_tokens", "auth", "embedding_model"),
@@ -39,14 +110,14 @@ Samples: TypeAlias = Annotated[int, Field(ge=1, le=MAX_SAMPLES)]
 Tokens: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 
 
-class PriceSpec(Strict):
+class PriceSpec(StrictModel):
     """What tokens cost, in US dollars a million."""
 
     input: Dollars = Field(description="Of what a model reads.")
     output: Dollars = Field(description="Of what it writes.")
 
 
-class JudgeSpec(Strict):
+class JudgeSpec(StrictModel):
     """Which model judges, and how often it is asked; what is left out is as at the top."""
 
     provider: ProviderName | None = Field(
@@ -86,7 +157,7 @@ class JudgeSpec(Strict):
         description="How often the model is asked about each case, 1 by default; the majority "
         "counts, of grades their median.",
     )
-    combine: Combining | None = Field(
+    combine: SampleAggregation | None = Field(
         default=None, description="What several grades come to: `median` (the default) or `mean`."
     )
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
@@ -97,8 +168,10 @@ class JudgeSpec(Strict):
     )
     max_output_tokens: Count | None = Field(
         default=None,
-        description=f"Tokens of one reply, thoughts included: {OUTPUT_TOKENS:,} by default; twice "
-        "as many where one was cut off.",
+        description=(
+            f"Tokens of one reply, thoughts included: {DEFAULT_OUTPUT_TOKENS:,} by default; "
+            "twice as many where one was cut off."
+        ),
     )
     price: PriceSpec | None = Field(default=None, description="Of tokens; `max_usd` needs it.")
     cache: bool | None = Field(
@@ -127,11 +200,11 @@ class SharedJudgeSpec(JudgeSpec):
     )
 
 
-class NobodyJudgesError(InputError):
+class MissingJudgeError(InputError):
     """An evaluator asks a model, and nobody said which one."""
 
 
-class Judges(Struct, frozen=True, kw_only=True):
+class JudgeSettings(Struct, frozen=True, kw_only=True):
     """Who judges in one config.
 
     Attributes:
@@ -151,7 +224,7 @@ class Judges(Struct, frozen=True, kw_only=True):
         """Whether somebody said who judges whatever does not say it itself."""
         return self.shared is not None or bool(self.model)
 
-    def panel(self, own: JudgeSpec | None, place: Place) -> Panel:
+    def panel(self, own: JudgeSpec | None, place: Place) -> JudgeConfig:
         """The panel of an evaluator.
 
         Args:
@@ -160,24 +233,24 @@ class Judges(Struct, frozen=True, kw_only=True):
         Raises:
             NobodyJudgesError: nobody said who judges.
         """
-        fields = _with_command(_given(own))
-        shared = _with_provider(_with_command(_given(self.shared)))
+        fields = _add_command_provider(_dump_set_fields(own))
+        shared = _add_named_provider(_add_command_provider(_dump_set_fields(self.shared)))
         if "provider" in fields:
-            shared = {key: value for key, value in shared.items() if key not in OF_SERVICE}
+            shared = {key: value for key, value in shared.items() if key not in PROVIDER_FIELDS}
         fields = {**shared, **fields}
         if self.model:
             fields["model"] = self.model
-        fields = _with_provider(fields)
+        fields = _add_named_provider(fields)
         if "provider" not in fields:
-            raise _nobody(fields.get("model", ""), place)
-        return Panel(
-            settings=settings_of(fields),
+            raise _make_missing_judge_error(fields.get("model", ""), place)
+        return JudgeConfig(
+            settings=make_model_settings(fields),
             samples=fields.get("samples", 1),
-            combining=fields.get("combine", "median"),
-            replay=_replay(fields, place),
+            aggregation=fields.get("combine", "median"),
+            replay=_read_replay_mode(fields, place),
             payer=self.payer,
             folder=self.folder,
-            caps=Caps(
+            caps=BudgetLimits(
                 max_calls=shared.get("max_calls"),
                 max_tokens=shared.get("max_tokens"),
                 max_usd=shared.get("max_usd"),
@@ -185,17 +258,17 @@ class Judges(Struct, frozen=True, kw_only=True):
         )
 
 
-def _given(spec: JudgeSpec | None) -> dict[str, Any]:
+def _dump_set_fields(spec: JudgeSpec | None) -> dict[str, Any]:
     """The fields that are set."""
     return {} if spec is None else spec.model_dump(exclude_none=True)
 
 
-def _with_command(fields: dict[str, Any]) -> dict[str, Any]:
+def _add_command_provider(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with the provider that a program of one's own is."""
     return {"provider": "command", **fields} if "command" in fields else fields
 
 
-def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:
+def _add_named_provider(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with the provider that the name of the model says, as agentevals' names do."""
     model = fields.get("model", "")
     provider, slash, name = model.partition("/")
@@ -210,27 +283,27 @@ def _with_provider(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _nobody(model: str, place: Place) -> InputError:
+def _make_missing_judge_error(model: str, place: Place) -> InputError:
     """The error of an evaluator that asks nobody, or a model of nobody knows whom."""
-    providers = f"providers are {one_of(PROVIDER_NAMES)}"
+    providers = f"providers are {join_with_or(PROVIDER_NAMES)}"
     if model:
-        return NobodyJudgesError.of(
-            f"it asks the model {quoted(model)}, and nothing says of which provider",
+        return MissingJudgeError.from_message(
+            f"it asks the model {quote_name(model)}, and nothing says of which provider",
             place=place,
             hint=f"name both, as PROVIDER/{model}, or `provider` in `judge`; {providers}",
         )
-    return NobodyJudgesError.of(
+    return MissingJudgeError.from_message(
         "it asks a model, and no `judge` says which one",
         place=place,
         hint=f"add `judge: {{provider: ..., model: ...}}`; {providers}",
     )
 
 
-def _replay(fields: dict[str, Any], place: Place) -> Replay:
+def _read_replay_mode(fields: dict[str, Any], place: Place) -> CacheMode:
     if fields.get("cache", True):
         return "only" if "replay" in fields else "first"
     if "replay" in fields:
-        raise InputError.of(
+        raise InputError.from_message(
             "`cache: false` and `replay: only` leave nothing to judge by",
             place=place,
             hint="leave one of them out",

@@ -1,24 +1,120 @@
-"""What an evaluator's program printed: one JSON object, or a sentence on what it was instead."""
+"""Output of evaluator programs: the JSON result they print, and messages about failed runs."""
 
 import codecs
 import json
 import math
 import re
+import signal
+from contextlib import suppress
 from typing import Final
 
-from agentci._util.text import quick_json, truncate
+from agentci._util.text import json_text, truncate
 from agentci.errors import EvaluatorError
 from agentci.model.json import JsonObject
-from agentci.recordings.telemetry.json_input import mended
+from agentci.model.requests import ProgramOutput
+from agentci.recordings.telemetry.json_input import replace_lone_surrogates
 
-EXAMPLE: Final = '{"score": 1.0}'
-WAY_OUT: Final = "print the result alone on stdout and logs on stderr"
+NO_NETWORK: Final = "\n(it has no network: `network: true` in its entry gives it one)"
+FILES_RESTRICTED: Final = (
+    "\n(it may write to its TMPDIR alone, and read no more than the workspace, its own folder and"
+    " the system)"
+)
+FILES_RESTRICTED_IN_IMAGE: Final = (
+    "\n(in its container it may write to /tmp alone, and run nothing there)"
+)
+MISSING_IN_IMAGE: Final = (
+    "\n(in its container there are its image, with the packages of that, and a copy of its own"
+    " folder, and no more)"
+)
 
-MAX_SHOWN: Final = 80
+# What Python, Node.js and the tools of the system say, in lower case.
+NETWORK_ERRORS: Final = (
+    "name resolution", "getaddrinfo", "eai_again", "could not resolve", "urlopen error",
+    "connectionerror", "connecterror", "socket.py", "fetch failed",
+)  # fmt: skip
+PERMISSION_ERRORS: Final = ("permission denied", "eacces", "read-only file system")
+NOT_FOUND_ERRORS: Final = (
+    "no such file or directory", "enoent", "no module named", "cannot find module",
+    "cannot find package",
+)  # fmt: skip
+
+
+def format_sandbox_hint(stderr: str, *, network: bool, in_image: bool) -> str:
+    """A way out for a program that failed with ``stderr``, empty where no wall is to blame."""
+    said = stderr.lower()
+    if not network and any(words in said for words in NETWORK_ERRORS):
+        return NO_NETWORK
+    if any(words in said for words in PERMISSION_ERRORS):
+        return FILES_RESTRICTED_IN_IMAGE if in_image else FILES_RESTRICTED
+    return MISSING_IN_IMAGE if in_image and any(words in said for words in NOT_FOUND_ERRORS) else ""
+
+
+MAX_LOG_LINES: Final = 20
+MAX_LOG_CHARACTERS: Final = 2_000
+SDK_MODULE: Final = "agentevals_evaluator_sdk"
+
+
+def describe_exit(
+    reply: ProgramOutput, *, network: bool, in_image: bool, jailed: bool = True
+) -> str:
+    """Say how a program ended whose exit code is not 0, and what it may have run into.
+
+    Args:
+        network: whether it had one.
+        in_image: whether it ran in an image.
+        jailed: whether there were any walls.
+    """
+    how = f"exited with code {reply.exit_code}"
+    if reply.exit_code < 0:
+        how = f"was killed by {_format_signal(-reply.exit_code)}"
+    said = format_log_tail(reply.stderr)
+    hint = format_sandbox_hint(reply.stderr, network=network, in_image=in_image) if jailed else ""
+    return f"{how}{': ' if said else ''}{said}{_explain_exit_code(reply, in_image=in_image)}{hint}"
+
+
+def describe_missing_output(reply: ProgramOutput, example: str) -> str:
+    """Say that a program printed nothing, and what it should have printed."""
+    said = format_log_tail(reply.stderr)
+    log = f"\nEvaluator stderr:\n{said}" if said else ""
+    return f"produced no output on stdout; print a result such as {example}{log}"
+
+
+def format_log_tail(log: str) -> str:
+    """The end of what a program wrote to stderr."""
+    return truncate.end("\n".join(log.strip().splitlines()[-MAX_LOG_LINES:]), MAX_LOG_CHARACTERS)
+
+
+def _format_signal(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def _explain_exit_code(reply: ProgramOutput, *, in_image: bool) -> str:
+    if not in_image and f"No module named '{SDK_MODULE}'" in reply.stderr:
+        return (
+            f"\n(install {SDK_MODULE.replace('_', '-')} beside agentci; the action's image has it)"
+        )
+    if reply.exit_code == -signal.SIGKILL:
+        return " (the machine may have run out of memory)"
+    if reply.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
+        return " (127: a command that it calls is not there)"
+    with suppress(ValueError):
+        # What shells and container engines make of it.
+        passed_on = signal.Signals(reply.exit_code - 128)
+        return f" ({reply.exit_code}: as after signal {passed_on.value}, {passed_on.name})"
+    return ""
+
+
+EXAMPLE_RESULT: Final = '{"score": 1.0}'
+OUTPUT_HINT: Final = "print the result alone on stdout and logs on stderr"
+
+MAX_EXCERPT: Final = 80
 # An opening brace is looked behind for the result no more often than this.
 MAX_BRACES: Final = 50
 
-_KINDS: Final = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+_TYPE_NAMES: Final = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 def parse_output(stdout: bytes) -> JsonObject:
@@ -27,22 +123,22 @@ def parse_output(stdout: bytes) -> JsonObject:
     Raises:
         EvaluatorError: it is something else; the message says what, and where it starts.
     """
-    text = mended(decoded(stdout).strip())
+    text = replace_lone_surrogates(decode_output(stdout).strip())
     try:
-        value = quick_json.decoded(text, _DECODER)
+        value = json_text.decode_json(text, _DECODER)
     except RecursionError:
         raise EvaluatorError("it is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
-        raise EvaluatorError(_flaw(text, error)) from None
+        raise EvaluatorError(_describe_json_error(text, error)) from None
     except ValueError:  # what Python says of it is for programmers
         raise EvaluatorError("it holds a whole number of thousands of digits") from None
     if not isinstance(value, dict):
-        kind = _KINDS.get(type(value), "a number")
-        raise EvaluatorError(f"it is {kind}, not an object such as {EXAMPLE}")
+        kind = _TYPE_NAMES.get(type(value), "a number")
+        raise EvaluatorError(f"it is {kind}, not an object such as {EXAMPLE_RESULT}")
     return value
 
 
-def decoded(stdout: bytes) -> str:
+def decode_output(stdout: bytes) -> str:
     """The text, a byte order mark of UTF-8 aside, which Windows shells like to put there.
 
     Raises:
@@ -57,35 +153,35 @@ def decoded(stdout: bytes) -> str:
         raise EvaluatorError(f"byte {at + 1}, {stdout[at]:#x}, is not UTF-8; print UTF-8") from None
 
 
-def _finite(digits: str) -> float:
+def _parse_finite_float(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else _refuse(digits)
+    return number if math.isfinite(number) else _reject_constant(digits)
 
 
-def _refuse(constant: str) -> float:
+def _reject_constant(constant: str) -> float:
     raise EvaluatorError(f"it holds {constant}, which JSON has no number for; use null")
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
+_DECODER: Final = json.JSONDecoder(parse_float=_parse_finite_float, parse_constant=_reject_constant)
 
 
-def _flaw(text: str, error: ValueError) -> str:
-    result = _result_in(text)
+def _describe_json_error(text: str, error: ValueError) -> str:
+    result = _find_result(text)
     if result is not None:
-        return _around(text, *result)
+        return _describe_text_around(text, *result)
     hint = "; that is Python's way of writing it, use json.dumps" if text[:2] == "{'" else ""
-    return f"{error}, in {_shown(text)}{hint}; {WAY_OUT}, such as {EXAMPLE}"
+    return f"{error}, in {_format_excerpt(text)}{hint}; {OUTPUT_HINT}, such as {EXAMPLE_RESULT}"
 
 
-def _around(text: str, start: int, end: int) -> str:
+def _describe_text_around(text: str, start: int, end: int) -> str:
     before, after = text[:start].strip(), text[end:].strip()
     if before:
-        return f"printed text before its JSON: {_shown(before)}; {WAY_OUT}"
+        return f"printed text before its JSON: {_format_excerpt(before)}; {OUTPUT_HINT}"
     line = text.count("\n", 0, text.index(after, end)) + 1
-    return f"printed text after its JSON, on line {line}: {_shown(after)}; {WAY_OUT}"
+    return f"printed text after its JSON, on line {line}: {_format_excerpt(after)}; {OUTPUT_HINT}"
 
 
-def _result_in(text: str) -> tuple[int, int] | None:
+def _find_result(text: str) -> tuple[int, int] | None:
     """Where in ``text`` the result seems to stand, None where there is none."""
     decoder = json.JSONDecoder()
     for brace, _ in zip(re.finditer(r"\{", text), range(MAX_BRACES), strict=False):
@@ -101,5 +197,5 @@ def _result_in(text: str) -> tuple[int, int] | None:
     return None
 
 
-def _shown(text: str) -> str:
-    return repr(truncate.short(text.partition("\n")[0].strip(), MAX_SHOWN))
+def _format_excerpt(text: str) -> str:
+    return repr(truncate.short(text.partition("\n")[0].strip(), MAX_EXCERPT))

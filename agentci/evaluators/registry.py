@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from agentci.evaluators.agentevals.build import build_builtin, build_code, build_remote
 from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, RemoteEntry
-from agentci.evaluators.context import Surroundings
 from agentci.evaluators.evaluator import Evaluator
-from agentci.evaluators.evaluator_type import EvaluatorType
+from agentci.evaluators.evaluator_type import EvaluatorContext, EvaluatorType
 
-GROUP: Final = "agentci.dialects"
+ENTRY_POINT_GROUP: Final = "agentci.dialects"
 
 
 class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
@@ -36,40 +35,40 @@ class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
         """Whether there is one, which loads nothing."""
         return name in self._loaders
 
-    def also(self, others: Mapping[str, EvaluatorType[Any]]) -> "EvaluatorTypes":
+    def with_types(self, others: Mapping[str, EvaluatorType[Any]]) -> "EvaluatorTypes":
         """These and ``others``."""
         theirs = {name: partial(others.__getitem__, name) for name in others}
         return EvaluatorTypes({**self._loaders, **theirs})
 
 
-def _openai_eval() -> EvaluatorType[Any]:
+def _load_openai_eval() -> EvaluatorType[Any]:
     from agentci.evaluators.openai_eval.entries import OpenAIEvalEntry
 
     return EvaluatorType(entry=OpenAIEvalEntry, build=_build_openai_eval)
 
 
-def _grader() -> EvaluatorType[Any]:
-    from agentci.evaluators.pytest_agent_evals.build_grader import build_grader
+def _load_grader() -> EvaluatorType[Any]:
     from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
+    from agentci.evaluators.pytest_agent_evals.grader import build_grader
 
     return EvaluatorType(entry=GraderEntry, build=build_grader)
 
 
-def _prompt() -> EvaluatorType[Any]:
+def _load_prompt() -> EvaluatorType[Any]:
     from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
 
     return EvaluatorType(entry=PromptEntry, build=_build_prompt)
 
 
-def _build_openai_eval(entry: Any, surroundings: Surroundings) -> Evaluator:
+def _build_openai_eval(entry: Any, surroundings: EvaluatorContext) -> Evaluator:
     # A score of modules, which are of no use to who only wants the schema.
     from agentci.evaluators.openai_eval.build import build_openai_eval
 
     return build_openai_eval(entry, surroundings)
 
 
-def _build_prompt(entry: Any, surroundings: Surroundings) -> Evaluator:
-    from agentci.evaluators.pytest_agent_evals.build import build_prompt  # with Jinja
+def _build_prompt(entry: Any, surroundings: EvaluatorContext) -> Evaluator:
+    from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt  # with Jinja
 
     return build_prompt(entry, surroundings)
 
@@ -79,14 +78,14 @@ EVALUATOR_TYPES: Final = EvaluatorTypes(
         "builtin": lambda: EvaluatorType(entry=BuiltinEntry, build=build_builtin),
         "code": lambda: EvaluatorType(entry=CodeEntry, build=build_code),
         "remote": lambda: EvaluatorType(entry=RemoteEntry, build=build_remote),
-        "openai_eval": _openai_eval,
-        "grader": _grader,
-        "prompt": _prompt,
+        "openai_eval": _load_openai_eval,
+        "grader": _load_grader,
+        "prompt": _load_prompt,
     }
 )
 
 # Types of AgentV's eval files, and which ones do the same in configs.
-OF_EVAL_FILES: Final[Mapping[str, str]] = {
+EVAL_FILE_TYPES: Final[Mapping[str, str]] = {
     "code_judge": "in configs `type: code` runs a program of your own",
     "llm_judge": "in configs `type: prompt` asks a language model",
 }

@@ -1,6 +1,7 @@
-"""What every jailed program may read: the system, its interpreter, and the tools on its path."""
+"""What every sandboxed program may read: the system, its interpreter, and the tools on its path."""
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -8,18 +9,48 @@ from pathlib import Path
 from typing import Final
 
 from agentci.execution.child import landlock
-from agentci.execution.child.landlock import Rule
+from agentci.execution.child.landlock import PathRule
 
-SYSTEM: Final = (
+
+def find_unreadable(paths: Iterable[str | Path]) -> str | None:
+    """The first of ``paths`` that is not open to everybody, None where all are.
+
+    What is not there counts as open: whoever starts it finds that out.
+    """
+    return next((str(path) for path in paths if not _is_open(str(path))), None)
+
+
+@lru_cache(maxsize=1024)
+def _is_open(path: str) -> bool:
+    # A link is followed by whoever uses it, and has to be found first.
+    named = Path(path).absolute()
+    try:
+        ways = {named, named.resolve()}
+        return all(_is_readable(way) and all(map(_is_enterable, way.parents)) for way in ways)
+    except (OSError, RuntimeError):  # a loop of links, to Python 3.12
+        return True
+
+
+def _is_readable(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return bool(mode & stat.S_IROTH) and (not stat.S_ISDIR(mode) or bool(mode & stat.S_IXOTH))
+
+
+@lru_cache(maxsize=1024)
+def _is_enterable(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & stat.S_IXOTH)
+
+
+SYSTEM_FOLDERS: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/gnu", "/snap", "/home/linuxbrew",
     "/proc", "/sys/bus", "/sys/class", "/sys/devices", "/sys/fs/cgroup", "/sys/kernel/mm",
     "/run/systemd/resolve", "/run/current-system",
 )  # fmt: skip
-OPTIONAL: Final = Path("/opt")
+OPT_FOLDER: Final = Path("/opt")
 # What a runner of GitHub has in its folder, beside its credentials and those of the job.
-OF_RUNNERS: Final = (".runner", "*/.runner")
+RUNNER_MARKERS: Final = (".runner", "*/.runner")
 # One by one, because root reads all of the folder: shadow, keys of the host and of its services.
-SETTINGS: Final = (
+ETC_FILES: Final = (
     "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
     "fonts", "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache",
     "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
@@ -29,90 +60,93 @@ SETTINGS: Final = (
     "ssl/ca-bundle.pem", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 )  # fmt: skip
 # Where distributions keep what belongs to an interpreter, in folders by its version.
-OF_INTERPRETERS: Final = ("java*", "python3*", "R")
-DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+INTERPRETER_SETTINGS: Final = ("java*", "python3*", "R")
+DEVICE_NAMES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 
 # Where version managers keep interpreters below a home.
-MANAGERS: Final = frozenset(
+VERSION_MANAGERS: Final = frozenset(
     {".asdf", ".bun", ".deno", ".fnm", ".nodenv", ".nvm", ".pyenv", ".rye", ".volta"}
 )
-OF_DOT_LOCAL: Final = ("bin", "lib", "share/mise", "share/pnpm", "share/uv")
-BESIDE_BIN: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
+DOT_LOCAL_FOLDERS: Final = ("bin", "lib", "share/mise", "share/pnpm", "share/uv")
+BIN_SIBLINGS: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
 
-SEARCHED: Final = ("PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-CERTIFICATES: Final = (
+PATH_VARIABLES: Final = ("PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+CERTIFICATE_VARIABLES: Final = (
     "SSL_CERT_DIR", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
 )  # fmt: skip
 
 # No one means the whole of these when he names them.
-TOO_WIDE: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (likewise)
+BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (likewise)
 
 
-def programs_in(command: Sequence[str]) -> tuple[str, ...]:
+def find_programs(command: Sequence[str]) -> tuple[str, ...]:
     """The programs of a command: one may start the other."""
     files = (part for part in command if Path(part).is_absolute() and Path(part).is_file())
     return tuple(part for part in files if os.access(part, os.X_OK))
 
 
-def rules_of(
+def make_read_rules(
     programs: tuple[str, ...],
     environment: Mapping[str, str],
     interpreters: tuple[str, ...] = (),
-) -> tuple[Rule, ...]:
+) -> tuple[PathRule, ...]:
     """The rules for ``programs`` that see ``environment``.
 
     Args:
         interpreters: what a program itself says that it is run by.
     """
-    known = (*SEARCHED, *CERTIFICATES, "PATH", "HOME")
+    known = (*PATH_VARIABLES, *CERTIFICATE_VARIABLES, "PATH", "HOME")
     seen = tuple((name, environment[name]) for name in known if name in environment)
-    return _rules(programs, interpreters, seen, tuple(sys.path))
+    return _make_rules(programs, interpreters, seen, tuple(sys.path))
 
 
-def without_runners(folder: Path) -> list[str]:
+def list_without_runners(folder: Path) -> list[str]:
     """A folder of the system, or what is in it where a runner of the workflow is."""
-    runners = {path for name in OF_RUNNERS for path in folder.glob(f"*/{name}")}
+    runners = {path for name in RUNNER_MARKERS for path in folder.glob(f"*/{name}")}
     if not runners:
         return [str(folder)]
     homes = {each for path in runners for each in path.parents}
     return sorted(str(path) for path in folder.iterdir() if path not in homes)
 
 
-def is_too_wide(path: Path) -> bool:
+def is_too_broad(path: Path) -> bool:
     """Whether much lies in a folder that nobody means who works in it."""
-    return os.path.realpath(path) in TOO_WIDE
+    return os.path.realpath(path) in BROAD_FOLDERS
 
 
 @lru_cache(maxsize=256)
-def _rules(
+def _make_rules(
     programs: tuple[str, ...],
     interpreters: tuple[str, ...],
     seen: tuple[tuple[str, str], ...],
     of_our_python: tuple[str, ...],
-) -> tuple[Rule, ...]:
+) -> tuple[PathRule, ...]:
     environment = dict(seen)
     home = environment.get("HOME", "")
     paths = dict.fromkeys(
         [
-            *SYSTEM,
-            *without_runners(OPTIONAL),
-            *(f"/etc/{name}" for name in SETTINGS),
-            *(str(path) for name in OF_INTERPRETERS for path in Path("/etc").glob(name)),
-            *_tools(programs, environment, home),
-            *_packages(interpreters, home),
-            *(path for name in SEARCHED for path in _split(environment.get(name, ""))),
-            *(environment[name] for name in CERTIFICATES if name in environment),
+            *SYSTEM_FOLDERS,
+            *list_without_runners(OPT_FOLDER),
+            *(f"/etc/{name}" for name in ETC_FILES),
+            *(str(path) for name in INTERPRETER_SETTINGS for path in Path("/etc").glob(name)),
+            *_list_tools(programs, environment, home),
+            *_list_interpreter_files(interpreters, home),
+            *(path for name in PATH_VARIABLES for path in _split_paths(environment.get(name, ""))),
+            *(environment[name] for name in CERTIFICATE_VARIABLES if name in environment),
             *(of_our_python if sys.executable in programs else ()),
         ]
     )
     real = {os.path.realpath(path) for path in paths if Path(path).is_absolute()}
     return (
-        *((os.fsencode(path), landlock.READ) for path in _outermost(real - {*TOO_WIDE, home})),
-        *((f"/dev/{name}".encode(), landlock.DEVICE) for name in DEVICES),
+        *(
+            (os.fsencode(path), landlock.READ_RIGHTS)
+            for path in _drop_nested(real - {*BROAD_FOLDERS, home})
+        ),
+        *((f"/dev/{name}".encode(), landlock.DEVICE_RIGHTS) for name in DEVICE_NAMES),
     )
 
 
-def _outermost(paths: Iterable[str]) -> list[str]:
+def _drop_nested(paths: Iterable[str]) -> list[str]:
     """Those that lie in no other of them: each rule costs every program time."""
     found: list[str] = []
     for path in sorted(paths, key=lambda path: path.split("/")):
@@ -121,16 +155,18 @@ def _outermost(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def _tools(programs: Sequence[str], environment: Mapping[str, str], home: str) -> Iterator[str]:
+def _list_tools(
+    programs: Sequence[str], environment: Mapping[str, str], home: str
+) -> Iterator[str]:
     for program in programs:
         yield program
         for each in (program, os.path.realpath(program)):
-            yield from _around(str(Path(each).parent), home)
-    for folder in _split(environment.get("PATH", "")):
-        yield from _around(folder, home)
+            yield from _list_siblings(str(Path(each).parent), home)
+    for folder in _split_paths(environment.get("PATH", "")):
+        yield from _list_siblings(folder, home)
 
 
-def _packages(interpreters: Sequence[str], home: str) -> Iterator[str]:
+def _list_interpreter_files(interpreters: Sequence[str], home: str) -> Iterator[str]:
     """Interpreters with what is beside them, if they lie where interpreters do.
 
     A program chooses its own: with a script in the midst of other files, those are not meant.
@@ -140,21 +176,21 @@ def _packages(interpreters: Sequence[str], home: str) -> Iterator[str]:
             yield each
             folder = Path(each).parent
             if folder.name == "bin":
-                yield from _around(str(folder), home)
+                yield from _list_siblings(str(folder), home)
 
 
-def _around(folder: str, home: str) -> Iterable[str]:
+def _list_siblings(folder: str, home: str) -> Iterable[str]:
     """What the programs of ``folder`` are likely to need."""
     if len(home) > 1 and folder.startswith(f"{home}/"):
         first = folder.removeprefix(f"{home}/").partition("/")[0]
-        if first in MANAGERS:
+        if first in VERSION_MANAGERS:
             return [f"{home}/{first}"]
         if first == ".local":
-            return [f"{home}/.local/{name}" for name in OF_DOT_LOCAL]
+            return [f"{home}/.local/{name}" for name in DOT_LOCAL_FOLDERS]
     if Path(folder).name != "bin":
         return [folder]
-    return [folder, *(str(Path(folder).with_name(name)) for name in BESIDE_BIN)]
+    return [folder, *(str(Path(folder).with_name(name)) for name in BIN_SIBLINGS)]
 
 
-def _split(paths: str) -> list[str]:
+def _split_paths(paths: str) -> list[str]:
     return [path for path in paths.split(os.pathsep) if path]

@@ -15,25 +15,38 @@ from typing import Final
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
 from agentci.execution.child import kernel
-from agentci.execution.child_process.kill_marked import MARK, end_marked
-from agentci.execution.child_process.launcher import STREAMS_OF_WARM_ONES, Launcher
-from agentci.execution.child_process.launcher_pool import OFFICE
-from agentci.execution.child_process.pipes import Pipes, Sink
-from agentci.execution.child_process.prefork import Warmth
-from agentci.execution.child_process.subreaper import adopt, end_children
-from agentci.execution.child_process.supervised_process import LostError, Ward, start
-from agentci.execution.executor import INTERRUPTED
-from agentci.execution.job import Job
-from agentci.execution.limits import UNCONFINED, Confinement
-from agentci.execution.prefork_job import imports_for, starting, warmth_for
-from agentci.execution.sandbox import Builder, Cell
-from agentci.model.requests import ProgramReply
+from agentci.execution.child_process.launcher_client import (
+    LAUNCHER_POOL,
+    PREFORK_STREAMS,
+    LauncherClient,
+)
+from agentci.execution.child_process.orphan_processes import (
+    MARK_VARIABLE,
+    become_subreaper,
+    kill_children,
+    kill_marked_processes,
+)
+from agentci.execution.child_process.pipes import ChildPipes, OutputBuffer
+from agentci.execution.child_process.prefork_client import (
+    PreforkInterpreter,
+    find_job_imports,
+    find_prefork_interpreter,
+    make_interpreter_job,
+)
+from agentci.execution.child_process.supervised_process import (
+    LauncherLostError,
+    SupervisedProcess,
+    start_program,
+)
+from agentci.execution.executor_api import INTERRUPTED, NO_SANDBOX, ProgramJob, SandboxPolicy
+from agentci.execution.sandbox import Sandbox, SandboxBuilder
+from agentci.model.requests import ProgramOutput
 
 # How long what was printed may take to arrive once the program itself has ended, where a process
 # in its background keeps the pipe open.
 GRACE_SECONDS: Final = 0.2
 
-MAX_LAST_WORDS: Final = 300
+MAX_LOG_CHARS: Final = 300
 
 
 class LocalExecutor:
@@ -45,14 +58,14 @@ class LocalExecutor:
     """
 
     def __init__(self) -> None:
-        self._brand = os.urandom(8).hex()
+        self._mark_prefix = os.urandom(8).hex()
         self._numbers = itertools.count(1)
         # Taken again by the signal handler that calls stop() in the middle of a run.
         self._lock = threading.RLock()
-        self._running: dict[int, Ward | None] = {}
-        self._builder: Builder | None = None
+        self._running: dict[int, SupervisedProcess | None] = {}
+        self._builder: SandboxBuilder | None = None
         self._shortcomings: dict[str, None] = {}
-        self._adopts = False
+        self._is_subreaper = False
         # No event: setting one takes a lock that cannot be taken again.
         self._stopped = False
 
@@ -64,52 +77,54 @@ class LocalExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: Confinement | None = None,
-    ) -> ProgramReply:
+        confinement: SandboxPolicy | None = None,
+    ) -> ProgramOutput:
         """Run ``command`` to its end; whatever it started ends with it."""
-        job = Job(
+        job = ProgramJob(
             command=tuple(command),
             stdin=stdin,
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
-            confinement=confinement or UNCONFINED,
+            confinement=confinement or NO_SANDBOX,
         )
         try:
-            return self._run(job, warmth_for(job))
-        except LostError:
+            return self._run(job, find_prefork_interpreter(job))
+        except LauncherLostError:
             return self._run(job, None)
 
-    def _run(self, job: Job, warmth: Warmth | None) -> ProgramReply:
+    def _run(self, job: ProgramJob, warmth: PreforkInterpreter | None) -> ProgramOutput:
         """Run a program, as a fork of a warm Python where there is one."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
         launcher = self._launcher(job, warmth)
         begun = time.monotonic()
-        mark = f"{self._brand}.{next(self._numbers)}."
+        mark = f"{self._mark_prefix}.{next(self._numbers)}."
         number = self._take_number()
         try:
-            cell = self._cell(job, launcher, mark, number)
-            self._note(cell.shortcomings)
-            ward = start(cell.order(job.command, job.cwd), launcher, imports_for(job))
-            pipes = Pipes(ward, job.stdin)
+            cell = self._make_sandbox(job, launcher, mark, number)
+            self._record_shortcomings(cell.shortcomings)
+            ward = start_program(
+                cell.make_order(job.command, job.cwd), launcher, find_job_imports(job)
+            )
+            pipes = ChildPipes(ward, job.stdin)
             try:
-                self._enlist(number, ward)
-                _attend(ward, pipes, begun=begun, timeout_seconds=job.timeout_seconds)
+                self._register_process(number, ward)
+                _communicate(ward, pipes, begun=begun, timeout_seconds=job.timeout_seconds)
             except BaseException:
                 ward.kill()
                 raise
             finally:
-                exit_code = self._dismiss(ward, mark)
+                exit_code = self._finish_process(ward, mark)
         finally:
             self._return_number(number)
         if self._has_stopped() and exit_code == -signal.SIGKILL:
             raise EvaluatorError(INTERRUPTED)
-        if ward.excess:
-            raise EvaluatorError(ward.excess)
-        return ProgramReply(
+        if ward.exceeded_limit:
+            raise EvaluatorError(ward.exceeded_limit)
+        return ProgramOutput(
             stdout=bytes(pipes.output),
-            stderr=_text(pipes.log),
+            stderr=_decode_log(pipes.log),
             exit_code=exit_code,
         )
 
@@ -124,57 +139,61 @@ class LocalExecutor:
             for ward in tuple(self._running.values()):
                 if ward is not None:
                     ward.kill()
-        end_marked(self._brand)
-        if self._adopts:
-            end_children(spared=OFFICE.numbers())
+        kill_marked_processes(self._mark_prefix)
+        if self._is_subreaper:
+            kill_children(spared=LAUNCHER_POOL.list_process_ids())
 
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _launcher(self, job: Job, warmth: Warmth | None) -> Launcher:
+    def _launcher(self, job: ProgramJob, warmth: PreforkInterpreter | None) -> LauncherClient:
         with self._lock:
-            self._adopts = self._adopts or adopt()
+            self._is_subreaper = self._is_subreaper or become_subreaper()
             if self._builder is None:
                 with suppress(OSError):  # what we hold is not for programs of the same user
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         if warmth is None or warmth.confinement is None:
-            return OFFICE.launcher(warmth)
-        return OFFICE.launcher(warmth, start=partial(self._start_jailed, job, warmth))
+            return LAUNCHER_POOL.get_launcher(warmth)
+        return LAUNCHER_POOL.get_launcher(warmth, start=partial(self._start_sandboxed, job, warmth))
 
-    def _start_jailed(self, job: Job, warmth: Warmth) -> Launcher:
+    def _start_sandboxed(self, job: ProgramJob, warmth: PreforkInterpreter) -> LauncherClient:
         """Start a warm Python as if it were a program, in the jail of those that it becomes."""
-        number, cold = self._take_number(), OFFICE.launcher()
-        jailed = starting(warmth, job)
-        cell = self._cell(jailed, cold, f"{self._brand}.warm.", number)
-        ward = start(cell.order(jailed.command, jailed.cwd), cold, pipes=STREAMS_OF_WARM_ONES)
-        self._enlist(number, ward)
+        number, cold = self._take_number(), LAUNCHER_POOL.get_launcher()
+        jailed = make_interpreter_job(warmth, job)
+        cell = self._make_sandbox(jailed, cold, f"{self._mark_prefix}.warm.", number)
+        ward = start_program(
+            cell.make_order(jailed.command, jailed.cwd), cold, pipes=PREFORK_STREAMS
+        )
+        self._register_process(number, ward)
 
         def end() -> None:
             ward.kill()
             with suppress(EvaluatorError):
-                ward.release()
+                ward.finish()
             self._return_number(number)
 
         channel = socket.socket(fileno=os.dup(ward.stdin.fileno()))
         folder = cell.environment["TMPDIR"]
         ward.stdout.close()
-        return Launcher(channel, end=end, number=None, warmth=warmth, folder=folder)
+        return LauncherClient(channel, end=end, number=None, warmth=warmth, folder=folder)
 
-    def _builder_for(self, launcher: Launcher) -> Builder:
+    def _get_builder(self, launcher: LauncherClient) -> SandboxBuilder:
         if launcher.folder:
-            return Builder(facts=launcher.facts)
+            return SandboxBuilder(capabilities=launcher.capabilities)
         with self._lock:
             if self._builder is None:
-                self._builder = Builder(facts=launcher.facts)
+                self._builder = SandboxBuilder(capabilities=launcher.capabilities)
             return self._builder
 
-    def _cell(self, job: Job, launcher: Launcher, mark: str, number: int) -> Cell:
-        seen = {**job.environment, MARK: mark}
-        if not job.confinement.jailed:
-            return Cell(jail=None, environment=seen)
+    def _make_sandbox(
+        self, job: ProgramJob, launcher: LauncherClient, mark: str, number: int
+    ) -> Sandbox:
+        seen = {**job.environment, MARK_VARIABLE: mark}
+        if not job.confinement.sandboxed:
+            return Sandbox(restrictions=None, environment=seen)
         if launcher.folder:
             seen["TMPDIR"] = launcher.folder
-        return self._builder_for(launcher).build(
+        return self._get_builder(launcher).build(
             job.confinement,
             command=job.command,
             cwd=job.cwd,
@@ -183,7 +202,7 @@ class LocalExecutor:
             number=number,
         )
 
-    def _note(self, shortcomings: Sequence[str]) -> None:
+    def _record_shortcomings(self, shortcomings: Sequence[str]) -> None:
         with self._lock:
             self._shortcomings.update(dict.fromkeys(shortcomings))
 
@@ -198,22 +217,24 @@ class LocalExecutor:
         with self._lock:
             del self._running[number]
 
-    def _enlist(self, number: int, ward: Ward) -> None:
+    def _register_process(self, number: int, ward: SupervisedProcess) -> None:
         with self._lock:
             self._running[number] = ward
             if self._has_stopped():
                 ward.kill()
 
     @staticmethod
-    def _dismiss(ward: Ward, mark: str) -> int:
+    def _finish_process(ward: SupervisedProcess, mark: str) -> int:
         try:
-            return ward.release()
+            return ward.finish()
         finally:
-            if ward.left:
-                end_marked(mark)
+            if ward.may_remain:
+                kill_marked_processes(mark)
 
 
-def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -> None:
+def _communicate(
+    ward: SupervisedProcess, pipes: ChildPipes, *, begun: float, timeout_seconds: float
+) -> None:
     """Feed the program and listen to it until it has ended.
 
     Raises:
@@ -222,19 +243,19 @@ def _attend(ward: Ward, pipes: Pipes, *, begun: float, timeout_seconds: float) -
     while not ward.has_ended():
         left = begun + timeout_seconds - time.monotonic()
         if left <= 0:
-            raise EvaluatorError(_overdue(timeout_seconds, _text(pipes.log)))
+            raise EvaluatorError(_format_timeout(timeout_seconds, _decode_log(pipes.log)))
         pipes.step(left)
-    pipes.forget(ward)
+    pipes.ignore_child(ward)
     given_up = time.monotonic() + GRACE_SECONDS
     while pipes.open and (left := given_up - time.monotonic()) > 0:
         pipes.step(left)
 
 
-def _overdue(timeout_seconds: float, log: str) -> str:
-    last_words = truncate.end(log.rstrip().rpartition("\n")[2], MAX_LAST_WORDS)
+def _format_timeout(timeout_seconds: float, log: str) -> str:
+    last_words = truncate.end(log.rstrip().rpartition("\n")[2], MAX_LOG_CHARS)
     printed = f"; its last words on stderr: {last_words}" if last_words else ""
     return f"timed out after {timeout_seconds:g}s; raise its timeout if it needs longer{printed}"
 
 
-def _text(log: Sink) -> str:
+def _decode_log(log: OutputBuffer) -> str:
     return bytes(log).decode("utf-8", "replace")

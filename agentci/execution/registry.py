@@ -1,22 +1,126 @@
 """The executors that a config can name: a new one is a file and a line here.
 
-Packages of others add theirs as entry points of the group ``agentci.executors``: the name is the
-``executor:`` in configs, the object a :data:`MakeExecutor`.
+Other packages add theirs as entry points of the group ``agentci.executors``: the name is the
+``executor:`` in configs, the object an :data:`ExecutorFactory`.
 """
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeAlias, cast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 
-from agentci.execution.executor import Executor
-from agentci.execution.executor_plugin import ForeignExecutor
-
-GROUP: Final = "agentci.executors"
-
-MakeExecutor: TypeAlias = Callable[[], Executor]
+from agentci.errors import EvaluatorError
+from agentci.execution.executor_api import INTERRUPTED, Executor, SandboxPolicy
+from agentci.model.requests import ProgramOutput
 
 
-def _local() -> Executor:
+class PluginExecutor:
+    """An executor that another package makes; it is made when the first program is to run.
+
+    Args:
+        title: how messages call it.
+    """
+
+    def __init__(self, make: Callable[[], Executor], *, title: str) -> None:
+        self._make = make
+        self._title = title
+        self._lock = threading.Lock()
+        self._made: Executor | None = None
+        self._stopped = False
+        self._has_sandbox = True
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes,
+        timeout_seconds: float,
+        cwd: Path,
+        environment: Mapping[str, str],
+        confinement: SandboxPolicy | None = None,
+    ) -> ProgramOutput:
+        """See :class:`Executor`; one that knows no confinement is asked without."""
+        try:
+            executor = self._executor()
+            # Whoever stops us from here on stops that one, too.
+            if self._has_stopped():
+                raise EvaluatorError(INTERRUPTED)
+            reply: object = executor.run(
+                command,
+                stdin=stdin,
+                timeout_seconds=timeout_seconds,
+                cwd=cwd,
+                environment=environment,
+                **self._make_policy_argument(executor, confinement),
+            )
+        except EvaluatorError:
+            raise
+        except Exception as error:
+            raise self._make_error(f"{type(error).__name__}: {error}") from error
+        if not _is_complete(reply):
+            raise self._make_error(f"`run` gave a {type(reply).__name__}, not a whole ProgramReply")
+        return reply
+
+    def shortcomings(self) -> Collection[str]:
+        """See :class:`Executor`; it may have nothing to say."""
+        if not self._has_sandbox:
+            return (f"{self._title} does not confine evaluators' programs as agentci does",)
+        try:
+            told: Collection[object] = getattr(self._made, "shortcomings", tuple)()
+            return [str(each) for each in told]
+        except Exception as error:  # noqa: BLE001 (theirs, and no check depends on it)
+            return (f"{self._title} does not say what it cannot: {error}",)
+
+    def stop(self) -> None:
+        """See :class:`Executor`; takes no lock, because a signal handler calls it."""
+        self._stopped = True
+        if self._made is not None:
+            # The other executors are to be stopped whatever becomes of this one.
+            with suppress(Exception):
+                self._made.stop()
+
+    def _executor(self) -> Executor:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def _make_policy_argument(
+        self, executor: Executor, confinement: SandboxPolicy | None
+    ) -> dict[str, Any]:
+        if confinement is None:
+            return {}
+        known = inspect.signature(executor.run).parameters.values()
+        if any(each.name == "confinement" or each.kind is each.VAR_KEYWORD for each in known):
+            return {"confinement": confinement}
+        self._has_sandbox = False
+        return {}
+
+    def _has_stopped(self) -> bool:
+        return self._stopped
+
+    def _make_error(self, what: str) -> EvaluatorError:
+        flaw = f"{self._title} does not work: {what}"
+        return EvaluatorError(f"could not be run: {flaw}; tell the authors of that package")
+
+
+def _is_complete(reply: object) -> TypeGuard[ProgramOutput]:
+    return (
+        isinstance(reply, ProgramOutput)
+        and type(reply.stdout) is bytes
+        and type(reply.stderr) is str
+        and type(reply.exit_code) is int
+    )
+
+
+EXECUTOR_GROUP: Final = "agentci.executors"
+
+ExecutorFactory: TypeAlias = Callable[[], Executor]
+
+
+def _make_local() -> Executor:
     from agentci.execution.local import (  # noqa: PLC0415 (some runs start no program)
         LocalExecutor,
     )
@@ -24,7 +128,7 @@ def _local() -> Executor:
     return LocalExecutor()
 
 
-def _docker(variables: Mapping[str, str]) -> Executor:
+def _make_docker(variables: Mapping[str, str]) -> Executor:
     from agentci.execution.docker.executor import (  # noqa: PLC0415 (most runs need no engine)
         DockerExecutor,
     )
@@ -32,16 +136,16 @@ def _docker(variables: Mapping[str, str]) -> Executor:
     return DockerExecutor(variables)
 
 
-def makers(variables: Mapping[str, str]) -> Mapping[str, MakeExecutor]:
+def make_factories(variables: Mapping[str, str]) -> Mapping[str, ExecutorFactory]:
     """What makes ours, by name.
 
     Args:
         variables: the environment of the user, for those that reach another machine.
     """
-    return {"local": _local, "docker": lambda: _docker(variables)}
+    return {"local": _make_local, "docker": lambda: _make_docker(variables)}
 
 
-EXECUTORS: Final[Mapping[str, MakeExecutor]] = makers({})
+EXECUTORS: Final[Mapping[str, ExecutorFactory]] = make_factories({})
 
 
 class Executors(Mapping[str, Executor]):
@@ -53,7 +157,7 @@ class Executors(Mapping[str, Executor]):
         ours: what makes them, by name.
     """
 
-    def __init__(self, ours: Mapping[str, MakeExecutor] = EXECUTORS) -> None:
+    def __init__(self, ours: Mapping[str, ExecutorFactory] = EXECUTORS) -> None:
         self._ours = ours
         self._lock = threading.RLock()
         self._made: dict[str, Executor] = {}
@@ -68,9 +172,9 @@ class Executors(Mapping[str, Executor]):
             return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        from agentci._util.plugins import names_in  # noqa: PLC0415 (most runs need none of theirs)
+        from agentci._util.plugins import list_plugin_names  # noqa: PLC0415 (most runs need none of theirs)
 
-        yield from dict.fromkeys((*self._ours, *names_in(GROUP)))
+        yield from dict.fromkeys((*self._ours, *list_plugin_names(EXECUTOR_GROUP)))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -88,19 +192,19 @@ class Executors(Mapping[str, Executor]):
 
     def _make(self, name: str) -> Executor:
         make = self._ours.get(name)
-        return make() if make is not None else _foreign(name)
+        return make() if make is not None else _load_plugin(name)
 
     def _has_stopped(self) -> bool:
         return self._stopped
 
 
-def _foreign(name: str) -> Executor:
-    from agentci._util.plugins import misfit, named, package_of  # noqa: PLC0415 (likewise)
+def _load_plugin(name: str) -> Executor:
+    from agentci._util.plugins import find_plugin_package, make_plugin_error, named  # noqa: PLC0415 (likewise)
 
-    found = named(GROUP, name)
+    found = named(EXECUTOR_GROUP, name)
     if found is None:
         raise KeyError(name)
     if not callable(found):
-        raise misfit(GROUP, name, wanted="something that makes an executor")
-    title = f"the executor {name!r} of {package_of(GROUP, name)}"
-    return ForeignExecutor(cast(MakeExecutor, found), title=title)
+        raise make_plugin_error(EXECUTOR_GROUP, name, wanted="something that makes an executor")
+    title = f"the executor {name!r} of {find_plugin_package(EXECUTOR_GROUP, name)}"
+    return PluginExecutor(cast(ExecutorFactory, found), title=title)

@@ -8,66 +8,72 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from agentci.execution.allowed_paths import is_too_wide, programs_in, rules_of
-from agentci.execution.child import landlock, seccomp
-from agentci.execution.child.capabilities import NOBODY
-from agentci.execution.child.landlock import Rule
-from agentci.execution.child.messages import Message
-from agentci.execution.limits import (
-    ELSEWHERE,
-    MEBIBYTE,
-    NO_LANDLOCK,
-    Confinement,
-    limits_of,
+from agentci.execution.allowed_paths import (
+    find_programs,
+    find_unreadable,
+    is_too_broad,
+    make_read_rules,
 )
-from agentci.execution.permissions import first_closed
+from agentci.execution.child import landlock, seccomp
+from agentci.execution.child.apply_sandbox import NOBODY_USER
+from agentci.execution.child.landlock import PathRule
+from agentci.execution.child.messages import Message
+from agentci.execution.executor_api import (
+    MEBIBYTE,
+    NO_LANDLOCK_WARNING,
+    NOT_LINUX_WARNING,
+    SandboxPolicy,
+    make_resource_limits,
+)
 
 SHARED_MEMORY: Final = b"/dev/shm"
-TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
+TMP_FOLDERS: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
 PROCESSORS: Final = os.cpu_count() or 1
 # How many programs at a time have a user each.
-USERS: Final = 1024
-RUNS: Final = 1 << 18
+USER_COUNT: Final = 1024
+RUN_COUNT: Final = 1 << 18
 # From this version on, Landlock keeps signals inside.
 SIGNALS_SINCE: Final = 6
 # From this version on, it keeps files from being emptied.
-EMPTYING_SINCE: Final = 3
+TRUNCATE_SINCE: Final = 3
 # For each processor: of other checks, and of what else the user does. The fewer there are, the
 # sooner a fork bomb is ended that we have no privilege against.
 SPARE_PROCESSES: Final = 128
 
 # For those who ask: the list of users has no name for a user of its own.
-NAMED: Final = {"USER": "agentci", "LOGNAME": "agentci"}
+USER_VARIABLES: Final = {"USER": "agentci", "LOGNAME": "agentci"}
 # Without the system's settings, which may hold tokens, and with checkouts of whoever owns them: a
 # program is never their owner, and has no settings of its own to say that it may.
-GIT: Final = {
+GIT_VARIABLES: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "safe.directory",
     "GIT_CONFIG_VALUE_0": "*",
 }
 
-NO_FILTER: Final = (
+NO_SECCOMP_WARNING: Final = (
     "evaluators' programs can use the network, whatever `network` says:"
     " this kernel has no seccomp filters for its processor, or forbids them"
 )
-ALL_PORTS: Final = (
+ALL_PORTS_WARNING: Final = (
     "evaluators' programs with `target` can reach every TCP port of this machine, whatever"
     " `network` says: this kernel's Landlock cannot hold them to one"
 )
-AS_ROOT: Final = "evaluators' programs run as root: agentci may not start them as another user here"
-SIGNALS: Final = (
+ROOT_WARNING: Final = (
+    "evaluators' programs run as root: agentci may not start them as another user here"
+)
+SIGNALS_WARNING: Final = (
     "evaluators' programs can send signals to agentci and to each other:"
     " they share a user, and this kernel's Landlock does not keep signals in"
 )
 
-EMPTYING: Final = (
+TRUNCATE_WARNING: Final = (
     "evaluators' programs can empty files that their user may write to: they share it with others,"
     " and this kernel's Landlock does not keep them from that"
 )
 
 
-class Cell(Struct, frozen=True, kw_only=True):
+class Sandbox(Struct, frozen=True, kw_only=True):
     """How a program is jailed.
 
     Attributes:
@@ -78,164 +84,174 @@ class Cell(Struct, frozen=True, kw_only=True):
         shortcomings: what was wanted and cannot be had, a sentence each.
     """
 
-    jail: Message | None
+    restrictions: Message | None
     environment: Mapping[str, str]
     scratch: str | None = None
     scratch_bytes: int = 0
     alone: bool = False
     shortcomings: tuple[str, ...] = ()
 
-    def order(self, command: Sequence[str], cwd: Path) -> Message:
+    def make_order(self, command: Sequence[str], cwd: Path) -> Message:
         """What a ward has to do to run ``command`` in it."""
         return {
             "command": [os.fsencode(part) for part in command],
             "cwd": os.fsencode(cwd),
             "environment": {os.fsencode(k): os.fsencode(v) for k, v in self.environment.items()},
-            "jail": self.jail,
+            "jail": self.restrictions,
             "alone": self.alone,
             "scratch": None if self.scratch is None else os.fsencode(self.scratch),
             "disk": self.scratch_bytes,
         }
 
 
-class Builder(Struct, frozen=True, kw_only=True):
+class SandboxBuilder(Struct, frozen=True, kw_only=True):
     """Builds cells for the programs of one executor.
 
     Attributes:
-        facts: what a jail can do here, see ``agentci.execution.child.capabilities``.
+        capabilities: what a jail can do here, see ``agentci.execution.child.apply_sandbox``.
         run: a number that other runs on this machine hardly have.
     """
 
-    facts: Mapping[str, Any]
-    run: int = field(default_factory=lambda: secrets.randbelow(RUNS))
+    capabilities: Mapping[str, Any]
+    run: int = field(default_factory=lambda: secrets.randbelow(RUN_COUNT))
 
     def build(
         self,
-        confinement: Confinement,
+        confinement: SandboxPolicy,
         *,
         command: Sequence[str],
         cwd: Path,
         environment: Mapping[str, str],
         timeout_seconds: float,
         number: int,
-    ) -> Cell:
+    ) -> Sandbox:
         """Build a cell as close to what is wanted as this machine allows.
 
         Args:
             number: none that runs now has the same.
         """
         readable = (cwd, *confinement.readable)
-        temporary = _temporary(environment)
-        programs = programs_in(command)
-        interpreters = programs_in((confinement.interpreter,))
-        closed = first_closed((*programs, *interpreters, *readable, temporary))
+        temporary = _choose_tmp_folder(environment)
+        programs = find_programs(command)
+        interpreters = find_programs((confinement.interpreter,))
+        closed = find_unreadable((*programs, *interpreters, *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
-        alone = user is not None and user != NOBODY
+        alone = user is not None and user != NOBODY_USER
         jail = {
             "user": user,
-            "searches": self.facts["searching"] or (user is not None and closed is not None),
-            "limits": limits_of(
+            "searches": self.capabilities["searching"] or (user is not None and closed is not None),
+            "limits": make_resource_limits(
                 confinement,
                 timeout_seconds=timeout_seconds,
                 processors=PROCESSORS,
-                others=0 if alone else SPARE_PROCESSES * PROCESSORS + self.facts["tasks"],
+                others=0 if alone else SPARE_PROCESSES * PROCESSORS + self.capabilities["tasks"],
             ),
-            "landlock": self.facts["landlock"],
+            "landlock": self.capabilities["landlock"],
             "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
-            "port": _port(confinement),
-            "filter": self._filter(confinement, as_root=user is None and self.facts["root"]),
+            "port": _find_port(confinement),
+            "filter": self._filter(confinement, as_root=user is None and self.capabilities["root"]),
         }
-        return Cell(
-            jail=jail,
-            environment=_at_home(environment, scratch),
+        return Sandbox(
+            restrictions=jail,
+            environment=_make_environment(environment, scratch),
             scratch=scratch,
             scratch_bytes=confinement.folder_mb * MEBIBYTE,
             alone=alone,
-            shortcomings=tuple(self._shortcomings(user, closed, _port(confinement))),
+            shortcomings=tuple(self._shortcomings(user, closed, _find_port(confinement))),
         )
 
     def _user(self, number: int, closed: str | None) -> int | None:
-        first: int | None = self.facts["users"]
-        if first is None or first == NOBODY or (closed is not None and not self._searches):
-            return first if closed is None or self._searches else None
-        return first + self.run * USERS + number % USERS
+        first: int | None = self.capabilities["users"]
+        if (
+            first is None
+            or first == NOBODY_USER
+            or (closed is not None and not self._can_open_closed_folders)
+        ):
+            return first if closed is None or self._can_open_closed_folders else None
+        return first + self.run * USER_COUNT + number % USER_COUNT
 
     @property
-    def _searches(self) -> bool:
+    def _can_open_closed_folders(self) -> bool:
         """Whether closed folders can be opened to another user, by Landlock's leave alone."""
-        return bool(self.facts["searches"] and self.facts["landlock"])
+        return bool(self.capabilities["searches"] and self.capabilities["landlock"])
 
     def _rules(
         self,
-        confinement: Confinement,
+        confinement: SandboxPolicy,
         programs: tuple[str, ...],
         environment: Mapping[str, str],
         readable: Iterable[Path],
         scratch: str,
         alone: bool,  # noqa: FBT001 (one of what was found out above)
-    ) -> list[Rule] | None:
-        version: int = self.facts["landlock"]
+    ) -> list[PathRule] | None:
+        version: int = self.capabilities["landlock"]
         if not version:
             return None
-        everything = landlock.rights(version)
+        everything = landlock.compute_rights(version)
         shared = alone or confinement.shares_memory
         return [
-            *rules_of(programs, environment, programs_in((confinement.interpreter,))),
-            *((os.fsencode(path), landlock.READ) for path in readable if not is_too_wide(path)),
+            *make_read_rules(programs, environment, find_programs((confinement.interpreter,))),
+            *(
+                (os.fsencode(path), landlock.READ_RIGHTS)
+                for path in readable
+                if not is_too_broad(path)
+            ),
             (os.fsencode(scratch), everything),
             *([(SHARED_MEMORY, everything)] if shared else ()),
         ]
 
-    def _filter(self, confinement: Confinement, *, as_root: bool) -> bytes | None:
-        if not self.facts["filters"]:
+    def _filter(self, confinement: SandboxPolicy, *, as_root: bool) -> bytes | None:
+        if not self.capabilities["filters"]:
             return None
         # Root may use every socket of this machine, the engine's among them.
-        machine, network = self.facts["machine"], confinement.network
-        asks = _port(confinement) is not None
-        return seccomp.filter_of(machine, network=network, local=not as_root, asks=asks)
+        machine, network = self.capabilities["machine"], confinement.network
+        asks = _find_port(confinement) is not None
+        return seccomp.make_filter(machine, network=network, local=not as_root, asks=asks)
 
     def _shortcomings(
         self, user: int | None, closed: str | None, port: int | None
     ) -> Iterable[str]:
-        if self.facts["system"] != "Linux":
-            yield ELSEWHERE
+        if self.capabilities["system"] != "Linux":
+            yield NOT_LINUX_WARNING
             return
-        if not self.facts["landlock"]:
-            yield NO_LANDLOCK
-        if not self.facts["filters"]:
-            yield NO_FILTER
-        elif port is not None and self.facts["landlock"] < landlock.PORTS_SINCE:
-            yield ALL_PORTS
-        shared = user is None or user == NOBODY
-        if user is None and self.facts["root"]:
-            yield AS_ROOT if self.facts["users"] is None else _as_root(closed)
-        elif shared and self.facts["landlock"] < SIGNALS_SINCE:
-            yield SIGNALS
-        if shared and 0 < self.facts["landlock"] < EMPTYING_SINCE:
-            yield EMPTYING
+        if not self.capabilities["landlock"]:
+            yield NO_LANDLOCK_WARNING
+        if not self.capabilities["filters"]:
+            yield NO_SECCOMP_WARNING
+        elif port is not None and self.capabilities["landlock"] < landlock.PORTS_SINCE:
+            yield ALL_PORTS_WARNING
+        shared = user is None or user == NOBODY_USER
+        if user is None and self.capabilities["root"]:
+            yield (
+                ROOT_WARNING if self.capabilities["users"] is None else _format_root_warning(closed)
+            )
+        elif shared and self.capabilities["landlock"] < SIGNALS_SINCE:
+            yield SIGNALS_WARNING
+        if shared and 0 < self.capabilities["landlock"] < TRUNCATE_SINCE:
+            yield TRUNCATE_WARNING
 
 
-def _port(confinement: Confinement) -> int | None:
+def _find_port(confinement: SandboxPolicy) -> int | None:
     """The only port that a program may connect to; None where that is not what holds it."""
     return None if confinement.network else confinement.port
 
 
-def _as_root(closed: str | None) -> str:
+def _format_root_warning(closed: str | None) -> str:
     return f"evaluators' programs run as root: no other user can read {closed} (chmod o+rX)"
 
 
-def _temporary(environment: Mapping[str, str]) -> str:
+def _choose_tmp_folder(environment: Mapping[str, str]) -> str:
     """The folder for private folders; none is written to in order to find out."""
     named = [environment[name] for name in ("TMPDIR", "TEMP", "TMP") if environment.get(name)]
-    usable = (each for each in (*named, *TEMPORARY) if os.access(each, os.W_OK | os.X_OK))
-    return str(Path(next(usable, TEMPORARY[0])).absolute())
+    usable = (each for each in (*named, *TMP_FOLDERS) if os.access(each, os.W_OK | os.X_OK))
+    return str(Path(next(usable, TMP_FOLDERS[0])).absolute())
 
 
-def _at_home(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
+def _make_environment(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
     """The environment of a program that lives in ``scratch``."""
     own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
     home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
     moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
     user_packages = {"PYTHONUSERBASE": f"{environment.get('HOME', '')}/.local"}
-    return NAMED | GIT | user_packages | own | moved
+    return USER_VARIABLES | GIT_VARIABLES | user_packages | own | moved

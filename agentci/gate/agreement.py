@@ -5,10 +5,10 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from agentci.gate.statistics import wilson
+from agentci.gate.statistics import wilson_bounds
 
 
-class Rate(Struct, frozen=True, kw_only=True):
+class Proportion(Struct, frozen=True, kw_only=True):
     """A share of cases."""
 
     part: int
@@ -25,37 +25,37 @@ class Rate(Struct, frozen=True, kw_only=True):
 
         E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
         """
-        return wilson(self.part / self.whole, self.whole) if self.whole else None
+        return wilson_bounds(self.part / self.whole, self.whole) if self.whole else None
 
 
-class Confusion(Struct, frozen=True, kw_only=True):
+class ConfusionMatrix(Struct, frozen=True, kw_only=True):
     """Cases by what people said and what a judge did.
 
     Attributes:
-        right_passes, wrong_fails: of those that people passed.
-        wrong_passes, right_fails: of those that people failed.
+        true_passes, false_fails: of those that people passed.
+        false_passes, true_fails: of those that people failed.
     """
 
-    right_passes: int = 0
-    wrong_fails: int = 0
-    wrong_passes: int = 0
-    right_fails: int = 0
+    true_passes: int = 0
+    false_fails: int = 0
+    false_passes: int = 0
+    true_fails: int = 0
 
     @property
-    def passed(self) -> Rate:
+    def true_pass_rate(self) -> Proportion:
         """Of what people passed, what the judge did."""
-        return Rate(part=self.right_passes, whole=self.right_passes + self.wrong_fails)
+        return Proportion(part=self.true_passes, whole=self.true_passes + self.false_fails)
 
     @property
-    def failed(self) -> Rate:
+    def true_fail_rate(self) -> Proportion:
         """Of what people failed, what the judge did."""
-        return Rate(part=self.right_fails, whole=self.right_fails + self.wrong_passes)
+        return Proportion(part=self.true_fails, whole=self.true_fails + self.false_passes)
 
     @property
-    def agreed(self) -> Rate:
+    def agreement(self) -> Proportion:
         """Of all cases, those that both saw alike."""
-        whole = self.passed.whole + self.failed.whole
-        return Rate(part=self.right_passes + self.right_fails, whole=whole)
+        whole = self.true_pass_rate.whole + self.true_fail_rate.whole
+        return Proportion(part=self.true_passes + self.true_fails, whole=whole)
 
     @property
     def kappa(self) -> float | None:
@@ -64,46 +64,46 @@ class Confusion(Struct, frozen=True, kw_only=True):
         None where chance alone would have them agree always. J. Cohen, A Coefficient of Agreement
         for Nominal Scales, 1960.
         """
-        agreed = self.agreed
+        agreed = self.agreement
         if agreed.value is None:
             return None
-        judge_passes = self.right_passes + self.wrong_passes
-        both_pass = judge_passes * self.passed.whole
-        both_fail = (agreed.whole - judge_passes) * self.failed.whole
+        judge_passes = self.true_passes + self.false_passes
+        both_pass = judge_passes * self.true_pass_rate.whole
+        both_fail = (agreed.whole - judge_passes) * self.true_fail_rate.whole
         chance = (both_pass + both_fail) / agreed.whole**2
         return None if chance == 1 else (agreed.value - chance) / (1 - chance)
 
 
-def confusion_of(pairs: Iterable[tuple[bool, bool]]) -> Confusion:
+def make_confusion_matrix(pairs: Iterable[tuple[bool, bool]]) -> ConfusionMatrix:
     """Count cases: whether people passed each, and whether the judge did."""
     listed = list(pairs)
-    return Confusion(
-        right_passes=listed.count((True, True)),
-        wrong_fails=listed.count((True, False)),
-        wrong_passes=listed.count((False, True)),
-        right_fails=listed.count((False, False)),
+    return ConfusionMatrix(
+        true_passes=listed.count((True, True)),
+        false_fails=listed.count((True, False)),
+        false_passes=listed.count((False, True)),
+        true_fails=listed.count((False, False)),
     )
 
 
-def flips(repeats: Iterable[Sequence[bool]]) -> Rate:
+def measure_flips(repeats: Iterable[Sequence[bool]]) -> Proportion:
     """How often a judge contradicts itself: pairs of its verdicts on one case that differ.
 
     Args:
         repeats: the verdicts on each case.
     """
     pairs = [pair for verdicts in repeats for pair in combinations(verdicts, 2)]
-    return Rate(part=sum(one != other for one, other in pairs), whole=len(pairs))
+    return Proportion(part=sum(one != other for one, other in pairs), whole=len(pairs))
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
     """How far one evaluator agrees with people.
 
     Attributes:
-        unjudged: labelled cases that it gave no verdict on.
+        unscored: labelled cases that it gave no verdict on.
         flips: how often it contradicts itself; of nothing where it judged but once.
     """
 
     evaluator: str
-    confusion: Confusion
-    unjudged: int
-    flips: Rate
+    confusion: ConfusionMatrix
+    unscored: int
+    flips: Proportion

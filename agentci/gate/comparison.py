@@ -1,29 +1,97 @@
-"""What became of each evaluator's checks since an earlier run."""
+"""Compares the results of each evaluator with a baseline, by exact significance tests."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate
 from math import fsum
+from statistics import NormalDist
 from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import count, number
-from agentci.gate.significance import TOLERANCE, holm, pairs_needed, sign_flip
-from agentci.model.comparison import Change, Comparison, RegressionBar, Trend
-from agentci.model.result import Result, Status
+from agentci._util.text.format import format_count, format_number
+from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison, RegressionThresholds
+from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 
-JUDGED: Final[tuple[Status, ...]] = ("passed", "failed")
+# Of 2 ** 15 sums a half, which takes a tenth of a second; beyond, the normal distribution is near.
+MAX_EXACT_PAIRS: Final = 30
+# Sums of scores are off by less than this.
+SCORE_SUM_TOLERANCE: Final = 1e-9
 
 
-class _Pair(Struct, frozen=True):
-    before: Result
-    after: Result
+def sign_test_p_value(at_least: int, trials: int) -> float:
+    """The chance of heads ``at_least`` so often when a fair coin is tossed ``trials`` times.
+
+    For ``at_least`` regressions among as many changes this is McNemar's exact test, one-sided.
+    """
+    ways = sum(math.comb(trials, heads) for heads in range(at_least, trials + 1))
+    return float(Fraction(ways, 1 << trials))
 
 
-def compare(
-    before: Sequence[Result],
-    after: Sequence[Result],
-    bars: Mapping[str, RegressionBar],
+def permutation_test_p_value(differences: Sequence[float]) -> float:
+    """The chance of a sum as low as that of ``differences``, were each as likely up as down.
+
+    One-sided permutation test of paired differences; those that are 0 say nothing.
+    """
+    sizes = [abs(each) for each in differences if abs(each) > SCORE_SUM_TOLERANCE]
+    observed = math.fsum(differences)
+    if not sizes:
+        return 1.0
+    if max(sizes) - min(sizes) <= SCORE_SUM_TOLERANCE:
+        down = sum(each < -SCORE_SUM_TOLERANCE for each in differences)
+        return sign_test_p_value(down, len(sizes))
+    if len(sizes) <= MAX_EXACT_PAIRS:
+        return _exact_permutation_p_value(sizes, observed)
+    deviation = math.sqrt(math.fsum(size * size for size in sizes))
+    return NormalDist().cdf(observed / deviation)
+
+
+def _exact_permutation_p_value(sizes: Sequence[float], observed: float) -> float:
+    """Count the pairs of half sums that do not exceed ``observed``."""
+    middle = len(sizes) // 2
+    left, right = _signed_sums(sizes[:middle]), sorted(_signed_sums(sizes[middle:]))
+    low = sum(bisect_right(right, observed - each + SCORE_SUM_TOLERANCE) for each in left)
+    return float(Fraction(low, 1 << len(sizes)))
+
+
+def _signed_sums(sizes: Sequence[float]) -> list[float]:
+    """The sums of ``sizes`` with all choices of signs."""
+    sums = [0.0]
+    for size in sizes:
+        sums = [each + signed for each in sums for signed in (size, -size)]
+    return sums
+
+
+def holm_adjust(chances: Sequence[float]) -> tuple[float, ...]:
+    """The chances, each made as large as testing all of them asks for (Holm 1979)."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    raised = accumulate(
+        (min(1.0, (len(chances) - rank) * chances[index]) for rank, index in enumerate(order)), max
+    )
+    adjusted = dict(zip(order, raised, strict=True))
+    return tuple(adjusted[index] for index in range(len(chances)))
+
+
+def min_pairs_for_significance(alpha: float) -> int:
+    """How many pairs there have to be for any result to be less likely than ``alpha``."""
+    return max(1, math.ceil(-math.log2(alpha)))
+
+
+SCORED_STATUSES: Final[tuple[Status, ...]] = ("passed", "failed")
+
+
+class _ResultPair(Struct, frozen=True):
+    before: CheckResult
+    after: CheckResult
+
+
+def compare_runs(
+    before: Sequence[CheckResult],
+    after: Sequence[CheckResult],
+    bars: Mapping[str, RegressionThresholds],
     *,
     baseline: str,
 ) -> Comparison:
@@ -36,14 +104,14 @@ def compare(
     """
     earlier = {result.id: result for result in before}
     later = {result.id for result in after}
-    groups: dict[tuple[str, str], list[Result]] = {}
+    groups: dict[tuple[str, str], list[CheckResult]] = {}
     for result in after:
         groups.setdefault((result.config, result.evaluator.name), []).append(result)
     return Comparison(
         baseline=baseline,
-        trends=_with_chances(
+        trends=_adjust_p_values(
             [
-                _trend(results, earlier, bars.get(config, RegressionBar()))
+                _make_trend(results, earlier, bars.get(config, RegressionThresholds()))
                 for (config, _), results in groups.items()
             ],
             bars,
@@ -53,63 +121,72 @@ def compare(
     )
 
 
-def _trend(results: Sequence[Result], earlier: Mapping[str, Result], bar: RegressionBar) -> Trend:
+def _make_trend(
+    results: Sequence[CheckResult], earlier: Mapping[str, CheckResult], bar: RegressionThresholds
+) -> EvaluatorComparison:
     """What can be said before chances are looked at together."""
-    known = [_Pair(earlier[each.id], each) for each in results if each.id in earlier]
+    known = [_ResultPair(earlier[each.id], each) for each in results if each.id in earlier]
     alike = [pair for pair in known if pair.before.fingerprint == pair.after.fingerprint]
-    pairs = [pair for pair in alike if _is_judged(pair)]
-    trend = Trend(
+    pairs = [pair for pair in alike if _is_scored(pair)]
+    trend = EvaluatorComparison(
         config=results[0].config,
         evaluator=results[0].evaluator.name,
         required=results[0].evaluator.required,
         pairs=len(pairs),
-        before=_mean([_score(pair.before) for pair in pairs]),
-        after=_mean([_score(pair.after) for pair in pairs]),
-        regressions=tuple(_changes(pairs, "passed", "failed")),
-        improvements=tuple(_changes(pairs, "failed", "passed")),
+        before=_mean_or_none([_score_or_pass(pair.before) for pair in pairs]),
+        after=_mean_or_none([_score_or_pass(pair.after) for pair in pairs]),
+        regressions=tuple(_find_changes(pairs, "passed", "failed")),
+        improvements=tuple(_find_changes(pairs, "failed", "passed")),
         chance=None,
         outcome="pass",
         why="",
     )
     if not pairs:
-        return replace(trend, outcome="non-comparable", why=_why_none(known, alike))
-    needed = pairs_needed(1 - bar.confidence)
+        return replace(trend, outcome="non-comparable", why=_explain_no_pairs(known, alike))
+    needed = min_pairs_for_significance(1 - bar.confidence)
     if len(pairs) < needed:
-        more = count(needed - len(pairs), "case")
-        why = f"{count(len(pairs), 'case')} cannot show anything for sure: {more} more are needed"
+        more = format_count(needed - len(pairs), "case")
+        why = (
+            f"{format_count(len(pairs), 'case')} cannot show anything for sure: {more} "
+            "more are needed"
+        )
         return replace(trend, outcome="insufficient-data", why=why)
-    differences = [_score(pair.after) - _score(pair.before) for pair in pairs]
+    differences = [_score_or_pass(pair.after) - _score_or_pass(pair.before) for pair in pairs]
     drop = -fsum(differences) / len(pairs)
     return replace(
         trend,
-        chance=sign_flip(differences),
-        outcome="inconclusive" if drop > bar.max_drop + TOLERANCE else "pass",
+        chance=permutation_test_p_value(differences),
+        outcome="inconclusive" if drop > bar.max_drop + SCORE_SUM_TOLERANCE else "pass",
     )
 
 
-def _with_chances(trends: Sequence[Trend], bars: Mapping[str, RegressionBar]) -> tuple[Trend, ...]:
+def _adjust_p_values(
+    trends: Sequence[EvaluatorComparison], bars: Mapping[str, RegressionThresholds]
+) -> tuple[EvaluatorComparison, ...]:
     """Judge drops by chances that are raised for the number of evaluators."""
     tested = [trend for trend in trends if trend.chance is not None]
-    raised = iter(holm([trend.chance or 0.0 for trend in tested]))
+    raised = iter(holm_adjust([trend.chance or 0.0 for trend in tested]))
     return tuple(
         trend
         if trend.chance is None
-        else _decided(replace(trend, chance=next(raised)), bars.get(trend.config, RegressionBar()))
+        else _decide_trend(
+            replace(trend, chance=next(raised)), bars.get(trend.config, RegressionThresholds())
+        )
         for trend in trends
     )
 
 
-def _decided(trend: Trend, bar: RegressionBar) -> Trend:
-    before, after = number(trend.before or 0.0), number(trend.after or 0.0)
+def _decide_trend(trend: EvaluatorComparison, bar: RegressionThresholds) -> EvaluatorComparison:
+    before, after = format_number(trend.before or 0.0), format_number(trend.after or 0.0)
     said = f"mean score {after}, was {before}"
     if trend.outcome == "pass":
         return replace(trend, why=said)
-    if trend.chance is not None and trend.chance <= 1 - bar.confidence + TOLERANCE:
+    if trend.chance is not None and trend.chance <= 1 - bar.confidence + SCORE_SUM_TOLERANCE:
         return replace(trend, outcome="fail", why=f"{said}, which is hardly chance")
     return replace(trend, why=f"{said}, which may be chance")
 
 
-def _why_none(known: Sequence[_Pair], alike: Sequence[_Pair]) -> str:
+def _explain_no_pairs(known: Sequence[_ResultPair], alike: Sequence[_ResultPair]) -> str:
     if not known:
         return "the baseline has none of its checks"
     if not alike:
@@ -117,27 +194,31 @@ def _why_none(known: Sequence[_Pair], alike: Sequence[_Pair]) -> str:
     return "no check was judged in both runs"
 
 
-def _changes(pairs: Sequence[_Pair], before: Status, after: Status) -> Iterator[Change]:
+def _find_changes(
+    pairs: Sequence[_ResultPair], before: Status, after: Status
+) -> Iterator[ChangedCheck]:
     for pair in pairs:
         if (pair.before.status, pair.after.status) == (before, after):
-            yield Change(
-                case=pair.after.case.id, before=_given(pair.before), after=_given(pair.after)
+            yield ChangedCheck(
+                case=pair.after.case.id,
+                before=_recorded_score(pair.before),
+                after=_recorded_score(pair.after),
             )
 
 
-def _is_judged(pair: _Pair) -> bool:
-    return pair.before.status in JUDGED and pair.after.status in JUDGED
+def _is_scored(pair: _ResultPair) -> bool:
+    return pair.before.status in SCORED_STATUSES and pair.after.status in SCORED_STATUSES
 
 
-def _given(result: Result) -> float | None:
+def _recorded_score(result: CheckResult) -> float | None:
     return None if result.judgement is None else result.judgement.score
 
 
-def _score(result: Result) -> float:
+def _score_or_pass(result: CheckResult) -> float:
     """The score; where there is none, whether it passed."""
-    score = _given(result)
+    score = _recorded_score(result)
     return float(result.status == "passed") if score is None else score
 
 
-def _mean(scores: Sequence[float]) -> float | None:
+def _mean_or_none(scores: Sequence[float]) -> float | None:
     return fsum(scores) / len(scores) if scores else None

@@ -3,26 +3,32 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from agentci.gate.groups import JUDGED, Judged
-from agentci.gate.rules import Kind, Reason, mean_score, praise, reasons
+from agentci.gate.groups import SCORED_STATUSES, GatedResults
+from agentci.gate.rules import (
+    GateReason,
+    ReasonKind,
+    compute_mean_score,
+    find_reasons,
+    format_pass_summary,
+)
 from agentci.model.choices import FailOn
-from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
+from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
 from agentci.model.result import (
-    EXIT_INVALID,
-    EXIT_SHUT,
-    EXIT_UNJUDGED,
+    EXIT_ERRORED,
+    EXIT_GATE_FAILED,
+    EXIT_INVALID_INPUT,
+    CheckResult,
     Decision,
-    Result,
     Totals,
 )
 from agentci.model.shard import Shard
 from agentci.model.values import replace
 
-B = TypeVar("B", Bar, CaseBar)
+ThresholdT = TypeVar("ThresholdT", GateThresholds, CaseThresholds)
 
 
-def totals(results: Sequence[Result]) -> Totals:
+def compute_totals(results: Sequence[CheckResult]) -> Totals:
     """Count ``results`` and take the mean score of those that passed or failed.
 
     What declined to judge often says 0 beside it, and has judged nothing.
@@ -34,26 +40,26 @@ def totals(results: Sequence[Result]) -> Totals:
         failed=statuses.count("failed"),
         errored=statuses.count("errored"),
         skipped=statuses.count("skipped"),
-        score=mean_score(results),
+        score=compute_mean_score(results),
     )
 
 
-def judged_by(gates: Sequence[Gate], results: Sequence[Result]) -> Judged:
+def group_results_by_policy(gates: Sequence[Gate], results: Sequence[CheckResult]) -> GatedResults:
     """The policy of every config with its results; all results are of these configs."""
-    by_config: dict[str, list[Result]] = {gate.config: [] for gate in gates}
+    by_config: dict[str, list[CheckResult]] = {gate.config: [] for gate in gates}
     for result in results:
         by_config[result.config].append(result)
     return [(gate.policy, by_config[gate.config]) for gate in gates]
 
 
 def decide(
-    judged: Judged,
+    judged: GatedResults,
     *,
     problems: Sequence[Problem],
     uncovered: int,
     complete: bool,
     fail_on: FailOn,
-    also: Sequence[Reason] = (),
+    also: Sequence[GateReason] = (),
 ) -> Decision:
     """Hold the results of every config against its policy; all of them have to reach it.
 
@@ -66,12 +72,12 @@ def decide(
             but broken input and a run that was broken off.
         also: what else speaks for and against it, as a comparison with a baseline does.
     """
-    told = reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
-    return _decision([*told, *also], praise(judged), fail_on)
+    told = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
+    return _make_decision([*told, *also], format_pass_summary(judged), fail_on)
 
 
 def decide_shard(
-    judged: Judged,
+    judged: GatedResults,
     *,
     shard: Shard,
     problems: Sequence[Problem],
@@ -83,18 +89,18 @@ def decide_shard(
     It shuts the gate by what was judged in it; what was not may have been judged in another. It
     never opens the gate.
     """
-    judged = [(_without_proofs(policy), results) for policy, results in judged]
-    told = reasons(judged, problems=problems, uncovered=0, complete=complete)
+    judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
+    told = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
     own = [reason for reason in told if reason.kind != "nothing"]
-    decision = _decision(own, _praise_of_part(judged), fail_on)
+    decision = _make_decision(own, _format_shard_summary(judged), fail_on)
     over_all = f"this is {shard}: `agentci merge` decides over all of them"
     return replace(decision, open=False, why=(*decision.why, over_all))
 
 
-def _without_proofs(policy: GatePolicy) -> GatePolicy:
+def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
     """What can be asked of a part: it has too few cases to prove what all of them may."""
 
-    def loose(bar: B) -> B:
+    def loose(bar: ThresholdT) -> ThresholdT:
         return replace(bar, pass_rate_confidence=None)
 
     return replace(
@@ -105,22 +111,24 @@ def _without_proofs(policy: GatePolicy) -> GatePolicy:
     )
 
 
-def _praise_of_part(judged: Judged) -> str:
+def _format_shard_summary(judged: GatedResults) -> str:
     results = [result for _, group in judged for result in group]
     if not results:
         return "no check falls into it"
-    if not any(result.evaluator.required and result.status in JUDGED for result in results):
+    if not any(
+        result.evaluator.required and result.status in SCORED_STATUSES for result in results
+    ):
         return "no required check was judged"
-    return praise(judged)
+    return format_pass_summary(judged)
 
 
-def _decision(told: Sequence[Reason], otherwise: str, fail_on: FailOn) -> Decision:
-    shutting = [reason for reason in told if reason.kind in _SHUTS[fail_on]]
-    shutting.sort(key=lambda reason: _WEIGHT.index(reason.kind))
-    spared = [reason for reason in told if reason.kind not in (*_SHUTS[fail_on], "remark")]
+def _make_decision(told: Sequence[GateReason], otherwise: str, fail_on: FailOn) -> Decision:
+    shutting = [reason for reason in told if reason.kind in _FAILING_KINDS[fail_on]]
+    shutting.sort(key=lambda reason: _KINDS_BY_PRIORITY.index(reason.kind))
+    spared = [reason for reason in told if reason.kind not in (*_FAILING_KINDS[fail_on], "remark")]
     return Decision(
         open=not shutting,
-        exit_code=_EXIT_CODE[shutting[0].kind] if shutting else 0,
+        exit_code=_EXIT_CODES[shutting[0].kind] if shutting else 0,
         why=(
             *(reason.text for reason in shutting),
             *(f"{reason.text}; reported only (fail-on: {fail_on})" for reason in spared),
@@ -130,16 +138,22 @@ def _decision(told: Sequence[Reason], otherwise: str, fail_on: FailOn) -> Decisi
     )
 
 
-_WEIGHT: tuple[Kind, ...] = ("input", "interrupted", "failed", "nothing", "errored")
-_EXIT_CODE: dict[Kind, int] = {
-    "input": EXIT_INVALID,
-    "interrupted": EXIT_SHUT,
-    "failed": EXIT_SHUT,
-    "nothing": EXIT_SHUT,
-    "errored": EXIT_UNJUDGED,
+_KINDS_BY_PRIORITY: tuple[ReasonKind, ...] = (
+    "input",
+    "interrupted",
+    "failed",
+    "nothing",
+    "errored",
+)
+_EXIT_CODES: dict[ReasonKind, int] = {
+    "input": EXIT_INVALID_INPUT,
+    "interrupted": EXIT_GATE_FAILED,
+    "failed": EXIT_GATE_FAILED,
+    "nothing": EXIT_GATE_FAILED,
+    "errored": EXIT_ERRORED,
 }
-_SHUTS: dict[FailOn, tuple[Kind, ...]] = {
+_FAILING_KINDS: dict[FailOn, tuple[ReasonKind, ...]] = {
     "never": ("input", "interrupted"),
     "error": ("input", "interrupted", "nothing", "errored"),
-    "failed": _WEIGHT,
+    "failed": _KINDS_BY_PRIORITY,
 }

@@ -5,73 +5,83 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.policy import Bar, CaseBar, GatePolicy
-from agentci.model.result import Result, Status
+from agentci.model.gate import CaseThresholds, GatePolicy, GateThresholds
+from agentci.model.result import CheckResult, Status
 
-Judged: TypeAlias = Sequence[tuple[GatePolicy, Sequence[Result]]]
+GatedResults: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
 
-JUDGED: Final[tuple[Status, ...]] = ("passed", "failed")
+SCORED_STATUSES: Final[tuple[Status, ...]] = ("passed", "failed")
 
 
-class Group(Struct, frozen=True):
-    """Required checks that are held against one bar; ``where`` tells them from others."""
+class CheckGroup(Struct, frozen=True):
+    """Required checks that are held against one bar; ``prefix`` tells them from others."""
 
-    where: str
-    bar: Bar
-    results: tuple[Result, ...]
+    prefix: str
+    threshold: GateThresholds
+    results: tuple[CheckResult, ...]
 
-    def of(self, *statuses: Status) -> tuple[Result, ...]:
+    def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
         """Those that ended so."""
         return tuple(result for result in self.results if result.status in statuses)
 
 
-class Demands(Struct, frozen=True):
+class ConfigGate(Struct, frozen=True):
     """The gate of one config: what its demands are held against, each with its own groups."""
 
-    where: str
-    cases: CaseBar | None
-    results: Sequence[Result]
-    required: tuple[Result, ...]
-    rates: tuple[Group, ...]
-    scores: tuple[Group, ...]
-    minds: tuple[Group, ...]
+    prefix: str
+    cases: CaseThresholds | None
+    results: Sequence[CheckResult]
+    required: tuple[CheckResult, ...]
+    rate_groups: tuple[CheckGroup, ...]
+    score_groups: tuple[CheckGroup, ...]
+    policy_groups: tuple[CheckGroup, ...]
 
-    def of(self, *statuses: Status) -> tuple[Result, ...]:
+    def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
         """Those that ended so."""
         return tuple(result for result in self.required if result.status in statuses)
 
 
-def demands_of(judged: Judged) -> list[Demands]:
+def make_config_gates(judged: GatedResults) -> list[ConfigGate]:
     """Of all configs."""
-    return [_demands(policy, results, alone=len(judged) == 1) for policy, results in judged]
+    return [
+        _make_config_gate(policy, results, alone=len(judged) == 1) for policy, results in judged
+    ]
 
 
-def _demands(policy: GatePolicy, results: Sequence[Result], *, alone: bool) -> Demands:
+def _make_config_gate(
+    policy: GatePolicy, results: Sequence[CheckResult], *, alone: bool
+) -> ConfigGate:
     where = f"{results[0].config}: " if results and not alone else ""
     required = tuple(result for result in results if result.evaluator.required)
 
-    def groups(own: Mapping[str, Bar]) -> tuple[Group, ...]:
+    def groups(own: Mapping[str, GateThresholds]) -> tuple[CheckGroup, ...]:
         """The checks of each evaluator in ``own``, and before them all others together."""
-        others = tuple(result for result in required if _by(result) not in own)
+        others = tuple(result for result in required if _evaluator_name(result) not in own)
         return (
-            Group(where, policy.overall, others),
+            CheckGroup(where, policy.overall, others),
             *(
-                Group(f"{where}{name}: ", bar, tuple(r for r in required if _by(r) == name))
+                CheckGroup(
+                    f"{where}{name}: ",
+                    bar,
+                    tuple(r for r in required if _evaluator_name(r) == name),
+                )
                 for name, bar in own.items()
             ),
         )
 
     bars = policy.evaluators
-    return Demands(
-        where=where,
+    return ConfigGate(
+        prefix=where,
         cases=policy.cases,
         results=results,
         required=required,
-        rates=groups({name: bar for name, bar in bars.items() if bar.min_pass_rate is not None}),
-        scores=groups({name: bar for name, bar in bars.items() if bar.min_score is not None}),
-        minds=groups(bars),
+        rate_groups=groups(
+            {name: bar for name, bar in bars.items() if bar.min_pass_rate is not None}
+        ),
+        score_groups=groups({name: bar for name, bar in bars.items() if bar.min_score is not None}),
+        policy_groups=groups(bars),
     )
 
 
-def _by(result: Result) -> str:
+def _evaluator_name(result: CheckResult) -> str:
     return result.evaluator.name

@@ -7,61 +7,73 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import apart, count, percents_apart
-from agentci.gate.case_scores import case_scores
-from agentci.gate.groups import JUDGED, Demands, Group, Judged, demands_of
-from agentci.gate.pass_rate_bounds import Proof, by_group, proof_of
+from agentci._util.text.format import format_count, format_distinct, format_distinct_percents
+from agentci.gate.aggregation import compute_case_scores
+from agentci.gate.groups import (
+    SCORED_STATUSES,
+    CheckGroup,
+    ConfigGate,
+    GatedResults,
+    make_config_gates,
+)
+from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.problem import Problem
-from agentci.model.result import Result
+from agentci.model.result import CheckResult
 
-Kind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored", "remark"]
+ReasonKind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored", "remark"]
 
 # Sums of floats are off by less than this; people's bars are never this fine.
 TOLERANCE = 1e-9
 
 MAX_NAMES = 5
-MAX_REASON = 200
+MAX_REASON_CHARS = 200
 
 
-class Reason(Struct, frozen=True):
+class GateReason(Struct, frozen=True):
     """One reason; a ``remark`` never shuts the gate."""
 
-    kind: Kind
+    kind: ReasonKind
     text: str
 
 
-def reasons(
-    judged: Judged, *, problems: Sequence[Problem], uncovered: int, complete: bool
-) -> list[Reason]:
+def find_reasons(
+    judged: GatedResults, *, problems: Sequence[Problem], uncovered: int, complete: bool
+) -> list[GateReason]:
     """Everything that the gate has to know of a run, in the order of the configs."""
-    gates = demands_of(judged)
-    told = [*_input(problems), *_interruption(complete=complete), *_nothing(gates)]
+    gates = make_config_gates(judged)
+    told = [
+        *_find_input_errors(problems),
+        *_find_interruption(complete=complete),
+        *_find_empty_gates(gates),
+    ]
     for gate in gates:
-        told += [reason for group in gate.rates for reason in _pass_rate(group)]
-        told += [reason for group in gate.rates for reason in _proof(group)]
-        told += [reason for group in gate.scores for reason in _score(group)]
-        told += _whole_cases(gate)
-        told += [reason for group in gate.minds for reason in _minded(group)]
-    return [*told, *_coverage(gates, uncovered), *_advice(gates)]
+        told += [reason for group in gate.rate_groups for reason in _check_pass_rate(group)]
+        told += [reason for group in gate.rate_groups for reason in _check_pass_rate_bound(group)]
+        told += [reason for group in gate.score_groups for reason in _check_mean_score(group)]
+        told += _check_case_scores(gate)
+        told += [
+            reason for group in gate.policy_groups for reason in _check_skips_and_errors(group)
+        ]
+    return [*told, *_check_coverage(gates, uncovered), *_check_advisory(gates)]
 
 
-def praise(judged: Judged) -> str:
+def format_pass_summary(judged: GatedResults) -> str:
     """What an open gate says first."""
     required = [result for _, results in judged for result in results if result.evaluator.required]
     passed = sum(result.status == "passed" for result in required)
-    total = sum(result.status in JUDGED for result in required)
+    total = sum(result.status in SCORED_STATUSES for result in required)
     if passed < total:
-        return f"{passed:,} of {count(total, 'check')} passed"
+        return f"{passed:,} of {format_count(total, 'check')} passed"
     noun = "check" if total == len(required) else "judged check"
-    return f"the only {noun} passed" if passed == 1 else f"all {count(passed, noun)} passed"
+    return f"the only {noun} passed" if passed == 1 else f"all {format_count(passed, noun)} passed"
 
 
-def mean_score(results: Sequence[Result]) -> float | None:
+def compute_mean_score(results: Sequence[CheckResult]) -> float | None:
     """The mean score of what passed or failed; None without any."""
     scores = [
         result.judgement.score
         for result in results
-        if result.status in JUDGED
+        if result.status in SCORED_STATUSES
         and result.judgement is not None
         and result.judgement.score is not None
     ]
@@ -69,114 +81,132 @@ def mean_score(results: Sequence[Result]) -> float | None:
     return math.fsum(finite) / len(finite) if finite else None
 
 
-def _input(problems: Sequence[Problem]) -> Iterator[Reason]:
+def _find_input_errors(problems: Sequence[Problem]) -> Iterator[GateReason]:
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1:,} more)" if len(errors) > 1 else ""
-        yield Reason("input", f"the input is broken: {errors[0]}{more}")
+        yield GateReason("input", f"the input is broken: {errors[0]}{more}")
 
 
-def _interruption(*, complete: bool) -> Iterator[Reason]:
+def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
     if not complete:
-        yield Reason("interrupted", "the run was cut short before everything was judged")
+        yield GateReason("interrupted", "the run was cut short before everything was judged")
 
 
-def _nothing(gates: Sequence[Demands]) -> Iterator[Reason]:
+def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
     """Gates that judged nothing; errors that are minded say enough, advice needs no gate."""
     if not gates:
-        yield Reason("nothing", "nothing was judged")
-    anything = any(gate.of(*JUDGED) for gate in gates)
+        yield GateReason("nothing", "nothing was judged")
+    anything = any(gate.with_status(*SCORED_STATUSES) for gate in gates)
     for gate in gates:
-        minded = any(group.bar.on_error == "fail" and group.of("errored") for group in gate.minds)
+        minded = any(
+            group.threshold.on_error == "fail" and group.with_status("errored")
+            for group in gate.policy_groups
+        )
         only_advises = gate.results and not gate.required and anything
-        if not (gate.of(*JUDGED) or minded or only_advises):
-            has_advice = any(result.status in JUDGED for result in gate.results)
+        if not (gate.with_status(*SCORED_STATUSES) or minded or only_advises):
+            has_advice = any(result.status in SCORED_STATUSES for result in gate.results)
             none = "no required check was judged" if has_advice else "nothing was judged"
-            yield Reason("nothing", f"{gate.where}{none}")
+            yield GateReason("nothing", f"{gate.prefix}{none}")
         else:
-            own = {group.where: group for group in (*gate.rates[1:], *gate.scores[1:])}
+            own = {group.prefix: group for group in (*gate.rate_groups[1:], *gate.score_groups[1:])}
             for group in own.values():
-                if group.results and not group.of(*JUDGED, "errored"):
-                    yield Reason("nothing", f"{group.where}nothing was judged")
+                if group.results and not group.with_status(*SCORED_STATUSES, "errored"):
+                    yield GateReason("nothing", f"{group.prefix}nothing was judged")
 
 
-def _pass_rate(group: Group) -> Iterator[Reason]:
-    failed, judged = len(group.of("failed")), len(group.of(*JUDGED))
+def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
+    failed, judged = len(group.with_status("failed")), len(group.with_status(*SCORED_STATUSES))
     if not failed:
         return
-    least, rate = group.bar.min_pass_rate or 0.0, (judged - failed) / judged
-    written, bar = percents_apart(rate, least)
-    text = f"{group.where}{failed:,} of {count(judged, 'check')} failed: pass rate {written} is"
+    least, rate = group.threshold.min_pass_rate or 0.0, (judged - failed) / judged
+    written, bar = format_distinct_percents(rate, least)
+    text = (
+        f"{group.prefix}{failed:,} of {format_count(judged, 'check')} failed: pass rate "
+        f"{written} is"
+    )
     if rate < least - TOLERANCE:
-        yield Reason("failed", f"{text} below {bar}")
+        yield GateReason("failed", f"{text} below {bar}")
     else:
-        yield Reason("remark", f"{text} at least {bar}")
+        yield GateReason("remark", f"{text} at least {bar}")
 
 
-def _proof(group: Group) -> Iterator[Reason]:
-    bar, passes = group.bar, by_group(group.of(*JUDGED))
-    if proof := proof_of(passes, bar.min_pass_rate, bar.pass_rate_confidence):
-        yield _proven(group.where, proof)
+def _check_pass_rate_bound(group: CheckGroup) -> Iterator[GateReason]:
+    bar, passes = group.threshold, group_passes(group.with_status(*SCORED_STATUSES))
+    if proof := make_pass_rate_bound(passes, bar.min_pass_rate, bar.pass_rate_confidence):
+        yield _make_bound_reason(group.prefix, proof)
 
 
-def _proven(where: str, proof: Proof) -> Reason:
-    return Reason("remark" if proof.holds else "failed", f"{where}{proof.words}")
+def _make_bound_reason(where: str, proof: PassRateBound) -> GateReason:
+    return GateReason("remark" if proof.is_reached else "failed", f"{where}{proof.summary}")
 
 
-def _score(group: Group) -> Iterator[Reason]:
-    least = group.bar.min_score
-    if least is None or not group.of(*JUDGED):
+def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
+    least = group.threshold.min_score
+    if least is None or not group.with_status(*SCORED_STATUSES):
         return
-    mean = mean_score(group.results)
+    mean = compute_mean_score(group.results)
     if mean is None:
-        yield Reason("failed", f"{group.where}no check has a score, and a mean is asked for")
+        yield GateReason("failed", f"{group.prefix}no check has a score, and a mean is asked for")
     elif mean < least - TOLERANCE:
-        written, bar = apart(mean, least)
-        yield Reason("failed", f"{group.where}mean score {written} is below {bar}")
+        written, bar = format_distinct(mean, least)
+        yield GateReason("failed", f"{group.prefix}mean score {written} is below {bar}")
 
 
-def _whole_cases(gate: Demands) -> Iterator[Reason]:
+def _check_case_scores(gate: ConfigGate) -> Iterator[GateReason]:
     """Cases that fell short as a whole; those that were not judged are minded elsewhere."""
     if gate.cases is None:
         return
-    scores, cases = case_scores(gate.results), gate.cases
+    scores, cases = compute_case_scores(gate.results), gate.cases
     passes = (score >= cases.threshold - TOLERANCE for score in scores.values())
-    if proof := proof_of(passes, cases.min_pass_rate, cases.pass_rate_confidence):
-        yield _proven(gate.where, proof)
+    if proof := make_pass_rate_bound(passes, cases.min_pass_rate, cases.pass_rate_confidence):
+        yield _make_bound_reason(gate.prefix, proof)
     fallen = {k: v for k, v in scores.items() if v < gate.cases.threshold - TOLERANCE}
     if not fallen:
         return
     least, rate = gate.cases.min_pass_rate, 1 - len(fallen) / len(scores)
-    written, bar = percents_apart(rate, least)
+    written, bar = format_distinct_percents(rate, least)
     worst = sorted(fallen, key=lambda case_id: fallen[case_id])
-    names = ", ".join(truncate.listed([f"{each} {fallen[each]:.3g}" for each in worst], MAX_NAMES))
-    told = f"{gate.where}{len(fallen):,} of {count(len(scores), 'case')} scored below"
+    names = ", ".join(
+        truncate.truncate_list([f"{each} {fallen[each]:.3g}" for each in worst], MAX_NAMES)
+    )
+    told = f"{gate.prefix}{len(fallen):,} of {format_count(len(scores), 'case')} scored below"
     text = f"{told} {gate.cases.threshold:g} ({names}): pass rate {written} is"
     if rate < least - TOLERANCE:
-        yield Reason("failed", f"{text} below {bar}")
+        yield GateReason("failed", f"{text} below {bar}")
     else:
-        yield Reason("remark", f"{text} at least {bar}")
+        yield GateReason("remark", f"{text} at least {bar}")
 
 
-def _minded(group: Group) -> Iterator[Reason]:
-    if skipped := group.of("skipped"):
-        text = f"{group.where}{count(len(skipped), 'check')} had nothing to judge{_names(skipped)}"
-        text += _shared_reason(skipped)
-        yield Reason("failed" if group.bar.on_skip == "fail" else "remark", text)
-    if errored := group.of("errored"):
-        text = f"{group.where}{count(len(errored), 'check')} could not be judged{_names(errored)}"
-        minded = group.bar.on_error == "fail"
-        yield Reason("errored", text) if minded else Reason("remark", f"{text}: a warning only")
+def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
+    if skipped := group.with_status("skipped"):
+        text = (
+            f"{group.prefix}{format_count(len(skipped), 'check')} had nothing to "
+            f"judge{_format_evaluator_names(skipped)}"
+        )
+        text += _format_shared_reason(skipped)
+        yield GateReason("failed" if group.threshold.on_skip == "fail" else "remark", text)
+    if errored := group.with_status("errored"):
+        text = (
+            f"{group.prefix}{format_count(len(errored), 'check')} could not be "
+            f"judged{_format_evaluator_names(errored)}"
+        )
+        minded = group.threshold.on_error == "fail"
+        yield (
+            GateReason("errored", text)
+            if minded
+            else GateReason("remark", f"{text}: a warning only")
+        )
 
 
-def _coverage(gates: Sequence[Demands], uncovered: int) -> Iterator[Reason]:
+def _check_coverage(gates: Sequence[ConfigGate], uncovered: int) -> Iterator[GateReason]:
     if uncovered:
-        minded = any(gate.minds[0].bar.on_skip == "fail" for gate in gates)
-        text = f"{count(uncovered, 'golden case')} matched by no recording"
-        yield Reason("failed" if minded else "remark", text)
+        minded = any(gate.policy_groups[0].threshold.on_skip == "fail" for gate in gates)
+        text = f"{format_count(uncovered, 'golden case')} matched by no recording"
+        yield GateReason("failed" if minded else "remark", text)
 
 
-def _advice(gates: Sequence[Demands]) -> Iterator[Reason]:
+def _check_advisory(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
     fallen = [
         result
         for gate in gates
@@ -184,22 +214,27 @@ def _advice(gates: Sequence[Demands]) -> Iterator[Reason]:
         if not result.evaluator.required and result.status in {"failed", "errored"}
     ]
     if fallen:
-        text = f"{count(len(fallen), 'advisory check')} did not pass{_names(fallen)}"
-        yield Reason("remark", text)
+        text = (
+            f"{format_count(len(fallen), 'advisory check')} did not "
+            f"pass{_format_evaluator_names(fallen)}"
+        )
+        yield GateReason("remark", text)
 
 
-def _names(results: Sequence[Result]) -> str:
-    names = list(dict.fromkeys(map(_by, results)))
-    return f" ({', '.join(truncate.listed(names, MAX_NAMES))})"
+def _format_evaluator_names(results: Sequence[CheckResult]) -> str:
+    names = list(dict.fromkeys(map(_evaluator_name, results)))
+    return f" ({', '.join(truncate.truncate_list(names, MAX_NAMES))})"
 
 
-def _shared_reason(results: Sequence[Result]) -> str:
+def _format_shared_reason(results: Sequence[CheckResult]) -> str:
     """Why all of them, where that is one reason."""
-    told = {escape.plain_line(result.reason or "") for result in results}
+    told = {escape.flatten_line(result.reason or "") for result in results}
     return (
-        f": {truncate.short(told.pop(), MAX_REASON)}" if len(told) == 1 and "" not in told else ""
+        f": {truncate.short(told.pop(), MAX_REASON_CHARS)}"
+        if len(told) == 1 and "" not in told
+        else ""
     )
 
 
-def _by(result: Result) -> str:
+def _evaluator_name(result: CheckResult) -> str:
     return result.evaluator.name

@@ -1,43 +1,111 @@
-"""How much the cases of a run say of all others: intervals of means and shares, exact bounds.
+"""Confidence intervals of means and rates, and exact bounds of pass rates.
 
 Formulas and their sources are in docs/statistics.md.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentci._util.text.format import format_count, format_distinct_percents, format_number
+from agentci.model.result import CheckResult
+
+PERCENT = 100
+
+
+class PassRateBound(Struct, frozen=True, kw_only=True):
+    """Independent cases, held against a rate that they are to prove.
+
+    Attributes:
+        rate: that has to be proven, above 0 and below 1.
+        confidence: how sure that has to be: the exact one-sided lower bound of the pass rate, at
+            this confidence, has to reach the rate.
+    """
+
+    passed: int
+    total: int
+    rate: float
+    confidence: float
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether as many would hardly pass if the rate were any lower."""
+        return (
+            binomial_tail_probability(self.passed, self.total, self.rate)
+            <= 1 - self.confidence + TOLERANCE
+        )
+
+    @property
+    def summary(self) -> str:
+        """What they prove; where that is too little, what it would take."""
+        bound, rate = format_distinct_percents(
+            clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
+        )
+        sure = f"{format_number(self.confidence * PERCENT)}%"
+        proven = f"proves a pass rate of at least {bound} with {sure} confidence"
+        cases = f"{self.passed:,} of {format_count(self.total, 'case')} passed"
+        told = f"{cases}, which {proven}; {rate} is asked"
+        if self.is_reached:
+            return told
+        needed = cases_needed(self.total - self.passed, self.rate, self.confidence)
+        return f"{told}: it takes {format_count(needed - self.total, 'more case')}, all passing"
+
+
+def make_pass_rate_bound(
+    passes: Iterable[bool], rate: float | None, confidence: float | None
+) -> PassRateBound | None:
+    """None where nothing is to be proven: of all, or of none, no number of cases proves anything.
+
+    Args:
+        passes: of independent cases.
+        confidence: as in ``PassRateBound``; None asks for no proof.
+    """
+    votes = [*passes]
+    if confidence is None or rate is None or not 0 < rate < 1 or not votes:
+        return None
+    return PassRateBound(passed=sum(votes), total=len(votes), rate=rate, confidence=confidence)
+
+
+def group_passes(results: Iterable[CheckResult]) -> Iterable[bool]:
+    """Whether all checks passed of those that belong together: they tell one thing, not many."""
+    groups: dict[str, bool] = {}
+    for result in results:
+        passed = groups.get(result.case.group, True) and result.status == "passed"
+        groups[result.case.group] = passed
+    return groups.values()
+
+
 CONFIDENCE: Final = 0.95
 # Of the normal distribution: 95 % lie within as many standard deviations.
-DEVIATIONS: Final = 1.959963984540054
+Z_SCORE_95: Final = 1.959963984540054
 # Groups: one says nothing of how they differ.
-FEWEST: Final = 2
+MIN_GROUPS: Final = 2
 # Of a continued fraction: more than the slowest takes, and when it changes no more.
 MAX_TERMS: Final = 100_000
-ENOUGH: Final = 1e-15
+CONVERGENCE: Final = 1e-15
 TINY: Final = 1e-300
 # Halves an interval until floats are as fine as they get.
-HALVINGS: Final = 100
+BISECTION_STEPS: Final = 100
 # Sums of scores are off by less than this.
 TOLERANCE: Final = 1e-9
 
 # By Student's distribution, of single cases or of groups of cases that belong together; by Wilson's
 # formula.
-Method: TypeAlias = Literal["t", "clustered-t", "wilson"]
+IntervalMethod: TypeAlias = Literal["t", "clustered-t", "wilson"]
 
 
-class Interval(Struct, frozen=True, kw_only=True):
+class ConfidenceInterval(Struct, frozen=True, kw_only=True):
     """Where the mean or the share of all cases that there could be is likely to lie, 0 to 1."""
 
     low: float
     high: float
-    method: Method
+    method: IntervalMethod
 
 
-def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
+def mean_confidence_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInterval | None:
     """Of the mean of scores from 0 to 1, at 95 %.
 
     None where there are fewer than two groups, or nothing to see of how they differ. Where all
@@ -48,21 +116,21 @@ def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
             score each where none do.
     """
     if all(each in (0, 1) for group in groups for each in group):
-        return rate_interval([[each == 1 for each in group] for group in groups])
-    return _by_student(groups)
+        return pass_rate_confidence_interval([[each == 1 for each in group] for group in groups])
+    return _student_t_interval(groups)
 
 
-def rate_interval(groups: Sequence[Sequence[bool]]) -> Interval | None:
+def pass_rate_confidence_interval(groups: Sequence[Sequence[bool]]) -> ConfidenceInterval | None:
     """Of the share that passes, at 95 %; None where there are fewer than two groups.
 
     Groups that do not differ, as where all pass, count as one check each in Wilson's formula.
     """
-    if len(groups) < FEWEST:
+    if len(groups) < MIN_GROUPS:
         return None
-    if not _are_single(groups) and (found := _by_student(groups)):
+    if not _are_singletons(groups) and (found := _student_t_interval(groups)):
         return found
-    low, high = wilson(_mean(groups), len(groups))
-    return Interval(low=low, high=high, method="wilson")
+    low, high = wilson_bounds(_pooled_mean(groups), len(groups))
+    return ConfidenceInterval(low=low, high=high, method="wilson")
 
 
 def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
@@ -71,47 +139,51 @@ def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
     None where there are fewer than two groups, or nothing to see of how they differ.
     """
     count = len(groups)
-    if count < FEWEST:
+    if count < MIN_GROUPS:
         return None
-    mean, size = _mean(groups), sum(map(len, groups))
+    mean, size = _pooled_mean(groups), sum(map(len, groups))
     squares = math.fsum(math.fsum(each - mean for each in group) ** 2 for group in groups)
     error = math.sqrt(squares * count / (count - 1)) / size
     return error if error > TOLERANCE else None
 
 
-def _by_student(groups: Sequence[Sequence[float]]) -> Interval | None:
+def _student_t_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInterval | None:
     error = standard_error(groups)
     if error is None:
         return None
     reach = t_quantile((1 + CONFIDENCE) / 2, len(groups) - 1) * error
-    mean = _mean(groups)
-    method: Method = "t" if _are_single(groups) else "clustered-t"
-    return Interval(low=max(0.0, mean - reach), high=min(1.0, mean + reach), method=method)
+    mean = _pooled_mean(groups)
+    method: IntervalMethod = "t" if _are_singletons(groups) else "clustered-t"
+    return ConfidenceInterval(
+        low=max(0.0, mean - reach), high=min(1.0, mean + reach), method=method
+    )
 
 
-def wilson(share: float, whole: int) -> tuple[float, float]:
+def wilson_bounds(share: float, whole: int) -> tuple[float, float]:
     """Wilson's interval at 95 %, of a share of ``whole`` independent cases.
 
     E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
     """
-    of_whole = DEVIATIONS**2 / whole
+    of_whole = Z_SCORE_95**2 / whole
     middle = share + of_whole / 2
     reach = math.sqrt(of_whole * (share * (1 - share) + of_whole / 4))
     low, high = ((middle + each) / (1 + of_whole) for each in (-reach, reach))
     return max(0.0, low), min(1.0, high)
 
 
-def lower_bound(passed: int, whole: int, confidence: float) -> float:
+def clopper_pearson_lower_bound(passed: int, whole: int, confidence: float) -> float:
     """The least rate at which as many as ``passed`` are no less likely than 1 - ``confidence``.
 
     One-sided and exact, after Clopper and Pearson.
     """
     if not passed:
         return 0.0
-    return _solved(lambda rate: at_least(passed, whole, rate), 1 - confidence)
+    return _solve_by_bisection(
+        lambda rate: binomial_tail_probability(passed, whole, rate), 1 - confidence
+    )
 
 
-def at_least(passed: int, whole: int, rate: float) -> float:
+def binomial_tail_probability(passed: int, whole: int, rate: float) -> float:
     """The chance that ``passed`` or more of ``whole`` pass, each as likely as ``rate``."""
     return beta_cdf(rate, passed, whole - passed + 1) if passed else 1.0
 
@@ -124,7 +196,7 @@ def cases_needed(failed: int, rate: float, confidence: float) -> int:
     """
 
     def proves(whole: int) -> bool:
-        return at_least(whole - failed, whole, rate) <= 1 - confidence + TOLERANCE
+        return binomial_tail_probability(whole - failed, whole, rate) <= 1 - confidence + TOLERANCE
 
     most = failed + 1
     while not proves(most):
@@ -139,7 +211,7 @@ def cases_needed(failed: int, rate: float, confidence: float) -> int:
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, degrees: int) -> float:
     """What ``share`` of Student's distribution lies below, for a share above one half."""
-    part = _solved(lambda x: beta_cdf(x, degrees / 2, 0.5), 2 * (1 - share))
+    part = _solve_by_bisection(lambda x: beta_cdf(x, degrees / 2, 0.5), 2 * (1 - share))
     return math.sqrt(degrees * (1 - part) / part)
 
 
@@ -151,40 +223,40 @@ def beta_cdf(x: float, a: float, b: float) -> float:
         return 1 - beta_cdf(1 - x, b, a)
     log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     log += a * math.log(x) + b * math.log1p(-x)
-    return math.exp(log) * _fraction(x, a, b) / a
+    return math.exp(log) * _beta_continued_fraction(x, a, b) / a
 
 
-def _fraction(x: float, a: float, b: float) -> float:
+def _beta_continued_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction, by Lentz's method."""
-    c, d = 1.0, 1 / _off_zero(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     found, change, m = d, 0.0, 0
-    while abs(change - 1) > ENOUGH and m < MAX_TERMS:
+    while abs(change - 1) > CONVERGENCE and m < MAX_TERMS:
         m += 1
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d, c = 1 / _off_zero(1 + term * d), _off_zero(1 + term / c)
+            d, c = 1 / _avoid_zero(1 + term * d), _avoid_zero(1 + term / c)
             change = c * d
             found *= change
     return found
 
 
-def _off_zero(value: float) -> float:
+def _avoid_zero(value: float) -> float:
     return value if abs(value) > TINY else TINY
 
 
-def _solved(rising: Callable[[float], float], target: float) -> float:
+def _solve_by_bisection(rising: Callable[[float], float], target: float) -> float:
     """Where a function that rises from 0 to 1, over 0 to 1, is ``target``."""
     low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if rising(middle) < target else (low, middle)
     return (low + high) / 2
 
 
-def _mean(groups: Sequence[Sequence[float]]) -> float:
+def _pooled_mean(groups: Sequence[Sequence[float]]) -> float:
     return math.fsum(each for group in groups for each in group) / sum(map(len, groups))
 
 
-def _are_single(groups: Sequence[Sequence[float]]) -> bool:
+def _are_singletons(groups: Sequence[Sequence[float]]) -> bool:
     return all(len(group) == 1 for group in groups)

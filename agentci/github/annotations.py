@@ -2,34 +2,40 @@
 
 from collections.abc import Iterable
 
-from agentci._util.files import say
-from agentci._util.text.escape import one_line
+from agentci._util.files import write_to_stream
+from agentci._util.text.escape import escape_for_log_line
 from agentci.config.settings import Settings
 from agentci.errors import GitHubError
-from agentci.github.read_event import read_event
+from agentci.github.events import read_event
 from agentci.model.result import Report
-from agentci.reports.annotations import annotations_of
-from agentci.reports.diff_lines import NO_DIFF, Diff, lines_shown
-from agentci.reports.workflow_commands import Annotation, annotate, are_too_many
-from agentci.runner.services import World
+from agentci.reports.annotations import make_annotations
+from agentci.reports.workflow_commands import (
+    NO_DIFF,
+    Annotation,
+    DiffLines,
+    exceed_annotation_limit,
+    parse_hunks,
+    render_annotations,
+)
+from agentci.runner.services import Services
 
 
-def remark(report: Report, settings: Settings, world: World) -> None:
+def print_annotations(report: Report, settings: Settings, world: Services) -> None:
     """Print the annotations; GitHub is asked for the diff only where it would not show all."""
-    annotations = annotations_of(report)
+    annotations = make_annotations(report)
     diff = NO_DIFF
-    if are_too_many(annotations) and not settings.access.offline:
+    if exceed_annotation_limit(annotations) and not settings.fetch_settings.offline:
         try:
-            diff = _diff(annotations, world)
+            diff = _fetch_diff(annotations, world)
         except GitHubError as error:
             if settings.verbose:
                 said = f"the pull request's diff is not known: {error}"
                 hint = f" ({error.hint})" if error.hint else ""
-                say(f"{one_line(f'{said}{hint}')}\n", world.out)
-    say(annotate(annotations, diff), world.out)
+                write_to_stream(f"{escape_for_log_line(f'{said}{hint}')}\n", world.out)
+    write_to_stream(render_annotations(annotations, diff), world.out)
 
 
-def _diff(annotations: Iterable[Annotation], world: World) -> Diff:
+def _fetch_diff(annotations: Iterable[Annotation], world: Services) -> DiffLines:
     """What the pull request, if there is one, changes in the files that are annotated.
 
     Raises:
@@ -44,7 +50,7 @@ def _diff(annotations: Iterable[Annotation], world: World) -> Diff:
         name, patch = changed.get("filename"), changed.get("patch")
         if isinstance(name, str) and name in sought:
             # Of large and of binary files there is no patch.
-            diff[name] = lines_shown(patch) if isinstance(patch, str) else ()
+            diff[name] = parse_hunks(patch) if isinstance(patch, str) else ()
         if diff.keys() == sought:
             break
     return diff

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.workspace import Workspace, is_file
-from agentci.github.context import GitHub
-from agentci.github.event import COMMIT
+from agentci.github.context import GitHubContext
+from agentci.github.events import COMMIT_HASH
 
 MAX_BYTES: Final = 16 * 1024**2
 
-_FOLDER: Final = "gitdir: "
-_BRANCH: Final = "ref: "
+_GITDIR_PREFIX: Final = "gitdir: "
+_REF_PREFIX: Final = "ref: "
 # Bits of an entry of the index that hold the length of its path; a longer one has all of them set.
-_LENGTH: Final = 0xFFF
+_PATH_LENGTH_MASK: Final = 0xFFF
 
 
-def commit_at(workspace: Workspace, github: GitHub) -> str:
+def find_checked_out_commit(workspace: Workspace, github: GitHubContext) -> str:
     """The commit that is judged: what is checked out, else what the workflow runs on.
 
     The two differ where a workflow checks out something else, as the last commit of a pull request
@@ -25,27 +25,31 @@ def commit_at(workspace: Workspace, github: GitHub) -> str:
     folder of the workspace, where the working directory then is.
     """
     above = (workspace.cwd, *workspace.cwd.parents)
-    heads = (head_of(each) for each in reversed(above) if each.is_relative_to(workspace.root))
-    return next(filter(None, heads), "") or (_commit(github.sha) if github.active else "")
+    heads = (
+        read_head_commit(each) for each in reversed(above) if each.is_relative_to(workspace.root)
+    )
+    return next(filter(None, heads), "") or (_parse_commit(github.sha) if github.active else "")
 
 
-def head_of(root: Path) -> str:
+def read_head_commit(root: Path) -> str:
     """The commit that ``HEAD`` of the repository at ``root`` means.
 
     Empty where there is no repository or no commit yet, and where its refs are kept in a way that
     only git can read (reftable). See gitrepository-layout(5).
     """
-    folder = _folder_of(root)
-    head = _read(folder / "HEAD")
-    if not head.startswith(_BRANCH):
-        return _commit(head)
-    name = head.removeprefix(_BRANCH)
+    folder = _find_git_folder(root)
+    head = _read_text(folder / "HEAD")
+    if not head.startswith(_REF_PREFIX):
+        return _parse_commit(head)
+    name = head.removeprefix(_REF_PREFIX)
     # Of several worktrees of a repository, each has its HEAD, and all share the branches.
-    shared = folder / (_read(folder / "commondir") or ".")
-    return _commit(_read(shared / name)) or _packed(_read(shared / "packed-refs"), name)
+    shared = folder / (_read_text(folder / "commondir") or ".")
+    return _parse_commit(_read_text(shared / name)) or _find_packed_ref(
+        _read_text(shared / "packed-refs"), name
+    )
 
 
-def is_committed(folder: Path, workspace: Workspace) -> bool:
+def is_tracked(folder: Path, workspace: Workspace) -> bool:
     """Whether git tracks a file below ``folder``, as far as an index can tell without git.
 
     The index is that of the repository around it, or of one below the workspace: a submodule, or
@@ -59,45 +63,45 @@ def is_committed(folder: Path, workspace: Workspace) -> bool:
 
 def _tracks(root: Path, path: Path) -> bool:
     try:
-        index = (_folder_of(root) / "index").read_bytes()
+        index = (_find_git_folder(root) / "index").read_bytes()
     except OSError:
         return False
     if path == root:
         return True
     below = re.escape(os.fsencode(f"{path.relative_to(root)}/"))
-    return any(_begins_a_path(index, found.start()) for found in re.finditer(below, index))
+    return any(_is_path_start(index, found.start()) for found in re.finditer(below, index))
 
 
-def _begins_a_path(index: bytes, at: int) -> bool:
+def _is_path_start(index: bytes, at: int) -> bool:
     """Whether it is the first byte of a tracked path, not of a part: the length stands before it.
 
     With none to three bytes between them; see gitformat-index(5).
     """
-    length = min(index.find(b"\0", at) - at, _LENGTH)
+    length = min(index.find(b"\0", at) - at, _PATH_LENGTH_MASK)
     return any(
-        int.from_bytes(index[start : start + 2]) & _LENGTH == length
+        int.from_bytes(index[start : start + 2]) & _PATH_LENGTH_MASK == length
         for start in range(at - 5, at - 1)
     )
 
 
-def _folder_of(root: Path) -> Path:
+def _find_git_folder(root: Path) -> Path:
     """``.git``, which in a worktree and in a submodule is a file that names the folder."""
     path = root / ".git"
-    if is_file(path) and (named := _read(path)).startswith(_FOLDER):
-        return root / named.removeprefix(_FOLDER)
+    if is_file(path) and (named := _read_text(path)).startswith(_GITDIR_PREFIX):
+        return root / named.removeprefix(_GITDIR_PREFIX)
     return path
 
 
-def _packed(refs: str, name: str) -> str:
+def _find_packed_ref(refs: str, name: str) -> str:
     lines = (line.partition(" ") for line in refs.splitlines())
-    return next((_commit(commit) for commit, _, found in lines if found == name), "")
+    return next((_parse_commit(commit) for commit, _, found in lines if found == name), "")
 
 
-def _commit(text: str) -> str:
-    return text if COMMIT.match(text) else ""
+def _parse_commit(text: str) -> str:
+    return text if COMMIT_HASH.match(text) else ""
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace").strip()

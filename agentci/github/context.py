@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 
-class GitHub(Struct, frozen=True, kw_only=True):
+class GitHubContext(Struct, frozen=True, kw_only=True):
     """Where a step of a workflow may answer; everything is absent outside of one.
 
     Attributes:
@@ -49,7 +49,7 @@ class GitHub(Struct, frozen=True, kw_only=True):
         return name if folder.endswith(".github/workflows") else ""
 
 
-def github_of(environ: Mapping[str, str]) -> GitHub:
+def read_github_context(environ: Mapping[str, str]) -> GitHubContext:
     """Read the variables that the runner sets."""
     active = environ.get("GITHUB_ACTIONS") == "true"
 
@@ -57,7 +57,7 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         return Path(environ[name]) if active and environ.get(name) else None
 
     repository_url, run = _repository_url(environ), environ.get("GITHUB_RUN_ID", "")
-    return GitHub(
+    return GitHubContext(
         active=active,
         workspace=path("GITHUB_WORKSPACE"),
         output_file=path("GITHUB_OUTPUT"),
@@ -71,14 +71,14 @@ def github_of(environ: Mapping[str, str]) -> GitHub:
         or environ.get("GITHUB_WORKFLOW", ""),
         job=environ.get("GITHUB_JOB", ""),
         step=environ.get("GITHUB_ACTION", ""),
-        run_url=run_url(repository_url, run) if repository_url and run else "",
+        run_url=format_run_url(repository_url, run) if repository_url and run else "",
         repository_url=repository_url,
         ref_name=environ.get("GITHUB_REF_NAME", ""),
         run=run,
     )
 
 
-def run_url(repository_url: str, run: str | int) -> str:
+def format_run_url(repository_url: str, run: str | int) -> str:
     """The page of a run by its number."""
     return f"{repository_url}/actions/runs/{run}"
 

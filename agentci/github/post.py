@@ -1,111 +1,195 @@
-"""Answers on GitHub once everything else stands: whatever goes wrong here changes no verdict."""
+"""Posts results on GitHub as a pull request comment and a check run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TypeAlias
 
-from agentci._util.text.format import count
+from agentci._util.text import escape, truncate
+from agentci._util.text.format import format_count
 from agentci.config.settings import Settings
 from agentci.errors import FetchError, GitHubError
-from agentci.github.check_run import check
-from agentci.github.comment import UNWANTED, Wanted, stick
-from agentci.github.comment_marker import Mark, digest_of, key_of
-from agentci.github.pull_request import NobodyError, Subject, subject_of
-from agentci.model.comparison import Comparison
-from agentci.model.problem import Problem
+from agentci.github.api_client import GitHubApi, extract_id
+from agentci.github.comment import (
+    NOT_POSTED,
+    CommentMarker,
+    CommentPolicy,
+    digest_json,
+    make_comment_key,
+    upsert_comment,
+)
+from agentci.github.pull_request import NoPullRequestError, PostTarget, find_post_target
+from agentci.model.gate import Comparison
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Problem, Severity
 from agentci.model.result import Report
-from agentci.reports.report_format import verdict
-from agentci.runner.services import World
+from agentci.reports.annotations import make_annotations
+from agentci.reports.report_format import format_conclusion, get_verdict
+from agentci.reports.workflow_commands import Annotation
+from agentci.runner.services import Services
+
+ANNOTATIONS_PER_REQUEST: Final = 50
+# A thousand annotations; nobody reads more.
+MAX_REQUESTS: Final = 20
+MAX_TITLE: Final = 255
+# No character takes more than four bytes: below 64 KiB.
+MAX_MESSAGE: Final = 16_000
+_LEVELS: Final[dict[Severity, str]] = {
+    "error": "failure",
+    "warning": "warning",
+    "notice": "notice",
+}
+
+
+def create_check_run(api: GitHubApi, name: str, report: Report, subject: PostTarget) -> int:
+    """Make a check run, and return how many annotations it does not show.
+
+    It is complete from the first request on, so that none waits forever for what a later one did
+    not bring.
+
+    Raises:
+        GitHubError: it could not be made, or not all of its annotations.
+    """
+    shown = [
+        fields for each in make_annotations(report) if (fields := _make_annotation_fields(each))
+    ]
+    output: JsonObject = {"title": _format_title(report), "summary": subject.render_comment(report)}
+    batches = islice(_split_batches(shown), MAX_REQUESTS)
+    body: dict[str, Json] = {
+        "name": name,
+        "head_sha": subject.commit,
+        "status": "completed",
+        "conclusion": "success" if report.decision.open else "failure",
+        "output": {**output, "annotations": next(batches, [])},
+    }
+    if subject.run_url:
+        body["details_url"] = subject.run_url
+    made = extract_id(api.post("check-runs", body))
+    for batch in batches:
+        api.patch(f"check-runs/{made}", {"output": {**output, "annotations": batch}})
+    return max(0, len(shown) - ANNOTATIONS_PER_REQUEST * MAX_REQUESTS)
+
+
+def _format_title(report: Report) -> str:
+    why = f": {report.decision.why[0]}" if report.decision.why else ""
+    return truncate.short(escape.flatten_line(f"{format_conclusion(report)}{why}"), MAX_TITLE)
+
+
+def _split_batches(annotations: Sequence[JsonObject]) -> Iterator[list[JsonObject]]:
+    for start in range(0, len(annotations), ANNOTATIONS_PER_REQUEST):
+        yield list(annotations[start : start + ANNOTATIONS_PER_REQUEST])
+
+
+def _make_annotation_fields(annotation: Annotation) -> JsonObject | None:
+    """A remark as the API takes it; None where it is about no file of the repository."""
+    place = annotation.place
+    if place is None or place.file.startswith(("/", "../")):
+        return None
+    title = truncate.short(escape.flatten_line(annotation.title), MAX_TITLE)
+    message = truncate.characters(escape.remove_control(annotation.message), MAX_MESSAGE)
+    return {
+        "path": place.file,
+        "start_line": place.line,
+        "end_line": place.line,
+        "annotation_level": _LEVELS[annotation.level],
+        "title": title,
+        "message": message.strip() or title,
+    }
+
 
 NEVER: Final = "never"
-UNANSWERED: Final = "GitHub did not answer before, and is not asked again"
+STOPPED_ANSWERING: Final = "GitHub did not answer before, and is not asked again"
 FORK_HINT: Final = (
     "workflows of pull requests from forks may write nothing: have another workflow comment, as"
     " docs/pull-requests.md shows"
 )
 
 
-def answers(report: Report, settings: Settings, world: World) -> Iterator[Problem]:
+def post_results(report: Report, settings: Settings, world: Services) -> Iterator[Problem]:
     """Comment and make a check run, as the settings say; yields what became of each.
 
     What could not be done is a warning, all else a notice. A GitHub that does not answer is asked
     for nothing more.
     """
     silent = ""
-    for what, do in _wanted(settings):
-        if why := _reason_for_none(report, settings) or silent:
+    for what, do in _list_actions(settings):
+        if why := _explain_no_post(report, settings) or silent:
             yield Problem(message=f"{what}: {why}", severity="notice")
             continue
-        subject = subject_of(world.github)
+        subject = find_post_target(world.github)
         try:
             yield Problem(message=do(report, settings, world, subject), severity="notice")
-        except NobodyError as error:
+        except NoPullRequestError as error:
             yield Problem(message=f"{what}: {error}", severity="notice")
         except GitHubError as error:
             hint = FORK_HINT if error.denied and subject.from_fork else error.hint
             yield Problem(message=f"{what}: {error}", hint=hint, severity="warning")
             if isinstance(error.__cause__, FetchError):
-                silent = UNANSWERED  # for minutes perhaps, and nothing is to wait again
+                silent = STOPPED_ANSWERING  # for minutes perhaps, and nothing is to wait again
 
 
-Act: TypeAlias = Callable[[Report, Settings, World, Subject], str]
+PostAction: TypeAlias = Callable[[Report, Settings, Services, PostTarget], str]
 
 
-def _wanted(settings: Settings) -> Iterator[tuple[str, Act]]:
+def _list_actions(settings: Settings) -> Iterator[tuple[str, PostAction]]:
     """What is to be done, each with what there is where it is not."""
     if settings.commenting != NEVER:
-        yield "no comment", _comment
+        yield "no comment", _post_comment
     if settings.check_run:
-        yield "no check run", _check
+        yield "no check run", _post_check_run
 
 
-def _reason_for_none(report: Report, settings: Settings) -> str:
+def _explain_no_post(report: Report, settings: Settings) -> str:
     """Why nobody is told, whatever was asked for; empty where somebody is."""
-    if report.portion is not None:
+    if report.shard_info is not None:
         return "this is a part of a run, and the step that merges all parts answers"
     if not report.complete:
         return "the run was broken off"
-    if settings.access.offline:
+    if settings.fetch_settings.offline:
         return "nothing is asked of the network with --offline"
     return ""
 
 
-def _comment(report: Report, settings: Settings, world: World, subject: Subject) -> str:
-    pull = subject.pull_request(world.github_api)
-    key = key_of(
+def _post_comment(report: Report, settings: Settings, world: Services, subject: PostTarget) -> str:
+    pull = subject.find_pull_request_number(world.github_api)
+    key = make_comment_key(
         workflow=world.github.workflow,
         job=world.github.job,
         step=world.github.step,
         configs=settings.configs,
         matrix=settings.matrix,
     )
-    wanted = Wanted(
+    wanted = CommentPolicy(
         settings.commenting,
         shut=not report.decision.open,
-        differs=_differs(report.comparison),
+        differs=_differs_from_baseline(report.comparison),
     )
-    mark = Mark(key=key, result=_result(report))
-    done = stick(world.github_api, pull, mark, subject.comment(report), wanted)
-    if done == UNWANTED:
+    mark = CommentMarker(key=key, result=_digest_result(report))
+    done = upsert_comment(world.github_api, pull, mark, subject.render_comment(report), wanted)
+    if done == NOT_POSTED:
         return f"no comment on pull request {pull}: none is wanted for this result"
     return f"the comment on pull request {pull} {done}"
 
 
-def _check(report: Report, settings: Settings, world: World, subject: Subject) -> str:
+def _post_check_run(
+    report: Report, settings: Settings, world: Services, subject: PostTarget
+) -> str:
     if not subject.commit:
-        raise NobodyError(f"the event {world.github.event or 'of no workflow'} names no commit")
-    left_out = check(world.github_api, settings.check_run, report, subject)
-    without = f", without {count(left_out, 'annotation')}" if left_out else ""
+        raise NoPullRequestError(
+            f"the event {world.github.event or 'of no workflow'} names no commit"
+        )
+    left_out = create_check_run(world.github_api, settings.check_run, report, subject)
+    without = f", without {format_count(left_out, 'annotation')}" if left_out else ""
     return f"the check run {settings.check_run} was made{without}"
 
 
-def _result(report: Report) -> str:
+def _digest_result(report: Report) -> str:
     """What the run came to: the verdict, what is wrong, and how each check ended; no score."""
     wrong = [problem.message for problem in report.problems if problem.severity == "error"]
     ends = sorted((result.id, result.status) for result in report.results)
-    return digest_of([verdict(report.decision), wrong, ends])
+    return digest_json([get_verdict(report.decision), wrong, ends])
 
 
-def _differs(comparison: Comparison | None) -> bool:
+def _differs_from_baseline(comparison: Comparison | None) -> bool:
     """Whether a run came to something else than its baseline; True where nobody can tell."""
     if comparison is None or comparison.refused:
         return True

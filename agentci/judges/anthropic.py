@@ -4,17 +4,24 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from agentci.evaluators.prompts.answer_schema import schema_of
-from agentci.judges.json_body import JSON_HEADERS, Wire, body_of, parse
-from agentci.judges.provider import Call, Format, Way
+from agentci.evaluators.prompts.answer_schema import make_answer_schema
+from agentci.judges.provider import (
+    JSON_HEADERS,
+    ProviderRequest,
+    ResponseFormat,
+    ServiceCapabilities,
+    ServiceModel,
+    encode_body,
+    parse_body,
+)
 from agentci.model.json import Json
-from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings
 
 BASE_URL = "https://api.anthropic.com"
 API_VERSION: Final = "2026-10-21"
-FORMATS: tuple[Format, ...] = ("json_schema", "prompt")
-TAKES_EFFORT = True
-ENDINGS: Final[dict[str, Ending]] = {
+FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "prompt")
+SUPPORTS_EFFORT = True
+ENDINGS: Final[dict[str, FinishStatus]] = {
     "end_turn": "complete",
     "stop_sequence": "complete",
     "max_tokens": "truncated",
@@ -23,13 +30,15 @@ ENDINGS: Final[dict[str, Ending]] = {
 }
 
 
-def first_way(settings: ModelSettings) -> Way:
+def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
     """The same for all models."""
     del settings
-    return Way(format=FORMATS[0])
+    return ServiceCapabilities(format=FORMATS[0])
 
 
-def call(question: Question, settings: ModelSettings, way: Way) -> Call:
+def build_request(
+    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+) -> ProviderRequest:
     """Make the request."""
     value: dict[str, Json] = {
         "model": settings.model,
@@ -38,8 +47,8 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
         "messages": [{"role": "user", "content": question.user}],
     }
     output: dict[str, Json] = {}
-    if question.form is not None and way.format == "json_schema":
-        output["format"] = {"type": "json_schema", "schema": schema_of(question.form)}
+    if question.schema is not None and way.format == "json_schema":
+        output["format"] = {"type": "json_schema", "schema": make_answer_schema(question.schema)}
     if settings.effort and way.sends_effort:
         output["effort"] = settings.effort
     if output:
@@ -48,23 +57,23 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
         value["temperature"] = settings.temperature
     base = (settings.base_url or BASE_URL).rstrip("/").removesuffix("/v1")
     version = settings.api_version or API_VERSION
-    return Call(
+    return ProviderRequest(
         url=f"{base}/v1/messages",
         headers={**JSON_HEADERS, "anthropic-version": version},
-        body=body_of(value),
+        body=encode_body(value),
     )
 
 
-def key_header(key: str) -> tuple[str, str]:
+def make_key_header(key: str) -> tuple[str, str]:
     """The header that carries a key, and its value."""
     return "x-api-key", key
 
 
-def read(content: bytes) -> ModelReply:
+def parse_response(content: bytes) -> ModelResponse:
     """Read the body of a success."""
-    answer = parse(_Answer, content)
+    answer = parse_body(_AnthropicResponse, content)
     reason = answer.stop_reason or ""
-    return ModelReply(
+    return ModelResponse(
         text="".join(block.text for block in answer.content if block.type == "text"),
         ending=ENDINGS.get(reason, "unknown"),
         finish_reason=reason,
@@ -73,17 +82,17 @@ def read(content: bytes) -> ModelReply:
     )
 
 
-class _Block(Wire):
+class _AnthropicBlock(ServiceModel):
     type: str
     text: str = ""
 
 
-class _Usage(Wire):
+class _AnthropicUsage(ServiceModel):
     input_tokens: Annotated[int, Field(ge=0)]
     output_tokens: Annotated[int, Field(ge=0)]
 
 
-class _Answer(Wire):
-    content: list[_Block]
+class _AnthropicResponse(ServiceModel):
+    content: list[_AnthropicBlock]
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: _AnthropicUsage | None = None

@@ -3,28 +3,31 @@
 from urllib.parse import quote
 
 from agentci.judges import chat
-from agentci.judges.json_body import JSON_HEADERS
-from agentci.judges.provider import Call, Way
-from agentci.model.judging import ModelReply, ModelSettings, Question
+from agentci.judges.provider import JSON_HEADERS, ProviderRequest, ServiceCapabilities
+from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
 
 BASE_URL = ""
 FORMATS = chat.FORMATS
-TAKES_EFFORT = True
+SUPPORTS_EFFORT = True
 
 
-def first_way(settings: ModelSettings) -> Way:
+def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
     """The same for all deployments: nobody can tell which model is behind one."""
     del settings
-    return Way(format=FORMATS[0])
+    return ServiceCapabilities(format=FORMATS[0])
 
 
-def call(question: Question, settings: ModelSettings, way: Way) -> Call:
+def build_request(
+    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+) -> ProviderRequest:
     """Make the request."""
-    url = address(settings, chat.PATH)
-    return Call(url=url, headers=JSON_HEADERS, body=chat.body(question, settings, way))
+    url = build_url(settings, chat.PATH)
+    return ProviderRequest(
+        url=url, headers=JSON_HEADERS, body=chat.build_body(question, settings, way)
+    )
 
 
-def address(settings: ModelSettings, path: str) -> str:
+def build_url(settings: ModelSettings, path: str) -> str:
     """Where the API that ``path`` names is.
 
     ``base_url`` is the resource, with or without ``/openai/v1``.
@@ -36,11 +39,11 @@ def address(settings: ModelSettings, path: str) -> str:
     return f"{resource}/openai/deployments/{deployment}/{path}?api-version={version}"
 
 
-def key_header(key: str) -> tuple[str, str]:
+def make_key_header(key: str) -> tuple[str, str]:
     """The header that carries a key, and its value."""
     return "api-key", key
 
 
-def read(content: bytes) -> ModelReply:
+def parse_response(content: bytes) -> ModelResponse:
     """Read the body of a success."""
-    return chat.read(content)
+    return chat.parse_response(content)

@@ -5,28 +5,28 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Final
 
-from agentci._util.http.deadline import GLANCE_SECONDS, INTERRUPTED
-from agentci._util.text.format import number
+from agentci._util.http.retries import INTERRUPTED, POLL_SECONDS
+from agentci._util.text.format import format_number
 from agentci.errors import EvaluatorError
-from agentci.model.judging import Caps, ModelReply, ModelSettings, Question
-from agentci.model.spending import Charge
+from agentci.model.judges import BudgetLimits, JudgePrompt, ModelResponse, ModelSettings
+from agentci.model.result import ModelCost
 
 # Of a token, as a rule of thumb, where nobody has counted them.
-CHARACTERS_A_TOKEN: Final = 4
+CHARACTERS_PER_TOKEN: Final = 4
 _MILLION: Final = 1_000_000
 # Of dollars; sums of fractions are not exact.
-_TINY: Final = 1e-9
+_ROUNDING_TOLERANCE: Final = 1e-9
 
 
-class Bill:
+class PendingCharge:
     """What one call costs: as much as was set aside for it, until somebody knows better."""
 
-    def __init__(self, charge: Charge) -> None:
+    def __init__(self, charge: ModelCost) -> None:
         self.charge = charge
 
-    def waive(self) -> None:
+    def cancel(self) -> None:
         """It was refused, or never arrived: nobody is going to charge for it."""
-        self.charge = Charge()
+        self.charge = ModelCost()
 
 
 class Budget:
@@ -36,30 +36,30 @@ class Budget:
         stopped: whether the run is to end.
     """
 
-    def __init__(self, caps: Caps, *, stopped: Callable[[], bool]) -> None:
+    def __init__(self, caps: BudgetLimits, *, stopped: Callable[[], bool]) -> None:
         self._caps = caps
         self._stopped = stopped
-        self._settled = Condition()
-        self._spent = Charge()
-        self._aside = Charge()
-        self._saved = Charge()
+        self._condition = Condition()
+        self._spent = ModelCost()
+        self._reserved = ModelCost()
+        self._saved = ModelCost()
 
     @property
-    def spent(self) -> Charge:
+    def spent(self) -> ModelCost:
         """So far, without what is under way."""
         return self._spent
 
     @property
-    def saved(self) -> Charge:
+    def saved(self) -> ModelCost:
         """What replies of earlier runs would have cost."""
         return self._saved
 
-    def save(self, charge: Charge) -> None:
+    def add_savings(self, charge: ModelCost) -> None:
         """A reply of an earlier run did."""
-        with self._settled:
+        with self._condition:
             self._saved += charge
 
-    def most_for(self, question: Question, settings: ModelSettings) -> Charge:
+    def compute_max_charge(self, question: JudgePrompt, settings: ModelSettings) -> ModelCost:
         """What a question can cost at most, as far as one can tell before it is asked.
 
         Raises:
@@ -70,10 +70,12 @@ class Budget:
             raise EvaluatorError(
                 f"max_usd needs the prices of {asked}, in dollars a million tokens"
             )
-        return _charge(settings, _tokens(question.system + question.user), settings.output_tokens)
+        return _make_charge(
+            settings, _estimate_tokens(question.system + question.user), settings.output_tokens
+        )
 
     @contextmanager
-    def spending(self, most: Charge) -> Iterator[Bill]:
+    def reserve(self, most: ModelCost) -> Iterator[PendingCharge]:
         """Make a call.
 
         Waits where it depends on calls under way whether there is enough.
@@ -81,60 +83,62 @@ class Budget:
         Raises:
             EvaluatorError: there is not enough left, or the run is to end.
         """
-        self._set_aside(most)
-        bill = Bill(most)
+        self._wait_and_reserve(most)
+        bill = PendingCharge(most)
         try:
             yield bill
         finally:
-            with self._settled:
-                self._aside -= most
+            with self._condition:
+                self._reserved -= most
                 self._spent += bill.charge
-                self._settled.notify_all()
+                self._condition.notify_all()
 
-    def _set_aside(self, most: Charge) -> None:
-        with self._settled:
-            while self._passed(self._spent + self._aside + most):
-                if passed := self._passed(self._spent + most):
+    def _wait_and_reserve(self, most: ModelCost) -> None:
+        with self._condition:
+            while self._find_exceeded_cap(self._spent + self._reserved + most):
+                if passed := self._find_exceeded_cap(self._spent + most):
                     raise EvaluatorError(
                         f"the budget of judges is used up: {passed}, and the next call would pass"
                         " it; raise it, or judge less"
                     )
                 if self._stopped():
                     raise EvaluatorError(INTERRUPTED)
-                self._settled.wait(GLANCE_SECONDS)
-            self._aside += most
+                self._condition.wait(POLL_SECONDS)
+            self._reserved += most
 
-    def _passed(self, charge: Charge) -> str:
+    def _find_exceeded_cap(self, charge: ModelCost) -> str:
         """The cap that a sum passes, in words; empty where there is none."""
         caps = self._caps
         if caps.max_calls is not None and charge.calls > caps.max_calls:
             return f"max_calls is {caps.max_calls:,}"
         if caps.max_tokens is not None and charge.tokens > caps.max_tokens:
             return f"max_tokens is {caps.max_tokens:,}"
-        if caps.max_usd is not None and charge.usd > caps.max_usd + _TINY:
-            return f"max_usd is {number(caps.max_usd, 6)}"
+        if caps.max_usd is not None and charge.usd > caps.max_usd + _ROUNDING_TOLERANCE:
+            return f"max_usd is {format_number(caps.max_usd, 6)}"
         return ""
 
 
-def charge_of(question: Question, settings: ModelSettings, reply: ModelReply) -> Charge:
+def compute_charge(
+    question: JudgePrompt, settings: ModelSettings, reply: ModelResponse
+) -> ModelCost:
     """What a reply cost; where its service did not count, by our own estimate."""
     tokens_in, tokens_out = reply.tokens_in, reply.tokens_out
-    return _charge(
+    return _make_charge(
         settings,
-        _tokens(question.system + question.user) if tokens_in is None else tokens_in,
-        _tokens(reply.text) if tokens_out is None else tokens_out,
+        _estimate_tokens(question.system + question.user) if tokens_in is None else tokens_in,
+        _estimate_tokens(reply.text) if tokens_out is None else tokens_out,
     )
 
 
-def _charge(settings: ModelSettings, tokens_in: int, tokens_out: int) -> Charge:
+def _make_charge(settings: ModelSettings, tokens_in: int, tokens_out: int) -> ModelCost:
     prices = settings.prices
     usd = (
         0.0
         if prices is None
         else (tokens_in * prices.input_usd + tokens_out * prices.output_usd) / _MILLION
     )
-    return Charge(calls=1, tokens=tokens_in + tokens_out, usd=usd)
+    return ModelCost(calls=1, tokens=tokens_in + tokens_out, usd=usd)
 
 
-def _tokens(text: str) -> int:
-    return -(-len(text) // CHARACTERS_A_TOKEN)
+def _estimate_tokens(text: str) -> int:
+    return -(-len(text) // CHARACTERS_PER_TOKEN)

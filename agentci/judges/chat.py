@@ -4,22 +4,27 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from agentci.evaluators.prompts.answer_schema import NAME, schema_of
-from agentci.judges.json_body import Wire, body_of, parse
-from agentci.judges.provider import Format, Way
+from agentci.evaluators.prompts.answer_schema import SCHEMA_NAME, make_answer_schema
+from agentci.judges.provider import (
+    ResponseFormat,
+    ServiceCapabilities,
+    ServiceModel,
+    encode_body,
+    parse_body,
+)
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings
 
 PATH: Final = "chat/completions"
-FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")
-ENDINGS: Final[dict[str, Ending]] = {
+FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
+ENDINGS: Final[dict[str, FinishStatus]] = {
     "stop": "complete",
     "length": "truncated",
     "content_filter": "refused",
 }
 
 
-def body(question: Question, settings: ModelSettings, way: Way) -> bytes:
+def build_body(question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities) -> bytes:
     """The body of a request; no parameter of sampling is in it unless it was set."""
     value: dict[str, Json] = {
         "model": settings.model,
@@ -28,23 +33,23 @@ def body(question: Question, settings: ModelSettings, way: Way) -> bytes:
             {"role": "user", "content": question.user},
         ],
     }
-    response_format = _response_format(question, way)
+    response_format = _make_response_format(question, way)
     if response_format is not None:
         value["response_format"] = response_format
-    value[way.cap_name] = settings.output_tokens
+    value[way.limit_parameter] = settings.output_tokens
     if settings.effort and way.sends_effort:
         value["reasoning_effort"] = settings.effort
     if settings.temperature is not None and way.sends_temperature:
         value["temperature"] = settings.temperature
-    return body_of(value)
+    return encode_body(value)
 
 
-def read(content: bytes) -> ModelReply:
+def parse_response(content: bytes) -> ModelResponse:
     """Read an answer."""
-    answer = parse(_Completion, content)
+    answer = parse_body(_ChatCompletion, content)
     choice = answer.choices[0]
     reason = choice.finish_reason or ""
-    return ModelReply(
+    return ModelResponse(
         text=choice.message.content or "",
         ending="refused" if choice.message.refusal else ENDINGS.get(reason, "unknown"),
         finish_reason="refusal" if choice.message.refusal else reason,
@@ -53,30 +58,34 @@ def read(content: bytes) -> ModelReply:
     )
 
 
-class _Message(Wire):
+class _ChatMessage(ServiceModel):
     content: str | None = None
     refusal: str | None = None
 
 
-class _Choice(Wire):
-    message: _Message
+class _ChatChoice(ServiceModel):
+    message: _ChatMessage
     finish_reason: str | None = None
 
 
-class _Usage(Wire):
+class _ChatUsage(ServiceModel):
     prompt_tokens: Annotated[int, Field(ge=0)]
     completion_tokens: Annotated[int, Field(ge=0)]
 
 
-class _Completion(Wire):
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-    usage: _Usage | None = None
+class _ChatCompletion(ServiceModel):
+    choices: Annotated[list[_ChatChoice], Field(min_length=1)]
+    usage: _ChatUsage | None = None
 
 
-def _response_format(question: Question, way: Way) -> JsonObject | None:
-    if question.form is None or way.format == "prompt":
+def _make_response_format(question: JudgePrompt, way: ServiceCapabilities) -> JsonObject | None:
+    if question.schema is None or way.format == "prompt":
         return None
     if way.format == "json_object":
         return {"type": "json_object"}
-    schema: JsonObject = {"name": NAME, "strict": True, "schema": schema_of(question.form)}
+    schema: JsonObject = {
+        "name": SCHEMA_NAME,
+        "strict": True,
+        "schema": make_answer_schema(question.schema),
+    }
     return {"type": "json_schema", "json_schema": schema}

@@ -1,4 +1,4 @@
-"""Models behind services: one question, one reply, paid for once."""
+"""Client for the models of a service: one question, one response, charged to a budget."""
 
 import time
 from collections.abc import Callable
@@ -6,55 +6,129 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.http.document import Response
-from agentci._util.http.retries import PassingError
+from agentci._util.http.interface import HttpResponse
+from agentci._util.http.retries import RetryableError
 from agentci.errors import EvaluatorError, FetchError
 from agentci.judges import embeddings
-from agentci.judges.api_errors import Complaint, complaint_of
-from agentci.judges.budget import Bill, Budget, charge_of
-from agentci.judges.error_text import answer_words, refusal_words
-from agentci.judges.fallbacks import lesser
-from agentci.judges.json_body import GarbledError
-from agentci.judges.keys import Key, Keys
-from agentci.judges.provider import Call, Provider, Way
-from agentci.judges.rate_limit import Account, Accounts
+from agentci.judges.budget import Budget, PendingCharge, compute_charge
+from agentci.judges.keys import ApiKey, ApiKeys
+from agentci.judges.provider import (
+    InvalidJsonError,
+    Provider,
+    ProviderRequest,
+    ResponseFormat,
+    ServiceCapabilities,
+    TokenLimitName,
+)
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.retry import TOO_MANY_REQUESTS, asked_seconds, is_passing
-from agentci.judges.transport import Letter, LimitedError, Transport
-from agentci.model.embedding import CompareEmbeddings
-from agentci.model.judging import ModelReply, ModelSettings, Question
+from agentci.judges.service_errors import (
+    ApiErrorDetails,
+    format_api_error,
+    format_api_error_with_advice,
+    parse_api_error,
+)
+from agentci.judges.transport import (
+    TOO_MANY_REQUESTS,
+    RateLimitedError,
+    ServiceRequest,
+    ServiceState,
+    ServiceStates,
+    Transport,
+    is_retryable,
+    parse_retry_after,
+)
+from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
+from agentci.model.requests import CompareEmbeddings
+from agentci.model.values import replace
+
+FALLBACK_STATUSES: Final = frozenset({400, 404, 422})
+FORMAT_NAMES: Final = (
+    *("response_format", "json_schema", "output_config", "output_format", "text.format"),
+    *("responsejsonschema", "response_json_schema", "responsemimetype", "response_mime_type"),
+)
+# A limit that is too large is no reason to call it by another name.
+UNSUPPORTED_WORDS: Final = ("unsupported", "not supported", "unrecognized", "unknown", "extra")
+
+
+def find_fallback(
+    way: ServiceCapabilities, complaint: ApiErrorDetails, formats: tuple[ResponseFormat, ...]
+) -> ServiceCapabilities | None:
+    """The next way after one that a service complained of; None where there is none.
+
+    Each step can be taken once, so that there is an end to them.
+
+    Args:
+        formats: those of the provider, the strictest first.
+    """
+    if complaint.status not in FALLBACK_STATUSES:
+        return None
+    said = " ".join((complaint.param, complaint.message, *sorted(complaint.codes))).lower()
+    steps = (_without_effort(way, said), _without_temperature(way, said))
+    later = (_with_other_token_limit(way, said), _with_next_format(way, said, formats))
+    return next((step for step in (*steps, *later) if step is not None), None)
+
+
+def _without_effort(way: ServiceCapabilities, said: str) -> ServiceCapabilities | None:
+    return replace(way, sends_effort=False) if way.sends_effort and "effort" in said else None
+
+
+def _without_temperature(way: ServiceCapabilities, said: str) -> ServiceCapabilities | None:
+    if way.sends_temperature and "temperature" in said:
+        return replace(way, sends_temperature=False)
+    return None
+
+
+def _with_other_token_limit(way: ServiceCapabilities, said: str) -> ServiceCapabilities | None:
+    if way.has_switched_token_limit or way.limit_parameter not in said:
+        return None
+    if not any(word in said for word in UNSUPPORTED_WORDS):
+        return None
+    other: TokenLimitName = (
+        "max_tokens" if way.limit_parameter != "max_tokens" else "max_completion_tokens"
+    )
+    return replace(way, limit_parameter=other, has_switched_token_limit=True)
+
+
+def _with_next_format(
+    way: ServiceCapabilities, said: str, formats: tuple[ResponseFormat, ...]
+) -> ServiceCapabilities | None:
+    left = formats[formats.index(way.format) + 1 :]
+    if left and any(name in said for name in FORMAT_NAMES):
+        return replace(way, format=left[0])
+    return None
+
 
 SUCCESSES: Final = range(200, 300)
 OUTAGE_HINT: Final = "try again later, or see whether the service has told of an outage"
 
 
-class ComplaintError(Exception):
+class ApiRejectionError(Exception):
     """A service refused what it was asked, and would again."""
 
-    def __init__(self, complaint: Complaint, response: Response) -> None:
-        self.complaint = complaint
+    def __init__(self, complaint: ApiErrorDetails, response: HttpResponse) -> None:
+        self.details = complaint
         self.response = response
         # Without its message, which may quote a key.
         super().__init__(complaint.status)
 
 
-class Posed(Struct, frozen=True, kw_only=True):
+class PreparedQuestion(Struct, frozen=True, kw_only=True):
     """A question, and whom it is for.
 
     Attributes:
-        read: as that of providers.
+        parse: as that of providers.
     """
 
-    question: Question
+    question: JudgePrompt
     settings: ModelSettings
     provider: Provider
-    read: Callable[[bytes], ModelReply]
-    account: Account
-    key: Key
+    parse: Callable[[bytes], ModelResponse]
+    service_state: ServiceState
+    key: ApiKey
     until: float
 
 
-class ServiceAsker:
+class ServiceClient:
     """Asks the models of services, from any number of threads.
 
     Args:
@@ -67,17 +141,17 @@ class ServiceAsker:
         transport: Transport,
         budget: Budget,
         *,
-        keys: Keys,
-        accounts: Accounts | None = None,
+        keys: ApiKeys,
+        accounts: ServiceStates | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._transport = transport
         self._budget = budget
         self._keys = keys
         self._now = now
-        self._accounts = accounts or Accounts()
+        self._service_states = accounts or ServiceStates()
 
-    def ask(self, question: Question, settings: ModelSettings, *, until: float) -> ModelReply:
+    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
         """Ask once, in the strictest way that the service understands.
 
         Args:
@@ -87,24 +161,26 @@ class ServiceAsker:
             EvaluatorError: there is no reply, or no budget for one.
             SkippedError: there can be no key to the service.
         """
-        read = PROVIDERS[settings.provider].read
-        posed = self._posed(question, settings, read, until)
-        way = posed.account.way(settings.model) or posed.provider.first_way(settings)
+        read = PROVIDERS[settings.provider].parse_response
+        posed = self._prepare(question, settings, read, until)
+        way = posed.service_state.known_capabilities(
+            settings.model
+        ) or posed.provider.initial_capabilities(settings)
         while True:
-            call = posed.provider.call(question, settings, way)
+            call = posed.provider.build_request(question, settings, way)
             try:
-                reply = posed.key.left_out(self._send(posed, call))
-            except ComplaintError as error:
-                if error.complaint.is_withheld:
-                    return ModelReply(text="", ending="refused", finish_reason="content_filter")
-                way = self._step_down(way, error, posed)
+                reply = posed.key.redact_response(self._send(posed, call))
+            except ApiRejectionError as error:
+                if error.details.is_content_filtered:
+                    return ModelResponse(text="", ending="refused", finish_reason="content_filter")
+                way = self._find_fallback(way, error, posed)
             except FetchError as error:
-                raise EvaluatorError(_with_hint(error)) from None
+                raise EvaluatorError(_append_hint(error)) from None
             else:
-                posed.account.learn(settings.model, way)
+                posed.service_state.remember_capabilities(settings.model, way)
                 return reply
 
-    def embed(self, request: CompareEmbeddings, *, until: float) -> ModelReply:
+    def embed(self, request: CompareEmbeddings, *, until: float) -> ModelResponse:
         """Ask for the vectors of two texts once; the text of the reply is their cosine.
 
         Args:
@@ -114,34 +190,34 @@ class ServiceAsker:
             EvaluatorError: there are none that can be compared, or no budget for them.
             SkippedError: there can be no key to the service.
         """
-        settings = request.panel.settings
-        posed = self._posed(request.question, settings, embeddings.read, until)
+        settings = request.judge.settings
+        posed = self._prepare(request.prompt, settings, embeddings.parse_response, until)
         try:
-            return self._send(posed, embeddings.call(request.texts, settings))
-        except ComplaintError as error:
-            raise EvaluatorError(_refusal(error, posed)) from None
+            return self._send(posed, embeddings.build_request(request.texts, settings))
+        except ApiRejectionError as error:
+            raise EvaluatorError(_format_rejection(error, posed)) from None
         except FetchError as error:
-            raise EvaluatorError(_with_hint(error)) from None
+            raise EvaluatorError(_append_hint(error)) from None
 
-    def _posed(
+    def _prepare(
         self,
-        question: Question,
+        question: JudgePrompt,
         settings: ModelSettings,
-        read: Callable[[bytes], ModelReply],
+        read: Callable[[bytes], ModelResponse],
         until: float,
-    ) -> Posed:
-        return Posed(
+    ) -> PreparedQuestion:
+        return PreparedQuestion(
             question=question,
             settings=settings,
             provider=PROVIDERS[settings.provider],
-            read=read,
-            account=self._accounts.of(settings),
-            key=self._keys.of(settings, until=until),
+            parse=read,
+            service_state=self._service_states.get(settings),
+            key=self._keys.get(settings, until=until),
             until=until,
         )
 
-    def _send(self, posed: Posed, call: Call) -> ModelReply:
-        letter = Letter(
+    def _send(self, posed: PreparedQuestion, call: ProviderRequest) -> ModelResponse:
+        letter = ServiceRequest(
             url=call.url,
             headers={**call.headers, **posed.key.headers},
             content=call.body,
@@ -149,66 +225,76 @@ class ServiceAsker:
             until=posed.until,
         )
 
-        def attempt(fetch: Callable[[], Response]) -> ModelReply:
-            with self._budget.spending(
-                self._budget.most_for(posed.question, posed.settings)
+        def attempt(fetch: Callable[[], HttpResponse]) -> ModelResponse:
+            with self._budget.reserve(
+                self._budget.compute_max_charge(posed.question, posed.settings)
             ) as bill:
                 return self._attempt(fetch, bill, posed)
 
-        return self._transport.send(letter, posed.account, attempt)
+        return self._transport.send(letter, posed.service_state, attempt)
 
-    def _attempt(self, fetch: Callable[[], Response], bill: Bill, posed: Posed) -> ModelReply:
+    def _attempt(
+        self, fetch: Callable[[], HttpResponse], bill: PendingCharge, posed: PreparedQuestion
+    ) -> ModelResponse:
         """One try; what was lost on the way may have been charged for, what was refused is not."""
         try:
             response = fetch()
-        except PassingError as failure:
+        except RetryableError as failure:
             if not failure.arrived:
-                bill.waive()
+                bill.cancel()
             raise
         if response.status not in SUCCESSES:
-            bill.waive()
-            self._refuse(response, posed)
+            bill.cancel()
+            self._raise_for_error(response, posed)
         try:
-            reply = posed.read(response.content)
-        except GarbledError:
-            raise PassingError("it sent no JSON", hint=OUTAGE_HINT) from None
-        bill.charge = charge_of(posed.question, posed.settings, reply)
+            reply = posed.parse(response.content)
+        except InvalidJsonError:
+            raise RetryableError("it sent no JSON", hint=OUTAGE_HINT) from None
+        bill.charge = compute_charge(posed.question, posed.settings, reply)
         return reply
 
-    def _refuse(self, response: Response, posed: Posed) -> None:
+    def _raise_for_error(self, response: HttpResponse, posed: PreparedQuestion) -> None:
         """Say what an answer means that is no success; never returns."""
-        complaint = complaint_of(response.status, response.content)
-        if complaint.is_spent:
-            why = refusal_words(complaint, response, posed.settings, posed.key.secret)
-            posed.account.close(f"{why}; no further question was sent")
+        complaint = parse_api_error(response.status, response.content)
+        if complaint.is_out_of_credit:
+            why = format_api_error_with_advice(
+                complaint, response, posed.settings, posed.key.secret
+            )
+            posed.service_state.disable(f"{why}; no further question was sent")
             raise EvaluatorError(why)
-        if is_passing(response.status, response.headers):
-            kind = LimitedError if response.status == TOO_MANY_REQUESTS else PassingError
-            seconds = asked_seconds(response.headers, now=self._now())
-            said = f"it {answer_words(complaint, response, posed.key.secret)}"
+        if is_retryable(response.status, response.headers):
+            kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
+            seconds = parse_retry_after(response.headers, now=self._now())
+            said = f"it {format_api_error(complaint, response, posed.key.secret)}"
             raise kind(said, hint=OUTAGE_HINT, asked_seconds=seconds)
-        raise ComplaintError(complaint, response)
+        raise ApiRejectionError(complaint, response)
 
-    def _step_down(self, way: Way, error: ComplaintError, posed: Posed) -> Way:
+    def _find_fallback(
+        self, way: ServiceCapabilities, error: ApiRejectionError, posed: PreparedQuestion
+    ) -> ServiceCapabilities:
         """The next way to ask.
 
         Raises:
             EvaluatorError: there is none.
         """
         settings = posed.settings
-        step = lesser(way, error.complaint, posed.provider.FORMATS)
+        step = find_fallback(way, error.details, posed.provider.FORMATS)
         if step is None:
-            raise EvaluatorError(_refusal(error, posed))
-        for name in _lost(way, step, settings):
-            self._transport.tell(f"{settings.model} takes no {name}, so it is asked without")
+            raise EvaluatorError(_format_rejection(error, posed))
+        for name in _find_dropped_settings(way, step, settings):
+            self._transport.report(f"{settings.model} takes no {name}, so it is asked without")
         return step
 
 
-def _refusal(error: ComplaintError, posed: Posed) -> str:
-    return refusal_words(error.complaint, error.response, posed.settings, posed.key.secret)
+def _format_rejection(error: ApiRejectionError, posed: PreparedQuestion) -> str:
+    return format_api_error_with_advice(
+        error.details, error.response, posed.settings, posed.key.secret
+    )
 
 
-def _lost(way: Way, step: Way, settings: ModelSettings) -> list[str]:
+def _find_dropped_settings(
+    way: ServiceCapabilities, step: ServiceCapabilities, settings: ModelSettings
+) -> list[str]:
     """What a user set and is not sent any more."""
     lost = []
     if way.sends_temperature and not step.sends_temperature and settings.temperature is not None:
@@ -218,5 +304,5 @@ def _lost(way: Way, step: Way, settings: ModelSettings) -> list[str]:
     return lost
 
 
-def _with_hint(error: FetchError) -> str:
+def _append_hint(error: FetchError) -> str:
     return f"{error}; {error.hint}" if error.hint else str(error)

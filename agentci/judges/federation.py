@@ -11,59 +11,62 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct
 
-from agentci._util.text.suggest import one_of
-from agentci.judges.json_body import JSON_HEADERS
-from agentci.judges.provider import Call
-from agentci.model.judging import Federation, ModelSettings
+from agentci._util.text.suggest import join_with_or
+from agentci.judges.provider import JSON_HEADERS, ProviderRequest
+from agentci.model.judges import IdentityFederation, ModelSettings
 
 FORM_HEADERS: Final = {
     "Accept": "application/json",
     "Content-Type": "application/x-www-form-urlencoded",
 }
 # Of Azure's addresses, those of a project of Foundry.
-OF_PROJECT: Final = "/api/projects/"
+FOUNDRY_PROJECT_PATH: Final = "/api/projects/"
 
 
-class Exchange(Struct, frozen=True, kw_only=True):
+class TokenExchange(Struct, frozen=True, kw_only=True):
     """How one service makes a token of an identity.
 
     Attributes:
         audience: whom an identity is for, where a config does not say.
-        needs, takes: the ids that a config names.
-        hosts: that tokens are sent to; with a dot before them, all below them.
+        required_ids, optional_ids: the ids that a config names.
+        allowed_hosts: that tokens are sent to; with a dot before them, all below them.
         headers: of questions, beside the token.
-        call: is given the identity.
+        build_request: is given the identity.
     """
 
     audience: str
-    needs: tuple[str, ...]
-    takes: tuple[str, ...] = ()
-    hosts: tuple[str, ...]
+    required_ids: tuple[str, ...]
+    optional_ids: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...]
     headers: Mapping[str, str]
-    call: Callable[[ModelSettings, Mapping[str, str], str], Call]
+    build_request: Callable[[ModelSettings, Mapping[str, str], str], ProviderRequest]
 
 
-def objections(settings: ModelSettings, federation: Federation) -> Iterator[str]:
+def find_federation_problems(
+    settings: ModelSettings, federation: IdentityFederation
+) -> Iterator[str]:
     """What keeps an identity from being taken for a key, a sentence each."""
-    exchange = EXCHANGES.get(settings.provider)
+    exchange = TOKEN_EXCHANGES.get(settings.provider)
     if exchange is None:
-        takers = one_of(tuple(EXCHANGES))
+        takers = join_with_or(tuple(TOKEN_EXCHANGES))
         yield f"the provider {settings.provider!r} takes no github-oidc; it is {takers} that do"
         return
     given = dict(federation.ids)
-    lacking = [name for name in exchange.needs if name not in given]
+    lacking = [name for name in exchange.required_ids if name not in given]
     if lacking:
         yield f"its `auth` lacks {', '.join(lacking)}"
-    strange = [name for name in given if name not in (*exchange.needs, *exchange.takes)]
+    strange = [
+        name for name in given if name not in (*exchange.required_ids, *exchange.optional_ids)
+    ]
     if strange:
         yield f"its `auth` has {', '.join(strange)}, which {settings.provider} does not know"
-    if settings.base_url and not _is_home(settings.base_url, exchange.hosts):
+    if settings.base_url and not _is_allowed_host(settings.base_url, exchange.allowed_hosts):
         yield f"its base_url is not one of {settings.provider}, and gets no token of it"
     if settings.key_variable:
         yield f"it has both `auth` and the key in {settings.key_variable}: leave one of them out"
 
 
-def _is_home(url: str, hosts: tuple[str, ...]) -> bool:
+def _is_allowed_host(url: str, hosts: tuple[str, ...]) -> bool:
     parts = urlsplit(url)
     host = parts.hostname or ""
     return parts.scheme == "https" and any(
@@ -71,27 +74,31 @@ def _is_home(url: str, hosts: tuple[str, ...]) -> bool:
     )
 
 
-def _of_openai(_: ModelSettings, ids: Mapping[str, str], identity: str) -> Call:
+def _build_openai_request(
+    _: ModelSettings, ids: Mapping[str, str], identity: str
+) -> ProviderRequest:
     value = {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
         "subject_token": identity,
         "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
         **ids,
     }
-    return Call(
+    return ProviderRequest(
         url="https://auth.openai.com/oauth/token",
         headers=JSON_HEADERS,
         body=json.dumps(value).encode(),
     )
 
 
-def _of_anthropic(_: ModelSettings, ids: Mapping[str, str], identity: str) -> Call:
+def _build_anthropic_request(
+    _: ModelSettings, ids: Mapping[str, str], identity: str
+) -> ProviderRequest:
     value = {
         "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
         "assertion": identity,
         **ids,
     }
-    return Call(
+    return ProviderRequest(
         url="https://api.anthropic.com/v1/oauth/token",
         headers={
             **JSON_HEADERS,
@@ -101,8 +108,12 @@ def _of_anthropic(_: ModelSettings, ids: Mapping[str, str], identity: str) -> Ca
     )
 
 
-def _of_azure(settings: ModelSettings, ids: Mapping[str, str], identity: str) -> Call:
-    resource = "ai.azure" if OF_PROJECT in settings.base_url else "cognitiveservices.azure"
+def _build_azure_request(
+    settings: ModelSettings, ids: Mapping[str, str], identity: str
+) -> ProviderRequest:
+    resource = (
+        "ai.azure" if FOUNDRY_PROJECT_PATH in settings.base_url else "cognitiveservices.azure"
+    )
     value = {
         "client_id": ids["client_id"],
         "grant_type": "client_credentials",
@@ -111,34 +122,38 @@ def _of_azure(settings: ModelSettings, ids: Mapping[str, str], identity: str) ->
         "scope": f"https://{resource}.com/.default",
     }
     tenant = quote(ids["tenant_id"], safe="")
-    return Call(
+    return ProviderRequest(
         url=f"https://login.microsoftonline.com/{tenant}/oauth2/v2.0/token",
         headers=FORM_HEADERS,
         body=urlencode(value).encode(),
     )
 
 
-EXCHANGES: Final[Mapping[str, Exchange]] = {
-    "openai": Exchange(
+TOKEN_EXCHANGES: Final[Mapping[str, TokenExchange]] = {
+    "openai": TokenExchange(
         audience="https://api.openai.com/v1",
-        needs=("identity_provider_id", "service_account_id"),
-        hosts=("api.openai.com", ".api.openai.com"),
+        required_ids=("identity_provider_id", "service_account_id"),
+        allowed_hosts=("api.openai.com", ".api.openai.com"),
         headers={},
-        call=_of_openai,
+        build_request=_build_openai_request,
     ),
-    "anthropic": Exchange(
+    "anthropic": TokenExchange(
         audience="https://api.anthropic.com",
-        needs=("federation_rule_id", "organization_id"),
-        takes=("service_account_id", "workspace_id"),
-        hosts=("api.anthropic.com",),
+        required_ids=("federation_rule_id", "organization_id"),
+        optional_ids=("service_account_id", "workspace_id"),
+        allowed_hosts=("api.anthropic.com",),
         headers={"anthropic-beta": "oauth-2025-04-20"},
-        call=_of_anthropic,
+        build_request=_build_anthropic_request,
     ),
-    "azure": Exchange(
+    "azure": TokenExchange(
         audience="api://AzureADTokenExchange",
-        needs=("tenant_id", "client_id"),
-        hosts=(".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
+        required_ids=("tenant_id", "client_id"),
+        allowed_hosts=(
+            ".openai.azure.com",
+            ".cognitiveservices.azure.com",
+            ".services.ai.azure.com",
+        ),
         headers={},
-        call=_of_azure,
+        build_request=_build_azure_request,
     ),
 }

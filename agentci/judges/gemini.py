@@ -5,16 +5,23 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from agentci.evaluators.prompts.answer_schema import schema_of
-from agentci.judges.json_body import JSON_HEADERS, Wire, body_of, parse
-from agentci.judges.provider import Call, Format, Way
+from agentci.evaluators.prompts.answer_schema import make_answer_schema
+from agentci.judges.provider import (
+    JSON_HEADERS,
+    ProviderRequest,
+    ResponseFormat,
+    ServiceCapabilities,
+    ServiceModel,
+    encode_body,
+    parse_body,
+)
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import Ending, ModelReply, ModelSettings, Question
+from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
-FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "prompt")
-TAKES_EFFORT = False
-ENDINGS: Final[dict[str, Ending]] = {
+FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
+SUPPORTS_EFFORT = False
+ENDINGS: Final[dict[str, FinishStatus]] = {
     "STOP": "complete",
     "MAX_TOKENS": "truncated",
     "SAFETY": "refused",
@@ -25,29 +32,31 @@ ENDINGS: Final[dict[str, Ending]] = {
 }
 
 
-def first_way(settings: ModelSettings) -> Way:
+def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
     """The same for all models."""
     del settings
-    return Way(format=FORMATS[0])
+    return ServiceCapabilities(format=FORMATS[0])
 
 
-def call(question: Question, settings: ModelSettings, way: Way) -> Call:
+def build_request(
+    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+) -> ProviderRequest:
     """Make the request."""
     generation: dict[str, Json] = {}
-    if question.form is not None and way.format != "prompt":
+    if question.schema is not None and way.format != "prompt":
         generation["responseMimeType"] = "application/json"
-    if question.form is not None and way.format == "json_schema":
-        generation["responseJsonSchema"] = schema_of(question.form)
+    if question.schema is not None and way.format == "json_schema":
+        generation["responseJsonSchema"] = make_answer_schema(question.schema)
     generation["maxOutputTokens"] = settings.output_tokens
     if settings.temperature is not None and way.sends_temperature:
         generation["temperature"] = settings.temperature
     system: JsonObject = {"systemInstruction": {"parts": [{"text": question.system}]}}
     base = (settings.base_url or BASE_URL).rstrip("/")
     model = quote(settings.model.removeprefix("models/"), safe="")
-    return Call(
+    return ProviderRequest(
         url=f"{base}/models/{model}:generateContent",
         headers=JSON_HEADERS,
-        body=body_of(
+        body=encode_body(
             {
                 "contents": [{"role": "user", "parts": [{"text": question.user}]}],
                 **(system if question.system else {}),
@@ -57,20 +66,20 @@ def call(question: Question, settings: ModelSettings, way: Way) -> Call:
     )
 
 
-def key_header(key: str) -> tuple[str, str]:
+def make_key_header(key: str) -> tuple[str, str]:
     """The header that carries a key, and its value."""
     return "x-goog-api-key", key
 
 
-def read(content: bytes) -> ModelReply:
+def parse_response(content: bytes) -> ModelResponse:
     """Read the body of a success; a prompt that is blocked has no candidates."""
-    answer = parse(_Answer, content)
-    candidate = answer.candidates[0] if answer.candidates else _Candidate()
+    answer = parse_body(_GeminiResponse, content)
+    candidate = answer.candidates[0] if answer.candidates else _GeminiCandidate()
     reason, ending = candidate.finish_reason, ENDINGS.get(candidate.finish_reason, "unknown")
     if answer.feedback.block_reason:
         reason, ending = answer.feedback.block_reason, "refused"
     usage = answer.usage
-    return ModelReply(
+    return ModelResponse(
         text="".join(part.text for part in candidate.content.parts if not part.thought),
         ending=ending,
         finish_reason=reason,
@@ -79,31 +88,31 @@ def read(content: bytes) -> ModelReply:
     )
 
 
-class _Part(Wire):
+class _GeminiPart(ServiceModel):
     text: str = ""
     thought: bool = False
 
 
-class _Content(Wire):
-    parts: tuple[_Part, ...] = ()
+class _GeminiContent(ServiceModel):
+    parts: tuple[_GeminiPart, ...] = ()
 
 
-class _Candidate(Wire):
-    content: _Content = _Content()
+class _GeminiCandidate(ServiceModel):
+    content: _GeminiContent = _GeminiContent()
     finish_reason: str = Field(default="", alias="finishReason")
 
 
-class _Feedback(Wire):
+class _GeminiFeedback(ServiceModel):
     block_reason: str = Field(default="", alias="blockReason")
 
 
-class _Usage(Wire):
+class _GeminiUsage(ServiceModel):
     prompt: Annotated[int, Field(ge=0, alias="promptTokenCount")]
     candidates: Annotated[int, Field(ge=0, alias="candidatesTokenCount")] = 0
     thoughts: Annotated[int, Field(ge=0, alias="thoughtsTokenCount")] = 0
 
 
-class _Answer(Wire):
-    candidates: tuple[_Candidate, ...] = ()
-    feedback: _Feedback = Field(default=_Feedback(), alias="promptFeedback")
-    usage: _Usage | None = Field(default=None, alias="usageMetadata")
+class _GeminiResponse(ServiceModel):
+    candidates: tuple[_GeminiCandidate, ...] = ()
+    feedback: _GeminiFeedback = Field(default=_GeminiFeedback(), alias="promptFeedback")
+    usage: _GeminiUsage | None = Field(default=None, alias="usageMetadata")

@@ -1,29 +1,119 @@
-"""Has models judge: asks, reads, has a reply mended once, and counts the votes of samples."""
+"""A judge: asks a language model, and combines the verdicts of several samples."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from statistics import fmean, median
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
-from agentci._util.text.format import count
-from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
-from agentci.evaluators.prompts.prompts import repair
-from agentci.judges.provider import NoVerdictError, UnreadableError
-from agentci.judges.replay import REPLAY_ONLY, NoRecords, Records, Told, unrecorded
-from agentci.judges.verdicts import read_verdict, unfinished
-from agentci.model.judging import AnyForm, AskModel, Combining, ModelReply, ModelSettings, Question
-from agentci.model.ruling import Ruling, Value, Verdict
+from msgspec import Struct
+
+from agentci._util.text.format import format_count
+from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
+from agentci.evaluators.prompts.questions import make_repair_question
+from agentci.judges.provider import NoVerdictError, UnreadableVerdictError
+from agentci.judges.verdicts import explain_incomplete_response, parse_verdict
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    JudgePrompt,
+    ModelResponse,
+    ModelSettings,
+    SampleAggregation,
+    ScoreValue,
+    Verdict,
+    VerdictSchema,
+)
+from agentci.model.requests import CompareEmbeddings
 from agentci.model.values import replace
 
+REPLAY_ONLY_CAUSE: Final = "with `replay: only`"
+OFFLINE_CAUSE: Final = "with --offline"
+
+
+class JudgedResponse(Struct, frozen=True, kw_only=True):
+    """A verdict, and the reply that gave it, in this run or an earlier one."""
+
+    verdict: Verdict
+    response: ModelResponse
+    is_cached: bool = False
+
+
+class JudgeResponseCache(Protocol):
+    """The replies to one question that gave verdicts, counted from 0."""
+
+    def lock(self, number: int) -> AbstractContextManager[object]:
+        """Have nobody else look for the same one until it is kept."""
+        ...
+
+    def find(self, number: int) -> ModelResponse | None:
+        """One that is known already; None where there is none."""
+        ...
+
+    def store(self, number: int, reply: ModelResponse) -> None:
+        """Take one for later runs."""
+        ...
+
+    def record(self, reply: ModelResponse) -> None:
+        """Take note of any reply, whether it gives a verdict or not."""
+        ...
+
+
+class NoJudgeResponseCache:
+    """Nothing is known, and nothing is kept."""
+
+    def lock(self, number: int) -> AbstractContextManager[object]:
+        """Wait for nobody."""
+        del number
+        return nullcontext()
+
+    def find(self, number: int) -> None:
+        """Nothing."""
+
+    def store(self, number: int, reply: ModelResponse) -> None:
+        """Do nothing."""
+
+    def record(self, reply: ModelResponse) -> None:
+        """Do nothing."""
+
+
+class OfflineModelClient:
+    """Asks nobody."""
+
+    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> NoReturn:
+        """Say that nothing is asked.
+
+        Raises:
+            UnrecordedError: always.
+        """
+        del question, settings, until
+        raise make_unrecorded_error(OFFLINE_CAUSE)
+
+    def embed(self, request: CompareEmbeddings, *, until: float) -> NoReturn:
+        """Say the same.
+
+        Raises:
+            UnrecordedError: always.
+        """
+        del request, until
+        raise make_unrecorded_error(OFFLINE_CAUSE)
+
+
+def make_unrecorded_error(why: str) -> UncachedResponseError:
+    """What is wrong where a reply is missing and nobody may be asked, and on whose say."""
+    return UncachedResponseError(
+        f"no reply to this question is recorded, and {why} no model is asked"
+    )
+
+
 VERDICT_SECONDS: Final = 180.0
-NO_RECORDS: Final = NoRecords()
+NO_RESPONSE_CACHE: Final = NoJudgeResponseCache()
 
 
-class Asker(Protocol):
+class ModelClient(Protocol):
     """Asks models, from any number of threads."""
 
-    def ask(self, question: Question, settings: ModelSettings, *, until: float) -> ModelReply:
+    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
         """Ask once; a reply that ended early is a reply.
 
         Args:
@@ -46,16 +136,18 @@ class Judge:
 
     def __init__(
         self,
-        askers: Mapping[str, Asker],
+        askers: Mapping[str, ModelClient],
         *,
         clock: Callable[[], float],
         verdict_seconds: float = VERDICT_SECONDS,
     ) -> None:
-        self._askers = askers
+        self._clients = askers
         self._clock = clock
         self._verdict_seconds = verdict_seconds
 
-    def rule(self, request: AskModel, records: Records = NO_RECORDS) -> Ruling:
+    def evaluate(
+        self, request: AskModel, records: JudgeResponseCache = NO_RESPONSE_CACHE
+    ) -> AggregateVerdict:
         """Ask until the verdicts that are left would change nothing.
 
         Args:
@@ -66,34 +158,36 @@ class Judge:
                 verdict.
             SkippedError: nobody can be asked here.
         """
-        panel, form = request.panel, request.question.form
+        panel, form = request.judge, request.prompt.schema
         if form is None:
             raise TypeError("a question without a form has no verdict")
-        told: list[Told] = []
+        told: list[JudgedResponse] = []
         failures: list[str] = []
         silence: Exception | None = None
         for left in range(panel.samples - 1, -1, -1):
             try:
-                told.append(self._told(request, form, records, len(told)))
+                told.append(self._get_judged_response(request, form, records, len(told)))
             except NoVerdictError as error:
                 failures.append(str(error))
-            except (UnrecordedError, SkippedError) as error:
+            except (UncachedResponseError, SkippedError) as error:
                 silence = error
                 break
-            if is_settled([each.verdict for each in told], left, form, panel.samples):
+            if can_stop_sampling([each.verdict for each in told], left, form, panel.samples):
                 break
-        if len(told) < enough(panel.samples):
-            raise silence or EvaluatorError(_in_words(failures, panel.samples))
+        if len(told) < count_required_verdicts(panel.samples):
+            raise silence or EvaluatorError(_format_failures(failures, panel.samples))
         verdicts = tuple(each.verdict for each in told)
-        return Ruling(
-            values=combined(verdicts, form, panel.combining),
+        return AggregateVerdict(
+            values=combine_verdicts(verdicts, form, panel.aggregation),
             verdicts=verdicts,
             failures=tuple(failures),
-            replies=tuple(each.reply for each in told),
-            recorded=tuple(each.reply for each in told if each.is_recorded),
+            responses=tuple(each.response for each in told),
+            cached_responses=tuple(each.response for each in told if each.is_cached),
         )
 
-    def text(self, question: Question, settings: ModelSettings, *, seconds: float) -> ModelReply:
+    def generate_text(
+        self, question: JudgePrompt, settings: ModelSettings, *, seconds: float
+    ) -> ModelResponse:
         """What a model says, whatever its form.
 
         Args:
@@ -103,75 +197,91 @@ class Judge:
             EvaluatorError: there is no reply, or it was cut off or withheld.
         """
         until = self._clock() + min(seconds, self._verdict_seconds)
-        reply = self._reply(question, settings, until, NO_RECORDS)
+        reply = self._ask_model(question, settings, until, NO_RESPONSE_CACHE)
         if reply.ending != "complete":
-            raise NoVerdictError(unfinished(reply))
+            raise NoVerdictError(explain_incomplete_response(reply))
         return reply
 
-    def _told(self, request: AskModel, form: AnyForm, records: Records, number: int) -> Told:
-        with records.alone(number):
+    def _get_judged_response(
+        self, request: AskModel, form: VerdictSchema, records: JudgeResponseCache, number: int
+    ) -> JudgedResponse:
+        with records.lock(number):
             if (known := records.find(number)) is not None:
-                records.hear(known)
+                records.record(known)
                 with suppress(NoVerdictError):
-                    return Told(verdict=read_verdict(known, form), reply=known, is_recorded=True)
-            if request.panel.replay == "only":
-                raise unrecorded(REPLAY_ONLY)
-            told = self._verdict(request.question, form, request.panel.settings, records)
-            records.keep(number, told.reply)
+                    return JudgedResponse(
+                        verdict=parse_verdict(known, form), response=known, is_cached=True
+                    )
+            if request.judge.replay == "only":
+                raise make_unrecorded_error(REPLAY_ONLY_CAUSE)
+            told = self._ask_for_verdict(request.prompt, form, request.judge.settings, records)
+            records.store(number, told.response)
             return told
 
-    def _verdict(
-        self, question: Question, form: AnyForm, settings: ModelSettings, records: Records
-    ) -> Told:
+    def _ask_for_verdict(
+        self,
+        question: JudgePrompt,
+        form: VerdictSchema,
+        settings: ModelSettings,
+        records: JudgeResponseCache,
+    ) -> JudgedResponse:
         until = self._clock() + self._verdict_seconds
-        reply = self._reply(question, settings, until, records)
+        reply = self._ask_model(question, settings, until, records)
         try:
-            return Told(verdict=read_verdict(reply, form), reply=reply)
-        except UnreadableError as error:
+            return JudgedResponse(verdict=parse_verdict(reply, form), response=reply)
+        except UnreadableVerdictError as error:
             if not reply.text.strip():
                 raise
-            mended = self._reply(repair(form, reply.text), settings, until, records)
+            mended = self._ask_model(
+                make_repair_question(form, reply.text), settings, until, records
+            )
             try:
-                return Told(verdict=read_verdict(mended, form), reply=mended)
+                return JudgedResponse(verdict=parse_verdict(mended, form), response=mended)
             except NoVerdictError:
                 retold = "and what it wrote instead gives none either"
                 raise NoVerdictError(f"{error}, {retold}") from None
 
-    def _reply(
-        self, question: Question, settings: ModelSettings, until: float, records: Records
-    ) -> ModelReply:
+    def _ask_model(
+        self,
+        question: JudgePrompt,
+        settings: ModelSettings,
+        until: float,
+        records: JudgeResponseCache,
+    ) -> ModelResponse:
         """A reply; where it was cut off, another one with twice the room."""
-        asker = self._askers[settings.provider]
+        asker = self._clients[settings.provider]
         reply = asker.ask(question, settings, until=until)
-        records.hear(reply)
+        records.record(reply)
         if reply.ending == "truncated":
             roomy = replace(settings, output_tokens=2 * settings.output_tokens)
             reply = asker.ask(question, roomy, until=until)
-            records.hear(reply)
+            records.record(reply)
         return reply
 
 
-def enough(samples: int) -> int:
+def count_required_verdicts(samples: int) -> int:
     """How many verdicts there have to be: half of them, and one in any case."""
     return max(1, (samples + 1) // 2)
 
 
-def is_settled(verdicts: Sequence[Verdict], left: int, form: AnyForm, samples: int) -> bool:
+def can_stop_sampling(
+    verdicts: Sequence[Verdict], left: int, form: VerdictSchema, samples: int
+) -> bool:
     """Whether ``left`` more samples would change nothing, whatever they say."""
-    lacking = enough(samples) - len(verdicts)
+    lacking = count_required_verdicts(samples) - len(verdicts)
     if lacking > 0:
         return lacking > left
     if form.kind != "boolean":
         return False
     return all(
-        len(votes) == len(verdicts) and _is_decided(votes, left)
-        for votes in (_given(verdicts, name) for name in form.names)
+        len(votes) == len(verdicts) and _is_majority_fixed(votes, left)
+        for votes in (_collect_values(verdicts, name) for name in form.names)
     )
 
 
-def combined(
-    verdicts: Sequence[Verdict], form: AnyForm, combining: Combining
-) -> Mapping[str, Value]:
+def combine_verdicts(
+    verdicts: Sequence[Verdict], form: VerdictSchema, combining: SampleAggregation
+) -> Mapping[str, ScoreValue]:
     """What several verdicts come to: of votes the majority, and a tie is none.
 
     What fewer than half of them have a mark for is left out.
@@ -179,43 +289,43 @@ def combined(
     Raises:
         EvaluatorError: as many are for one label as for another.
     """
-    given = {name: _given(verdicts, name) for name in form.names}
+    given = {name: _collect_values(verdicts, name) for name in form.names}
     return {
-        name: _combined(values, combining)
+        name: _combine_values(values, combining)
         for name, values in given.items()
-        if len(values) >= enough(len(verdicts))
+        if len(values) >= count_required_verdicts(len(verdicts))
     }
 
 
-def _given(verdicts: Sequence[Verdict], name: str) -> list[Value]:
+def _collect_values(verdicts: Sequence[Verdict], name: str) -> list[ScoreValue]:
     """The marks that there are for one thing."""
-    return [verdict.marks[name].value for verdict in verdicts if name in verdict.marks]
+    return [verdict.scores[name].value for verdict in verdicts if name in verdict.scores]
 
 
-def _is_decided(votes: Sequence[Value], left: int) -> bool:
+def _is_majority_fixed(votes: Sequence[ScoreValue], left: int) -> bool:
     passes = votes.count(True)
     fails = len(votes) - passes
     return passes > fails + left or passes + left <= fails
 
 
-def _combined(values: Sequence[Value], combining: Combining) -> Value:
+def _combine_values(values: Sequence[ScoreValue], combining: SampleAggregation) -> ScoreValue:
     if isinstance(values[0], bool):
         return 2 * values.count(True) > len(values)
     if isinstance(values[0], str):
-        return _most_frequent(values)
+        return _find_most_frequent(values)
     grades = [float(value) for value in values]
     return fmean(grades) if combining == "mean" else median(grades)
 
 
-def _most_frequent(labels: Sequence[Value]) -> Value:
+def _find_most_frequent(labels: Sequence[ScoreValue]) -> ScoreValue:
     [(label, most), *others] = Counter(labels).most_common()
     if others and others[0][1] == most:
         raise EvaluatorError(f"the samples are split: {label} and {others[0][0]}, {most} each")
     return label
 
 
-def _in_words(failures: Sequence[str], samples: int) -> str:
+def _format_failures(failures: Sequence[str], samples: int) -> str:
     if samples == 1:
         return failures[0]
     said = "; ".join(dict.fromkeys(failures))
-    return f"{len(failures)} of {count(samples, 'sample')} gave no verdict: {said}"
+    return f"{len(failures)} of {format_count(samples, 'sample')} gave no verdict: {said}"

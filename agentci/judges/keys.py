@@ -1,70 +1,233 @@
-"""Keys to services: out of the environment, or made of the identity of a workflow."""
+"""API keys of model services: from the environment, or exchanged for a workflow identity."""
 
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from threading import Lock
+from typing import Annotated, Final
+from urllib.parse import quote, urlsplit
 
-from agentci._util.text.secrets import without
-from agentci.errors import EvaluatorError, SkippedError
-from agentci.judges.federation import EXCHANGES
+from pydantic import Field
+
+from agentci._util.http.interface import HttpResponse
+from agentci._util.http.retries import RetryableError
+from agentci._util.text import escape, truncate
+from agentci._util.text.secrets import HIDDEN, redact
+from agentci.errors import EvaluatorError, FetchError, SkippedError
+from agentci.judges.federation import TOKEN_EXCHANGES
+from agentci.judges.provider import InvalidJsonError, ServiceModel, W, parse_body
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.tokens import IDENTITY_VARIABLES, Tokens
-from agentci.judges.transport import Transport
-from agentci.model.judging import ModelReply, ModelSettings
+from agentci.judges.service_errors import parse_api_error
+from agentci.judges.transport import (
+    ServiceRequest,
+    ServiceState,
+    Transport,
+    is_retryable,
+    parse_retry_after,
+)
+from agentci.model.judges import IdentityFederation, ModelResponse, ModelSettings
 from agentci.model.values import replace
 
-NO_IDENTITY: Final = (
+IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+# Before its end; as long as a verdict may take, so that no question is under way with one at it.
+EXPIRY_MARGIN_SECONDS: Final = 180.0
+SUCCESS_STATUSES: Final = range(200, 300)
+MAX_REASON_SHOWN: Final = 300
+OUTAGE_HINT: Final = "try again later"
+# Whatever could be a piece of a token.
+_SECRET: Final = re.compile(r"[A-Za-z0-9_.+/=-]{40,}")
+
+
+class TokenRefusedError(Exception):
+    """A service answered that it does not; says what, in words that may be shown."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _CachedToken:
+    """The token for one way to ask, or why there is none."""
+
+    lock: Lock = field(default_factory=Lock)
+    token: str = field(default="", repr=False)
+    valid_until: float = 0.0
+    error: str = ""
+
+
+class ShortLivedTokens:
+    """The tokens of a run, for any number of threads: each is made once, and again at its end.
+
+    Args:
+        variables: the environment, in which GitHub says where it gives identities.
+    """
+
+    def __init__(self, variables: Mapping[str, str], transport: Transport) -> None:
+        self._variables = variables
+        self._transport = transport
+        self._lock = Lock()
+        self._slots: dict[tuple[str, str, IdentityFederation], _CachedToken] = {}
+
+    def get(self, settings: ModelSettings, federation: IdentityFederation, *, until: float) -> str:
+        """A token for a service.
+
+        Raises:
+            EvaluatorError: it gives none.
+        """
+        with self._lock:
+            way = (settings.provider, settings.base_url, federation)
+            slot = self._slots.setdefault(way, _CachedToken())
+        with slot.lock:
+            if slot.error:
+                raise EvaluatorError(slot.error)
+            if self._transport.clock() >= slot.valid_until:
+                try:
+                    given = self._request_token(settings, federation, until)
+                except TokenRefusedError as error:
+                    slot.error = str(error)
+                    raise EvaluatorError(slot.error) from None
+                seconds = max(given.expires_in - EXPIRY_MARGIN_SECONDS, given.expires_in / 2)
+                slot.token = given.access_token
+                slot.valid_until = self._transport.clock() + seconds
+            return slot.token
+
+    def _request_token(
+        self, settings: ModelSettings, federation: IdentityFederation, until: float
+    ) -> "_TokenResponse":
+        exchange = TOKEN_EXCHANGES[settings.provider]
+        identity = self._request_identity(federation.audience or exchange.audience, until)
+        call = exchange.build_request(settings, dict(federation.ids), identity)
+        host = urlsplit(call.url).hostname
+        letter = ServiceRequest(
+            url=call.url, headers=call.headers, content=call.body, has_key=True, until=until
+        )
+        return self._send(
+            letter,
+            _TokenResponse,
+            f"{host} makes no token of this job's identity",
+            "see whether the ids in `auth` are right, and whether the service trusts this"
+            " repository, branch and workflow",
+        )
+
+    def _request_identity(self, audience: str, until: float) -> str:
+        url, token = (self._variables[name] for name in IDENTITY_VARIABLES)
+        letter = ServiceRequest(
+            url=f"{url}{'&' if '?' in url else '?'}audience={quote(audience, safe='')}",
+            headers={"Accept": "application/json", "Authorization": f"bearer {token}"},
+            content=None,
+            has_key=True,
+            until=until,
+        )
+        return self._send(
+            letter,
+            _IdentityResponse,
+            "GitHub gives this job no id token",
+            "see whether it has `permissions: {id-token: write}`",
+        ).value
+
+    def _send(self, letter: ServiceRequest, kind: type[W], what: str, way_out: str) -> W:
+        """What a service answers.
+
+        Raises:
+            RefusalError: it does not give it.
+            EvaluatorError: nobody knows, and it may do another time.
+        """
+
+        def attempt(fetch: Callable[[], HttpResponse]) -> W:
+            response = fetch()
+            if response.status in SUCCESS_STATUSES:
+                try:
+                    return parse_body(kind, response.content)
+                except (InvalidJsonError, EvaluatorError):
+                    raise TokenRefusedError(f"{what}: its answer holds none; {way_out}") from None
+            said = f"it answered {response.status}{_format_reason(response)}"
+            if is_retryable(response.status, response.headers):
+                seconds = parse_retry_after(response.headers, now=time.time())
+                raise RetryableError(said, hint=OUTAGE_HINT, asked_seconds=seconds)
+            raise TokenRefusedError(f"{what}: {said}; {way_out}")
+
+        try:
+            return self._transport.send(letter, ServiceState(), attempt)
+        except FetchError as error:
+            raise EvaluatorError(f"{what}: {error}") from None
+
+
+class _IdentityResponse(ServiceModel):
+    value: str = Field(min_length=1, repr=False)
+
+
+class _TokenResponse(ServiceModel):
+    access_token: str = Field(min_length=1, repr=False)
+    expires_in: Annotated[float, Field(gt=0)]
+
+
+class _OauthErrorResponse(ServiceModel):
+    error_description: str = ""
+
+
+def _format_reason(response: HttpResponse) -> str:
+    """Why a service refused, in its own words, without what may be a token."""
+    complaint = parse_api_error(response.status, response.content)
+    try:
+        said = (
+            parse_body(_OauthErrorResponse, response.content).error_description or complaint.message
+        )
+    except (InvalidJsonError, EvaluatorError):
+        said = complaint.message
+    said = truncate.short(escape.escape_for_log_line(_SECRET.sub(HIDDEN, said)), MAX_REASON_SHOWN)
+    return f" ({said})" if said else ""
+
+
+ID_REQUEST_DENIED: Final = (
     "this job can get no id token of GitHub: give it `permissions: {id-token: write}`"
 )
 NOT_IN_ACTIONS: Final = "`auth: {type: github-oidc}` works in GitHub Actions alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class ApiKey:
     """What opens a service; empty where nothing has to."""
 
     secret: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def hidden_in(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """A text without the key."""
-        return without(text, (self.secret,)) if self.secret else text
+        return redact(text, (self.secret,)) if self.secret else text
 
-    def left_out(self, reply: ModelReply) -> ModelReply:
+    def redact_response(self, reply: ModelResponse) -> ModelResponse:
         """A reply without the key: what models say is kept, and shown in reports."""
-        said, reason = self.hidden_in(reply.text), self.hidden_in(reply.finish_reason)
+        said, reason = self.redact(reply.text), self.redact(reply.finish_reason)
         return replace(reply, text=said, finish_reason=reason)
 
 
-class Keys:
+class ApiKeys:
     """The keys of a run, for any number of threads.
 
     Args:
         variables: the environment.
         transport: by which short-lived ones are got.
-        withheld: why those that are missing could not be there; empty where they should be.
+        unavailable_reason: why keys are unavailable in this run; empty where they should exist.
     """
 
     def __init__(
         self, variables: Mapping[str, str], transport: Transport, *, withheld: str = ""
     ) -> None:
-        self.withheld = withheld
+        self.unavailable_reason = withheld
         self._variables = variables
-        self._tokens = Tokens(variables, transport)
+        self._tokens = ShortLivedTokens(variables, transport)
 
-    def missing(self, settings: ModelSettings) -> str:
+    def explain_missing(self, settings: ModelSettings) -> str:
         """What is missing for a model to be asked; empty where nothing is."""
         name = settings.key_variable
         if settings.federation is not None:
             if all(self._variables.get(each) for each in IDENTITY_VARIABLES):
                 return ""
             is_step = self._variables.get("GITHUB_ACTIONS") == "true"
-            return NO_IDENTITY if is_step else NOT_IN_ACTIONS
+            return ID_REQUEST_DENIED if is_step else NOT_IN_ACTIONS
         if name and not self._variables.get(name, "").strip():
             return f"the environment variable {name}, for the judge's key, is not set"
         return ""
 
-    def of(self, settings: ModelSettings, *, until: float) -> Key:
+    def get(self, settings: ModelSettings, *, until: float) -> ApiKey:
         """The key to a service.
 
         Args:
@@ -74,16 +237,16 @@ class Keys:
             EvaluatorError: it is needed, and not there.
             SkippedError: nor could it be.
         """
-        if said := self.missing(settings):
-            if self.withheld:
-                raise SkippedError(f"{said}: {self.withheld}")
+        if said := self.explain_missing(settings):
+            if self.unavailable_reason:
+                raise SkippedError(f"{said}: {self.unavailable_reason}")
             raise EvaluatorError(said)
         if settings.federation is not None:
-            token = self._tokens.of(settings, settings.federation, until=until)
-            more = EXCHANGES[settings.provider].headers
-            return Key(secret=token, headers={"Authorization": f"Bearer {token}", **more})
+            token = self._tokens.get(settings, settings.federation, until=until)
+            more = TOKEN_EXCHANGES[settings.provider].headers
+            return ApiKey(secret=token, headers={"Authorization": f"Bearer {token}", **more})
         secret = self._variables.get(settings.key_variable, "").strip()
         if not secret or settings.provider not in PROVIDERS:
-            return Key(secret=secret)
-        header = PROVIDERS[settings.provider].key_header(secret)
-        return Key(secret=secret, headers=dict([header]))
+            return ApiKey(secret=secret)
+        header = PROVIDERS[settings.provider].make_key_header(secret)
+        return ApiKey(secret=secret, headers=dict([header]))

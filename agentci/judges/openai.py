@@ -3,41 +3,46 @@
 from urllib.parse import urlsplit
 
 from agentci.judges import chat
-from agentci.judges.json_body import JSON_HEADERS
-from agentci.judges.provider import Call, Way
-from agentci.model.judging import ModelReply, ModelSettings, Question
+from agentci.judges.provider import JSON_HEADERS, ProviderRequest, ServiceCapabilities
+from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
 
 BASE_URL = "https://api.openai.com/v1"
 FORMATS = chat.FORMATS
-TAKES_EFFORT = True
+SUPPORTS_EFFORT = True
 
 
-def first_way(settings: ModelSettings) -> Way:
+def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
     """OpenAI wants the new name of the limit; of the others not all heed it, all know the old."""
-    is_openai = urlsplit(_base(settings)).hostname == urlsplit(BASE_URL).hostname
-    return Way(format=FORMATS[0], cap_name="max_completion_tokens" if is_openai else "max_tokens")
+    is_openai = urlsplit(_base_url(settings)).hostname == urlsplit(BASE_URL).hostname
+    return ServiceCapabilities(
+        format=FORMATS[0], limit_parameter="max_completion_tokens" if is_openai else "max_tokens"
+    )
 
 
-def call(question: Question, settings: ModelSettings, way: Way) -> Call:
+def build_request(
+    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+) -> ProviderRequest:
     """Make the request."""
-    url = address(settings, chat.PATH)
-    return Call(url=url, headers=JSON_HEADERS, body=chat.body(question, settings, way))
+    url = build_url(settings, chat.PATH)
+    return ProviderRequest(
+        url=url, headers=JSON_HEADERS, body=chat.build_body(question, settings, way)
+    )
 
 
-def address(settings: ModelSettings, path: str) -> str:
+def build_url(settings: ModelSettings, path: str) -> str:
     """Where the API that ``path`` names is."""
-    return f"{_base(settings)}/{path}"
+    return f"{_base_url(settings)}/{path}"
 
 
-def key_header(key: str) -> tuple[str, str]:
+def make_key_header(key: str) -> tuple[str, str]:
     """The header that carries a key, and its value."""
     return "Authorization", f"Bearer {key}"
 
 
-def read(content: bytes) -> ModelReply:
+def parse_response(content: bytes) -> ModelResponse:
     """Read the body of a success."""
-    return chat.read(content)
+    return chat.parse_response(content)
 
 
-def _base(settings: ModelSettings) -> str:
+def _base_url(settings: ModelSettings) -> str:
     return (settings.base_url or BASE_URL).rstrip("/")

@@ -7,7 +7,7 @@ from agentci.judges import anthropic, azure, gemini, openai
 from agentci.judges.provider import Provider
 
 # Its replies come from a program, not from a service.
-COMMAND: Final = "command"
+COMMAND_PROVIDER: Final = "command"
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "openai": openai,

@@ -1,34 +1,140 @@
-"""Asks services over HTTP: again where that may help, never longer than there is time."""
+"""Sends requests to model services over HTTP, with retries, rate limits and deadlines."""
 
+import random
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from agentci._util.http.deadline import OverdueError, heed, pause, watched
-from agentci._util.http.document import Response
-from agentci._util.http.limits import Limits
-from agentci._util.http.retries import PassingError
-from agentci._util.text.format import count, number
+from agentci._util.http.interface import HttpLimits, HttpResponse
+from agentci._util.http.retries import (
+    DeadlineExceededError,
+    RetryableError,
+    check_stopped,
+    parse_http_date,
+    run_with_deadline,
+    sleep_unless_stopped,
+)
+from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
-from agentci.judges.rate_limit import Account
-from agentci.judges.retry import guessed_seconds
+from agentci.judges.provider import ServiceCapabilities
+from agentci.model.judges import ModelSettings
 
 if TYPE_CHECKING:
-    from agentci._util.http.transport import Exchange, Wish
+    from agentci._util.http.transport import HttpRequest, HttpTransport
+
+
+RETRYABLE_STATUSES: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+TOO_MANY_REQUESTS: Final = 429
+
+FIRST_BACKOFF_SECONDS: Final = 0.5
+MAX_BACKOFF_SECONDS: Final = 30.0
+# Of a wait; so that those who failed together do not come back together.
+MAX_JITTER: Final = 0.25
+
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
+
+
+def is_retryable(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether another try may do better; a service that says so itself is believed.
+
+    Args:
+        headers: by name in lower case.
+    """
+    said = headers.get("x-should-retry", "").strip().lower()
+    return said == "true" or (status in RETRYABLE_STATUSES and said != "false")
+
+
+def parse_retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """How long a service asks to be left alone; None where it does not.
+
+    Args:
+        now: seconds since 1970, for a date where the service does not say its own time.
+    """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _NUMBER.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    said = headers.get("retry-after", "").strip()
+    if _NUMBER.fullmatch(said):
+        return float(said)
+    until, here = parse_http_date(said), parse_http_date(headers.get("date", ""))
+    if until is None:
+        return None
+    return max(0.0, until - (now if here is None else here))
+
+
+def compute_backoff(tries: int) -> float:
+    """How long to wait after ``tries`` tries where nobody says: twice as long each time."""
+    seconds = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** (tries - 1))
+    return seconds * (1 - random.uniform(0, MAX_JITTER))  # noqa: S311 (nothing to guess)
+
+
+class ServiceState:
+    """One account at one service."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._not_before = 0.0
+        self._disabled_reason = ""
+        self._capabilities: dict[str, ServiceCapabilities] = {}
+
+    def wait_seconds(self, now: float) -> float:
+        """How long it wants to be left alone.
+
+        Raises:
+            EvaluatorError: for good.
+        """
+        with self._lock:
+            if self._disabled_reason:
+                raise EvaluatorError(self._disabled_reason)
+            return max(0.0, self._not_before - now)
+
+    def pause_until(self, until: float) -> None:
+        """Nobody asks it before ``until``."""
+        with self._lock:
+            self._not_before = max(self._not_before, until)
+
+    def disable(self, why: str) -> None:
+        """Nobody asks it any more."""
+        with self._lock:
+            self._disabled_reason = why
+
+    def known_capabilities(self, model: str) -> ServiceCapabilities | None:
+        """How a model was asked when it understood; None where it has not yet."""
+        return self._capabilities.get(model)
+
+    def remember_capabilities(self, model: str, way: ServiceCapabilities) -> None:
+        """A model understood what it was asked."""
+        self._capabilities[model] = way
+
+
+class ServiceStates:
+    """The accounts of one run."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._states: dict[Hashable, ServiceState] = {}
+
+    def get(self, settings: ModelSettings) -> ServiceState:
+        """The one that is asked with ``settings``."""
+        key = (settings.provider, settings.base_url, settings.key_variable, settings.federation)
+        with self._lock:
+            return self._states.setdefault(key, ServiceState())
+
 
 T = TypeVar("T")
 
 # No verdict is near it.
-MAX_ANSWER_BYTES: Final = 4 * 1024**2
+MAX_RESPONSE_BYTES: Final = 4 * 1024**2
 
-LIMITS: Final = Limits(tries=5, connect_seconds=5, silence_seconds=60, longest_wait_seconds=60)
+LIMITS: Final = HttpLimits(tries=5, connect_seconds=5, silence_seconds=60, longest_wait_seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class ServiceRequest:
     """A request with its key.
 
     Attributes:
@@ -49,7 +155,7 @@ class Transport:
     """Connections to services, for any number of threads.
 
     Args:
-        tell: is called with a line for every wait.
+        report: is called with a line for every wait.
         stopped: whether the run is to end; every wait and every read does within a moment.
     """
 
@@ -60,21 +166,21 @@ class Transport:
         stopped: Callable[[], bool],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        limits: Limits = LIMITS,
+        limits: HttpLimits = LIMITS,
     ) -> None:
         self.clock = clock
-        self.tell = tell
+        self.report = tell
         self.stopped = stopped
         self._sleep = sleep
         self._limits = limits
         self._lock = Lock()
-        self._exchange: Exchange | None = None
+        self._exchange: HttpTransport | None = None
 
     def send(
         self,
-        letter: Letter,
-        account: Account,
-        attempt: Callable[[Callable[[], Response]], T],
+        letter: ServiceRequest,
+        account: ServiceState,
+        attempt: Callable[[Callable[[], HttpResponse]], T],
     ) -> T:
         """Ask, and again while that may help.
 
@@ -87,12 +193,12 @@ class Transport:
             FetchError: the service cannot be trusted, or the run is to end.
         """
         # requests is slow to import, and most runs ask no model.
-        from agentci._util.http.transport import wish_of  # noqa: PLC0415 (see above)
+        from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (see above)
 
-        wish = wish_of(
+        wish = make_http_request(
             letter.url,
             letter.headers,
-            MAX_ANSWER_BYTES,
+            MAX_RESPONSE_BYTES,
             content=letter.content,
             method=letter.method,
             unencrypted=not letter.has_key,
@@ -103,33 +209,38 @@ class Transport:
             while (seconds := account.wait_seconds(self.clock())) > 0:
                 self._wait(seconds, letter, "it asked to be left alone")
             try:
-                return attempt(partial(self._try, wish, letter))
-            except PassingError as failure:
-                self._bear(failure, wish.address.shown, tries, letter, account)
+                return attempt(partial(self._send_once, wish, letter))
+            except RetryableError as failure:
+                self._wait_for_retry(failure, wish.address.shown, tries, letter, account)
             tries += 1
 
-    def _try(self, wish: "Wish", letter: Letter) -> Response:
+    def _send_once(self, wish: "HttpRequest", letter: ServiceRequest) -> HttpResponse:
         """Ask once.
 
         Raises:
             PassingError: another try may do better.
         """
-        heed(self.stopped)
+        check_stopped(self.stopped)
         seconds = letter.until - self.clock()
         if seconds <= 0:  # what is sent may cost something, and nobody would see the answer
             raise EvaluatorError(f"no time is left to ask {wish.address.shown}")
         try:
-            return watched(
-                partial(self._connections().once, wish),
+            return run_with_deadline(
+                partial(self._connections().send_once, wish),
                 seconds=seconds,
                 clock=self.clock,
                 stopped=self.stopped,
             )
-        except OverdueError:
+        except DeadlineExceededError:
             raise EvaluatorError(f"{wish.address.shown} did not answer in time") from None
 
-    def _bear(
-        self, failure: PassingError, shown: str, tries: int, letter: Letter, account: Account
+    def _wait_for_retry(
+        self,
+        failure: RetryableError,
+        shown: str,
+        tries: int,
+        letter: ServiceRequest,
+        account: ServiceState,
     ) -> None:
         """Wait for the next try, or have everybody wait.
 
@@ -140,30 +251,30 @@ class Transport:
         asked = failure.asked_seconds
         if asked is not None and asked > longest:
             raise EvaluatorError(f"{shown}: {failure} and asks to wait {asked:,.0f} s")
-        seconds = guessed_seconds(tries) if asked is None else asked
-        concerns_all = asked is not None or isinstance(failure, LimitedError)
+        seconds = compute_backoff(tries) if asked is None else asked
+        concerns_all = asked is not None or isinstance(failure, RateLimitedError)
         if concerns_all:
-            account.leave_alone(self.clock() + seconds)
+            account.pause_until(self.clock() + seconds)
         if tries >= most:
-            said = f"{shown}: {failure} (tried {count(most, 'time')}); {failure.hint}"
+            said = f"{shown}: {failure} (tried {format_count(most, 'time')}); {failure.hint}"
             raise EvaluatorError(said)
         why = f"{failure} (try {tries} of {most})"
-        self.tell(f"waiting {number(seconds, 1)} s for {shown}: {why}")
+        self.report(f"waiting {format_number(seconds, 1)} s for {shown}: {why}")
         if not concerns_all:
             self._wait(seconds, letter, str(failure))
 
-    def _wait(self, seconds: float, letter: Letter, why: str) -> None:
+    def _wait(self, seconds: float, letter: ServiceRequest, why: str) -> None:
         if self.clock() + seconds >= letter.until:
             raise EvaluatorError(f"no time is left to ask the judge again: {why}")
-        pause(seconds, sleep=self._sleep, stopped=self.stopped)
+        sleep_unless_stopped(seconds, sleep=self._sleep, stopped=self.stopped)
 
-    def _connections(self) -> "Exchange":
-        from agentci._util.http.transport import Exchange  # noqa: PLC0415 (slow to import)
+    def _connections(self) -> "HttpTransport":
+        from agentci._util.http.transport import HttpTransport  # noqa: PLC0415 (slow to import)
 
         with self._lock:
-            self._exchange = self._exchange or Exchange(self._limits)
+            self._exchange = self._exchange or HttpTransport(self._limits)
             return self._exchange
 
 
-class LimitedError(PassingError):
+class RateLimitedError(RetryableError):
     """A service was asked too often, by all of us together."""

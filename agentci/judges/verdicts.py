@@ -1,25 +1,84 @@
-"""Reads verdicts out of replies: however they are dressed, but never by guessing."""
+"""Parses the verdict in the response of a judge."""
 
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentci._util.text.format import number
-from agentci.judges.checklists import verdict_in_checklist
-from agentci.judges.provider import NoVerdictError, UnreadableError
+from agentci._util.text.format import format_number
+from agentci._util.text.suggest import quote_name
+from agentci.evaluators.prompts.answer_schema import CHECKS, ID, OVERALL, REASONING, get_mark_field
+from agentci.judges.provider import NoVerdictError, UnreadableVerdictError
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import AnyForm, Checklist, Form, ModelReply
-from agentci.model.ruling import Mark, Value, Verdict
+from agentci.model.judges import (
+    ChecklistSchema,
+    JudgeScore,
+    ModelResponse,
+    ScoreSchema,
+    ScoreValue,
+    Verdict,
+    VerdictSchema,
+)
 
-VALUE_NAMES: Final = ("score", "result", "pass", "passed", "verdict", "rating")
-REASON_NAMES: Final = ("reasoning", "reason", "explanation")
-YES: Final = frozenset({"true", "pass", "passed", "yes", "valid"})
-NO: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
+
+def parse_checklist_verdict(document: JsonObject, form: ChecklistSchema) -> Verdict | None:
+    """What an object says; None where it is no checklist, or has none of the criteria.
+
+    Raises:
+        UnreadableError: a mark is none that was asked for.
+        NoVerdictError: a criterion has two marks that differ.
+    """
+    checks = document.get(CHECKS)
+    marks: dict[str, JudgeScore] = {}
+    for check in checks if isinstance(checks, list) else ():
+        name = check.get(ID) if isinstance(check, Mapping) else None
+        if not isinstance(check, Mapping) or name not in form.names:
+            continue
+        mark = _parse_mark(check, str(name), form)
+        if marks.setdefault(str(name), mark).value != mark.value:
+            said = f"the judge's reply contradicts itself about {quote_name(str(name))}"
+            raise NoVerdictError(said)
+    if not marks:
+        return None
+    # In the order of the form, whatever that of the reply.
+    return Verdict(
+        scores={name: marks[name] for name in form.names if name in marks},
+        reason=_text_or_empty(document.get(OVERALL)),
+    )
+
+
+def _parse_mark(check: JsonObject, name: str, form: ChecklistSchema) -> JudgeScore:
+    value, reason = check.get(get_mark_field(form)), _text_or_empty(check.get(REASONING))
+    match form.kind:
+        case "boolean" if isinstance(value, bool):
+            return JudgeScore(value=value, reason=reason)
+        case "label" if isinstance(value, str) and value in form.labels:
+            return JudgeScore(value=value, reason=reason)
+        case "number" if isinstance(value, float) and value.is_integer():
+            if form.low <= value <= form.high:
+                return JudgeScore(value=value, reason=reason)
+        case _:
+            pass
+    wanted = {
+        "boolean": "neither true nor false",
+        "label": f"none of {', '.join(form.labels)}",
+        "number": f"no whole number from {form.low} to {form.high}",
+    }
+    raise UnreadableVerdictError(f"the judge's mark for {quote_name(name)} is {wanted[form.kind]}")
+
+
+def _text_or_empty(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+VALUE_KEYS: Final = ("score", "result", "pass", "passed", "verdict", "rating")
+REASON_KEYS: Final = ("reasoning", "reason", "explanation")
+TRUE_WORDS: Final = frozenset({"true", "pass", "passed", "yes", "valid"})
+FALSE_WORDS: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
 # The notes that AgentV 4 makes one list of.
 HITS, MISSES, ASSERTIONS = "hits", "misses", "assertions"
-MAX_CHARACTERS: Final = 200_000
+MAX_RESPONSE_CHARACTERS: Final = 200_000
 
 _QUOTES: Final = re.compile("[\"'“”]")
 _NUMBER: Final = r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?"
@@ -29,7 +88,7 @@ _RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
 _BRACE: Final = re.compile("[{}]")
 
 
-def read_verdict(reply: ModelReply, form: AnyForm) -> Verdict:
+def parse_verdict(reply: ModelResponse, form: VerdictSchema) -> Verdict:
     """What a whole reply says.
 
     Raises:
@@ -37,20 +96,20 @@ def read_verdict(reply: ModelReply, form: AnyForm) -> Verdict:
         NoVerdictError: it was cut off or withheld, or it contradicts itself.
     """
     if reply.ending != "complete":
-        raise NoVerdictError(unfinished(reply))
+        raise NoVerdictError(explain_incomplete_response(reply))
     verdicts = [
         verdict
-        for document in _objects(reply.text)
-        if (verdict := _verdict_in(document, form)) is not None
+        for document in _find_objects(reply.text)
+        if (verdict := _parse_verdict(document, form)) is not None
     ]
     if not verdicts:
-        raise UnreadableError("the judge's reply holds no verdict")
+        raise UnreadableVerdictError("the judge's reply holds no verdict")
     if any(verdict.values != verdicts[0].values for verdict in verdicts):
         raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
     return verdicts[0]
 
 
-def unfinished(reply: ModelReply) -> str:
+def explain_incomplete_response(reply: ModelResponse) -> str:
     """Why a reply is none, of one that did not come to its own end."""
     said = f" ({reply.finish_reason})" if reply.finish_reason else ""
     match reply.ending:
@@ -62,7 +121,7 @@ def unfinished(reply: ModelReply) -> str:
             return f"the judge's reply ended in an unknown way{said}"
 
 
-def _objects(text: str) -> Iterator[JsonObject]:
+def _find_objects(text: str) -> Iterator[JsonObject]:
     """The JSON objects in a reply that stand in no other.
 
     Raises:
@@ -70,7 +129,7 @@ def _objects(text: str) -> Iterator[JsonObject]:
             be a quotation, so none of it is believed.
         NoVerdictError: it is too long to be sent back.
     """
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > MAX_RESPONSE_CHARACTERS:
         raise NoVerdictError("the judge's reply is far too long for a verdict")
     end = 0
     while (brace := _BRACE.search(text, end)) is not None:
@@ -78,14 +137,16 @@ def _objects(text: str) -> Iterator[JsonObject]:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
-            end = _end_of_group(text, start)
+            end = _find_closing_brace(text, start)
             if brace[0] == "}" or _QUOTES.search(text, start, end):
-                raise UnreadableError("the judge's reply holds JSON that is broken") from None
+                raise UnreadableVerdictError(
+                    "the judge's reply holds JSON that is broken"
+                ) from None
         else:
             yield value
 
 
-def _end_of_group(text: str, start: int) -> int:
+def _find_closing_brace(text: str, start: int) -> int:
     """Where the braces that open at ``start`` are closed again, or the end of the text."""
     depth = 0
     for brace in _BRACE.finditer(text, start):
@@ -95,45 +156,45 @@ def _end_of_group(text: str, start: int) -> int:
     return len(text)
 
 
-def _verdict_in(document: JsonObject, form: AnyForm) -> Verdict | None:
-    if isinstance(form, Checklist):
-        return verdict_in_checklist(document, form)
-    names = dict.fromkeys((form.value_name, *VALUE_NAMES))
+def _parse_verdict(document: JsonObject, form: VerdictSchema) -> Verdict | None:
+    if isinstance(form, ChecklistSchema):
+        return parse_checklist_verdict(document, form)
+    names = dict.fromkeys((form.value_name, *VALUE_KEYS))
     given = [document[name] for name in names if name in document]
-    values = [value for each in given if (value := _value(each, form)) is not None]
+    values = [value for each in given if (value := _parse_value(each, form)) is not None]
     if not values:
         return None
     if form.kind != "number" and len(set(values)) > 1:
         raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
     value = values[0]
     if isinstance(value, float) and not form.low <= value <= form.high:
-        low, high = number(form.low), number(form.high)
-        said = f"the judge's score is {number(value)}, not from {low} to {high}"
-        raise UnreadableError(said)
-    reasons = (document.get(name) for name in (form.reason_name, *REASON_NAMES))
+        low, high = format_number(form.low), format_number(form.high)
+        said = f"the judge's score is {format_number(value)}, not from {low} to {high}"
+        raise UnreadableVerdictError(said)
+    reasons = (document.get(name) for name in (form.reason_name, *REASON_KEYS))
     details = document.get("details")
     return Verdict(
-        marks={form.value_name: Mark(value=value)},
+        scores={form.value_name: JudgeScore(value=value)},
         reason=next((each for each in reasons if isinstance(each, str)), ""),
-        notes=_notes(document, form),
+        notes=_parse_notes(document, form),
         details=details if isinstance(details, dict) else {},
     )
 
 
-def _notes(document: JsonObject, form: Form) -> dict[str, tuple[str, ...]]:
-    given = {name: _texts(document.get(name)) for name in form.notes}
+def _parse_notes(document: JsonObject, form: ScoreSchema) -> dict[str, tuple[str, ...]]:
+    given = {name: _filter_texts(document.get(name)) for name in form.notes}
     if any(given.values()):
         return given
     listed = document.get(ASSERTIONS)
-    asserted = [_assertion(each) for each in (listed if isinstance(listed, list) else [])]
+    asserted = [_parse_assertion(each) for each in (listed if isinstance(listed, list) else [])]
     return {name: tuple(said for whose, said in asserted if whose == name) for name in form.notes}
 
 
-def _assertion(given: Json) -> tuple[str, str]:
+def _parse_assertion(given: Json) -> tuple[str, str]:
     """Which note an assertion is one of, and what it says; of neither where that cannot be told."""
     if not isinstance(given, dict):
         return "", ""
-    holds = _holds(given.get("passed"))
+    holds = _parse_boolean(given.get("passed"))
     said = [
         text.strip()
         for text in (given.get("text"), given.get("evidence"))
@@ -143,43 +204,43 @@ def _assertion(given: Json) -> tuple[str, str]:
     return note, ": ".join(said)
 
 
-def _texts(value: Json) -> tuple[str, ...]:
+def _filter_texts(value: Json) -> tuple[str, ...]:
     """The texts in a list, blank ones left out."""
     given = value if isinstance(value, list) else []
     return tuple(each for each in given if isinstance(each, str) and each.strip())
 
 
-def _value(value: Json, form: Form) -> Value | None:
+def _parse_value(value: Json, form: ScoreSchema) -> ScoreValue | None:
     """A value of the kind that was asked for; None where it is of another."""
     match form.kind:
         case "boolean":
-            return _holds(value)
+            return _parse_boolean(value)
         case "label":
             word = value.strip() if isinstance(value, str) else ""
             return word if word in form.labels else None
         case _:
-            return _grade(value, form)
+            return _parse_number(value, form)
 
 
-def _grade(value: Json, form: Form) -> float | None:
+def _parse_number(value: Json, form: ScoreSchema) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value)
     text = value.strip() if isinstance(value, str) else ""
     if form.is_bounded:
-        return _written(text)
+        return _parse_numeric_text(text)
     return float(text) if _PLAIN.fullmatch(text) else None  # parts of what, nobody says
 
 
-def _holds(value: Json) -> bool | None:
+def _parse_boolean(value: Json) -> bool | None:
     if isinstance(value, bool):
         return value
     word = value.strip().lower() if isinstance(value, str) else ""
-    return word in YES if word in YES | NO else None
+    return word in TRUE_WORDS if word in TRUE_WORDS | FALSE_WORDS else None
 
 
-def _written(text: str) -> float | None:
+def _parse_numeric_text(text: str) -> float | None:
     if _PLAIN.fullmatch(text):
         return float(text)
     if percent := _PERCENT.fullmatch(text):
@@ -189,7 +250,7 @@ def _written(text: str) -> float | None:
     return None
 
 
-def _members(pairs: list[tuple[str, Json]]) -> JsonObject:
+def _reject_duplicate_keys(pairs: list[tuple[str, Json]]) -> JsonObject:
     """An object, each name of which stands in it once."""
     value = dict(pairs)
     if len(value) != len(pairs):
@@ -197,7 +258,7 @@ def _members(pairs: list[tuple[str, Json]]) -> JsonObject:
     return value
 
 
-def _finite(text: str) -> float:
+def _parse_finite_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
@@ -206,5 +267,8 @@ def _finite(text: str) -> float:
 
 # Integers are floats here, because some are too long to be written.
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_members, parse_constant=_finite, parse_float=_finite, parse_int=_finite
+    object_pairs_hook=_reject_duplicate_keys,
+    parse_constant=_parse_finite_float,
+    parse_float=_parse_finite_float,
+    parse_int=_parse_finite_float,
 )

@@ -4,7 +4,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 # What is one case: a trace, or all traces of a conversation.
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
-GROUPINGS: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
+GROUP_BY_CHOICES: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
 
 # How tool calls are compared.
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
@@ -16,32 +16,32 @@ OnSkip: TypeAlias = Literal["fail", "allow"]
 OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 
 # Whether the packages of a requirements.txt beside a program are installed for it.
-Requirements: TypeAlias = Literal["auto", "none"]
+RequirementsMode: TypeAlias = Literal["auto", "none"]
 
 # How the process of a program begins: as a fork of one that has started already, or by itself.
-Isolation: TypeAlias = Literal["fork", "spawn"]
+IsolationMode: TypeAlias = Literal["fork", "spawn"]
 
 # What the answers of an evaluator come to that is asked several times.
-RepeatBy: TypeAlias = Literal["majority", "mean"]
+RepeatAggregation: TypeAlias = Literal["majority", "mean"]
 
 # Which findings may shut the gate.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
-FAIL_ON: Final[tuple[FailOn, ...]] = get_args(FailOn)
+FAIL_ON_CHOICES: Final[tuple[FailOn, ...]] = get_args(FailOn)
 
 # Whether something is shown where that is possible, or nowhere.
-Showing: TypeAlias = Literal["auto", "none"]
-SHOWINGS: Final[tuple[Showing, ...]] = get_args(Showing)
+DisplayMode: TypeAlias = Literal["auto", "none"]
+DISPLAY_MODES: Final[tuple[DisplayMode, ...]] = get_args(DisplayMode)
 
 # When the pull request gets a comment.
-Commenting: TypeAlias = Literal["never", "always", "changed", "failed"]
-COMMENTINGS: Final[tuple[Commenting, ...]] = get_args(Commenting)
+CommentMode: TypeAlias = Literal["never", "always", "changed", "failed"]
+COMMENT_MODES: Final[tuple[CommentMode, ...]] = get_args(CommentMode)
 
 # Of which checks it is shown what their evaluators were sent and what came back.
-ExchangesOf: TypeAlias = Literal["failed", "all", "none"]
-EXCHANGES_OF: Final[tuple[ExchangesOf, ...]] = get_args(ExchangesOf)
+CallScope: TypeAlias = Literal["failed", "all", "none"]
+CALL_SCOPES: Final[tuple[CallScope, ...]] = get_args(CallScope)
 
-JUnitDialect: TypeAlias = Literal["common", "jenkins"]
-JUNIT_DIALECTS: Final[tuple[JUnitDialect, ...]] = get_args(JUnitDialect)
+JUnitFormat: TypeAlias = Literal["common", "jenkins"]
+JUNIT_FORMATS: Final[tuple[JUnitFormat, ...]] = get_args(JUnitFormat)
 
 # How problems are printed.
 ProblemFormat: TypeAlias = Literal["text", "json", "github", "sarif"]

@@ -10,7 +10,7 @@ from agentci.model.program import RemoteProgram
 
 LOCK_NAME: Final = "agentci.lock"
 
-Named: TypeAlias = tuple[str, str, str, str]
+ProgramKey: TypeAlias = tuple[str, str, str, str]
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
@@ -34,7 +34,7 @@ class LockedProgram(Struct, frozen=True, kw_only=True):
     executables: tuple[str, ...] = ()
 
     @property
-    def named(self) -> Named:
+    def key(self) -> ProgramKey:
         """What it is found by."""
         return (self.source, self.repository, self.revision, self.ref)
 
@@ -53,7 +53,7 @@ class LockedRequirements(Struct, frozen=True, kw_only=True):
     packages: Mapping[str, tuple[str, ...]]
 
     @property
-    def lines(self) -> tuple[str, ...]:
+    def requirement_lines(self) -> tuple[str, ...]:
         """As installers read them, a package a line."""
         return tuple(
             " ".join((package, *(f"--hash={each}" for each in hashes)))
@@ -69,13 +69,9 @@ class Lock(Struct, frozen=True, kw_only=True):
 
     def find(self, program: RemoteProgram) -> LockedProgram | None:
         """What a completed program is locked to; no lock speaks against what its config pins."""
-        wanted, pinned = named(program), _pinned(program)
+        wanted, pinned = make_program_key(program), _extract_pinned_commit(program)
         return next(
-            (
-                each
-                for each in self.programs
-                if each.named == wanted and pinned in {"", each.commit}
-            ),
+            (each for each in self.programs if each.key == wanted and pinned in {"", each.commit}),
             None,
         )
 
@@ -85,12 +81,12 @@ class Lock(Struct, frozen=True, kw_only=True):
         return next(found, None)
 
 
-def named(program: RemoteProgram) -> Named:
+def make_program_key(program: RemoteProgram) -> ProgramKey:
     """What a completed program is found by in a lock."""
     return (program.source, program.repository, program.revision, program.ref)
 
 
-def _pinned(program: RemoteProgram) -> str:
+def _extract_pinned_commit(program: RemoteProgram) -> str:
     """The commit that the config itself says, as its source names it; empty where it says none."""
     if program.source == "url":
         return f"sha256:{program.sha256}"

@@ -1,4 +1,4 @@
-"""Programs of evaluators: where a config says that they are."""
+"""Programs of evaluators and agents, as a config names them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,10 +6,40 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.place import Place
+from agentci.model.problem import Place
+
+# A line for the shell, or words that no shell reads.
+CommandTemplate: TypeAlias = str | tuple[str, ...]
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """What is run for a case that has no recorded output.
+
+    Attributes:
+        command: with placeholders for the case, such as ``{PROMPT}``.
+        folder: absolute path of its working directory.
+        home: absolute path of the repository that its file is from, where that is not the
+            workspace.
+        timeout_seconds: wall time of one run.
+        variables: names of variables of ours that it may see beside the harmless ones.
+        sandboxed: whether it runs in the jail of evaluators.
+        network: whether it may use the network there.
+        files_format: each file in ``{FILES}``, made of ``{path}`` and ``{basename}``.
+    """
+
+    command: CommandTemplate
+    folder: str
+    timeout_seconds: float
+    place: Place
+    home: str | None = None
+    variables: tuple[str, ...] = ()
+    sandboxed: bool = False
+    network: bool = True
+    files_format: str = "{path}"
+
 
 # The source of evaluators in a folder of the workspace.
-LOCAL: Final = "local"
+LOCAL_SOURCE: Final = "local"
 # Beside a Python program: the packages that it needs.
 REQUIREMENTS_NAME: Final = "requirements.txt"
 
@@ -38,7 +68,7 @@ class RemoteProgram(Struct, frozen=True, kw_only=True):
         revision: branch, tag or commit.
         ref: the program's file in the repository, or its URL.
         sha256: of the file that ``ref`` names, in hexadecimal.
-        installs: whether a ``requirements.txt`` beside it is installed.
+        installs_requirements: whether a ``requirements.txt`` beside it is installed.
     """
 
     source: str
@@ -46,18 +76,18 @@ class RemoteProgram(Struct, frozen=True, kw_only=True):
     repository: str = ""
     revision: str = ""
     sha256: str = ""
-    installs: bool = True
+    installs_requirements: bool = True
 
     @property
-    def is_own(self) -> bool:
+    def is_local(self) -> bool:
         """Whether it lies in the workspace: versioned with the config, it needs no lock."""
-        return self.source == LOCAL
+        return self.source == LOCAL_SOURCE
 
 
 Program: TypeAlias = LocalProgram | RemoteProgram
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class RequiredProgram(Struct, frozen=True, kw_only=True):
     """A program that has to be there before anything is judged by it.
 
     Attributes:
@@ -78,7 +108,7 @@ class ProgramFile(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class ProgramSnapshot:
     """A remote program and all that lies in its folder, at one commit.
 
     Attributes:
@@ -90,7 +120,7 @@ class Snapshot:
     files: Mapping[str, ProgramFile] = field(repr=False)
 
 
-class Listing(Struct, frozen=True, kw_only=True):
+class CatalogEntry(Struct, frozen=True, kw_only=True):
     """What a catalogue says of one evaluator.
 
     Attributes:

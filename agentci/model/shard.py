@@ -9,7 +9,7 @@ from msgspec import Struct, field
 MAX_SHARDS: Final = 256
 
 # For the shard that a job's place in its matrix says.
-AUTO: Final = "auto"
+AUTO_SHARD: Final = "auto"
 
 _FRACTION: Final = re.compile("([0-9]{1,3})/([0-9]{1,3})")
 
@@ -20,7 +20,7 @@ class Shard(Struct, frozen=True, kw_only=True):
     index: int
     total: int
 
-    def holds(self, check: str) -> bool:
+    def contains(self, check: str) -> bool:
         """Whether the check of this id falls into it.
 
         The id is a digest, so that the parts are about equal, and a new check moves no other.
@@ -31,27 +31,27 @@ class Shard(Struct, frozen=True, kw_only=True):
         return f"shard {self.index} of {self.total}"
 
 
-class Portion(Struct, frozen=True, kw_only=True):
+class ShardInfo(Struct, frozen=True, kw_only=True):
     """What the report of a shard is a part of.
 
     Attributes:
-        of: a digest of the whole; shards that do not share it are not of one run.
+        plan_digest: a digest of the whole; shards that do not share it are not of one run.
         checks: the ids of all checks of the whole, in its order.
-        dealt_by: what says in the place of a check's id to which shard it belongs, by that id:
+        shard_keys: what says in the place of a check's id to which shard it belongs, by that id:
             checks that need the same run of an agent go together.
     """
 
     shard: Shard
-    of: str
+    plan_digest: str
     checks: tuple[str, ...]
-    dealt_by: Mapping[str, str] = field(default_factory=dict)
+    shard_keys: Mapping[str, str] = field(default_factory=dict)
 
-    def holds(self, check: str) -> bool:
+    def contains(self, check: str) -> bool:
         """Whether the check of this id falls into the shard."""
-        return self.shard.holds(self.dealt_by.get(check, check))
+        return self.shard.contains(self.shard_keys.get(check, check))
 
 
-def read_shard(text: str, *, matrix_job: str = "") -> Shard:
+def parse_shard(text: str, *, matrix_job: str = "") -> Shard:
     """Read ``2/5``, or ``auto``.
 
     Args:
@@ -61,7 +61,7 @@ def read_shard(text: str, *, matrix_job: str = "") -> Shard:
     Raises:
         ValueError: it is no shard.
     """
-    automatic = text.casefold() == AUTO
+    automatic = text.casefold() == AUTO_SHARD
     fraction = _FRACTION.fullmatch(matrix_job if automatic else text)
     if fraction is None:
         raise ValueError(text)

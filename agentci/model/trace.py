@@ -1,11 +1,77 @@
-"""What an agent did, as recorded: turns with tool calls, whatever file format they came from."""
+"""Recorded runs of an agent: as turns with tool calls, and as transcripts of messages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
+from agentci.model.problem import Place
+
+
+class ToolUse(Struct, frozen=True, kw_only=True):
+    """A tool that was used in a message.
+
+    Attributes:
+        input, output: as recorded; None where they are missing.
+        timestamp, start_time, end_time: ISO 8601, as recorded.
+    """
+
+    tool: str
+    input: Json = None
+    output: Json = None
+    id: str | None = None
+    status: str | None = None
+    timestamp: str | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    duration_ms: float | None = None
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """One message of a run.
+
+    Attributes:
+        content: text, or any other JSON value; None where there is none.
+    """
+
+    role: str
+    content: Json = None
+    name: str | None = None
+    tool_calls: tuple[ToolUse, ...] = ()
+    timestamp: str | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    duration_ms: float | None = None
+    metadata: JsonObject | None = None
+
+
+class TokenUsage(Struct, frozen=True, kw_only=True):
+    """Tokens that a run took."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
+class Transcript(Struct, frozen=True, kw_only=True):
+    """One recorded run; None stands for what was not recorded.
+
+    Attributes:
+        answer: what is judged, where that is not the last thing that the agent said.
+    """
+
+    messages: tuple[Message, ...]
+    token_usage: TokenUsage | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    answer: str | None = None
+
+    @property
+    def tool_uses(self) -> Iterator[ToolUse]:
+        """The tools of all messages, in order."""
+        return (use for message in self.messages for use in message.tool_calls)
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
@@ -33,14 +99,14 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
     Attributes:
         output: any JSON value; None where the tool gave none.
         failed: the tool's span was marked as failed.
-        call: index in the turn's ``tool_calls`` of the call that it answers, where known.
+        call_index: index in the turn's ``tool_calls`` of the call that it answers, where known.
     """
 
     name: str
     output: Json = None
     id: str | None = None
     failed: bool = False
-    call: int | None = None
+    call_index: int | None = None
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -77,7 +143,7 @@ class Trace(Struct, frozen=True, kw_only=True):
         key: what the traces of one conversation share (a session id, say), else the trace id.
         conversation: the same, also where every trace is judged by itself; None where they share
             nothing.
-        golden_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
+        eval_case_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
         performance: latency, tokens and counts as agentevals reports them; None without spans.
         warnings: what had to be guessed or dropped while reading, sorted and unique.
         place: the recording.
@@ -88,6 +154,6 @@ class Trace(Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
     place: Place
     conversation: str | None = None
-    golden_id: str | None = None
+    eval_case_id: str | None = None
     performance: JsonObject | None = None
     warnings: tuple[str, ...] = ()

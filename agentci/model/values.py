@@ -23,7 +23,7 @@ else:
 T = TypeVar("T")
 
 
-class Same(Generic[T]):
+class IdentityKey(Generic[T]):
     """Stands for ``value`` in the key of a cache: it is equal to itself alone.
 
     To compare large values, or to hash them, would take as long as what is cached.
@@ -33,13 +33,13 @@ class Same(Generic[T]):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
+        return isinstance(other, IdentityKey) and other.value is self.value
 
     def __hash__(self) -> int:
         return id(self.value)
 
 
-def names_of(value: object) -> tuple[str, ...]:
+def list_field_names(value: object) -> tuple[str, ...]:
     """The names of a value's fields, in their order; none of what is no such value."""
     if isinstance(value, Struct):
         return value.__struct_fields__

@@ -18,8 +18,8 @@ from agentci.pytest.configs import (
 )
 
 if TYPE_CHECKING:
-    from agentci.model.dataset import Row
-    from agentci.pytest.session import Session
+    from agentci.model.case import DatasetRow
+    from agentci.pytest.session import EvaluationSession
 
 __all__ = [
     "CustomCodeEvaluatorConfig",
@@ -29,17 +29,17 @@ __all__ = [
     "evals",
 ]
 
-FIXTURE: Final = "evaluator_results"
-AGENT: Final = "agent"
+RESULTS_FIXTURE: Final = "evaluator_results"
+AGENT_FIXTURE: Final = "agent"
 EVALUATOR, DATASET, JUDGE = "agentci_evaluator", "agentci_dataset", "agentci_judge_model"
 MARKERS: Final = {
     EVALUATOR: "an evaluator that judges every row; made by evals.evaluator",
     DATASET: "the rows that are judged; made by evals.dataset",
     JUDGE: "the model that judges by prompts; made by evals.judge_model",
 }
-EXPORTED: Final = "agentci_report"
-SESSION: "Final[pytest.StashKey[Session]]" = pytest.StashKey()
-TOLD: Final[pytest.StashKey[str]] = pytest.StashKey()
+REPORT_KEY: Final = "agentci_report"
+SESSION_KEY: "Final[pytest.StashKey[EvaluationSession]]" = pytest.StashKey()
+SUMMARY_KEY: Final[pytest.StashKey[str]] = pytest.StashKey()
 
 
 class evals:  # noqa: N801 (a name of pytest-agent-evals)
@@ -90,17 +90,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each row."""
     node = metafunc.definition
-    if FIXTURE not in metafunc.fixturenames:
+    if RESULTS_FIXTURE not in metafunc.fixturenames:
         if any(mark.name == EVALUATOR for mark in node.own_markers):
-            what = f"does not ask for {FIXTURE}: nothing would be judged"
+            what = f"does not ask for {RESULTS_FIXTURE}: nothing would be judged"
             pytest.fail(f"{node.nodeid} has an @evals.evaluator(...), and {what}", pytrace=False)
         return
     dataset = node.get_closest_marker(DATASET)
     if dataset is None or node.get_closest_marker(EVALUATOR) is None:
         what = "@evals.dataset(...)" if dataset is None else "@evals.evaluator(...)"
-        pytest.fail(f"{node.nodeid} asks for {FIXTURE}, and has no {what}", pytrace=False)
-    rows = _rows(dataset.args[0], node.path, metafunc.config)
-    metafunc.parametrize(FIXTURE, rows, ids=[row.id for row in rows], indirect=True)
+        pytest.fail(f"{node.nodeid} asks for {RESULTS_FIXTURE}, and has no {what}", pytrace=False)
+    rows = _read_rows(dataset.args[0], node.path, metafunc.config)
+    metafunc.parametrize(RESULTS_FIXTURE, rows, ids=[row.id for row in rows], indirect=True)
 
 
 @pytest.fixture
@@ -108,11 +108,11 @@ def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
     """What the evaluators of a test say of a row."""
     __tracebackhide__ = True
     from agentci.errors import AgentciError
-    from agentci.pytest.session import Test
+    from agentci.pytest.session import RowTest
 
     node = request.node
     judge = node.get_closest_marker(JUDGE)
-    test = Test(
+    test = RowTest(
         file=node.path,
         line=node.reportinfo()[1] + 1,
         name=node.nodeid.partition("::")[2],
@@ -120,9 +120,9 @@ def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
         model=judge.args[0] if judge else "",
         judge=judge.kwargs if judge else {},
     )
-    agent = _agent(request)
+    agent = _find_agent(request)
     try:
-        return _session(request.config).evaluate(test, request.param, agent)
+        return _get_session(request.config).evaluate(test, request.param, agent)
     except AgentciError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
@@ -130,44 +130,44 @@ def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Write the reports; a process that another one has tests run by hands its results over."""
-    judged = session.config.stash.get(SESSION, None)
+    judged = session.config.stash.get(SESSION_KEY, None)
     if judged is None:
         return
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output[EXPORTED] = judged.export()
+        output[REPORT_KEY] = judged.export()
         return
     complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     folder = session.config.getoption("--agentci-output-dir")
     stopped = session.shouldstop or session.shouldfail
-    session.config.stash[TOLD] = judged.publish(folder, complete=complete and not stopped)
+    session.config.stash[SUMMARY_KEY] = judged.publish(folder, complete=complete and not stopped)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over the results of a worker of pytest-xdist."""
-    exported = getattr(node, "workeroutput", {}).get(EXPORTED)
+    exported = getattr(node, "workeroutput", {}).get(REPORT_KEY)
     if exported is not None:
-        _session(node.config).add(exported)
+        _get_session(node.config).add(exported)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Show what the reports come to."""
-    told = config.stash.get(TOLD, "")
+    told = config.stash.get(SUMMARY_KEY, "")
     if told:
         terminalreporter.section("agentci")
         terminalreporter.write(told)
 
 
-def _session(config: pytest.Config) -> "Session":
-    from agentci.pytest.session import Session
+def _get_session(config: pytest.Config) -> "EvaluationSession":
+    from agentci.pytest.session import EvaluationSession
 
-    if SESSION not in config.stash:
-        config.stash[SESSION] = Session(os.environ)
-    return config.stash[SESSION]
+    if SESSION_KEY not in config.stash:
+        config.stash[SESSION_KEY] = EvaluationSession(os.environ)
+    return config.stash[SESSION_KEY]
 
 
-def _rows(named: str, test: Path, config: pytest.Config) -> "tuple[Row, ...]":
+def _read_rows(named: str, test: Path, config: pytest.Config) -> "tuple[DatasetRow, ...]":
     from agentci.errors import InputError
 
     path = next(
@@ -179,17 +179,17 @@ def _rows(named: str, test: Path, config: pytest.Config) -> "tuple[Row, ...]":
             pytrace=False,
         )
     try:
-        return _session(config).rows(path)
+        return _get_session(config).rows(path)
     except InputError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
-def _agent(request: pytest.FixtureRequest) -> object | None:
+def _find_agent(request: pytest.FixtureRequest) -> object | None:
     """The fixture of that name; None where there is none."""
     try:
-        found: object = request.getfixturevalue(AGENT)
+        found: object = request.getfixturevalue(AGENT_FIXTURE)
     except pytest.FixtureLookupError as error:
-        if error.argname != AGENT:
+        if error.argname != AGENT_FIXTURE:
             raise
         return None
     return found

@@ -1,57 +1,109 @@
-"""All evaluations of one pytest session, and the report over them."""
+"""All evaluations of one pytest session, their judges, and the report."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from agentci._util.text.suggest import quoted
-from agentci.cli.process import world_of
-from agentci.cli.publish import publish
-from agentci.config.settings import settings_of
+from agentci._util.text.suggest import quote_name
+from agentci.cli.process import make_services
+from agentci.cli.publish import publish_report
+from agentci.config.settings import parse_settings
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.evaluator import Evaluator
-from agentci.evaluators.pytest_agent_evals.match_row import run_of
+from agentci.evaluators.pytest_agent_evals.match_row import make_row_trace
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import RESULT
-from agentci.gate.decision import decide, judged_by, totals
-from agentci.github.checkout import commit_at
-from agentci.model.case import Case
-from agentci.model.dataset import Row
-from agentci.model.place import Place
-from agentci.model.policy import Gate, GatePolicy
-from agentci.model.problem import Problem
-from agentci.model.result import Report, Result
-from agentci.model.spending import Spending, by_config
+from agentci.gate.decision import compute_totals, decide, group_results_by_policy
+from agentci.github.checkout import find_checked_out_commit
+from agentci.model.case import Case, DatasetRow
+from agentci.model.gate import Gate, GatePolicy
+from agentci.model.judges import RequiredJudge
+from agentci.model.problem import Place, Problem
+from agentci.model.result import CheckResult, JudgeSpending, Report, sum_by_config
 from agentci.model.values import replace
-from agentci.pytest.answers import RAISED, answered
 from agentci.pytest.configs import (
     CustomPromptEvaluatorConfig,
     EvaluatorConfig,
     EvaluatorResult,
     EvaluatorResults,
 )
-from agentci.pytest.evaluators import FunctionGrader, evaluator_of, judges_of
-from agentci.pytest.judges import Seats
-from agentci.reports.case_summary import synopsis_of
+from agentci.pytest.evaluators import (
+    TEST_EXCEPTIONS,
+    InProcessEvaluator,
+    call_agent,
+    make_evaluator,
+    make_judge_settings,
+)
+from agentci.reports.case_summary import make_case_summary
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import read_report
-from agentci.runner.check import Check, judge
+from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints
-from agentci.runner.load_datasets import dataset_in
+from agentci.runner.load_inputs import load_dataset
+from agentci.runner.open_response_cache import close_response_cache, open_response_cache
+from agentci.runner.plan import Plan, PlannedSuite
+from agentci.runner.prepare_judges import collect_spending, prepare_judges
+from agentci.runner.services import Services
 
-NO_RESPONSE: Final = "the row has no `response`, and there is no fixture `agent` to ask for one"
+
+class SessionJudges:
+    """Has judges ready as checks ask for them; all checks that name the same have one budget."""
+
+    def __init__(self, world: Services) -> None:
+        self._world = world
+        self._seated: dict[str, tuple[Plan, Services]] = {}
+
+    def prepare_for(self, check: Check) -> Services:
+        """The world with the judges of a check.
+
+        Raises:
+            InputError: one of them cannot be asked.
+        """
+        needs = check.evaluator.needs
+        key = "".join(need.judge.payer for need in needs if isinstance(need, RequiredJudge))
+        if key not in self._seated:
+            self._seated[key] = self._seat(check)
+        return self._seated[key][1]
+
+    def close(self) -> Iterator[Problem]:
+        """Keep what was replied; what there is to tell of the judges."""
+        for plan, _ in self._seated.values():
+            yield from plan.problems
+        yield from close_response_cache(self._world.cached_responses)
+
+    def spending(self) -> Iterator[JudgeSpending]:
+        """What judges cost, under the test file that named them first."""
+        for plan, world in self._seated.values():
+            for each in collect_spending(plan, world):
+                yield replace(each, config=plan.gates[0].config)
+
+    def _seat(self, check: Check) -> tuple[Plan, Services]:
+        settings = parse_settings((), {})
+        gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
+        plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
+        plan, world = prepare_judges(plan, settings, self._world)
+        if world.judges and self._world.cached_responses is None:
+            replies, problems = open_response_cache(plan, settings, world)
+            self._world = replace(self._world, cached_responses=replies)
+            plan = replace(plan, problems=(*plan.problems, *problems))
+        return plan, replace(world, cached_responses=self._world.cached_responses)
 
 
-class Test(Struct, frozen=True, kw_only=True):
+NO_RESPONSE_REASON: Final = (
+    "the row has no `response`, and there is no fixture `agent` to ask for one"
+)
+
+
+class RowTest(Struct, frozen=True, kw_only=True):
     """A test over one row.
 
     Attributes:
         file: absolute path of its file.
         line: where it stands there.
         name: its own, in its file.
-        model, judge: who judges its prompts; see ``judges_of``.
+        model, judge: who judges its prompts; see ``make_judge_settings``.
     """
 
     file: Path
@@ -62,22 +114,22 @@ class Test(Struct, frozen=True, kw_only=True):
     judge: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Session:
+class EvaluationSession:
     """Judges rows for tests, and keeps what came of it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._out = io.StringIO()
-        self._world = replace(world_of(environ), out=self._out)
-        self._datasets: dict[Path, tuple[Row, ...]] = {}
-        self._prints = Fingerprints(self._world.workspace)
-        self._seats = Seats(self._world)
-        self._spending: list[Spending] = []
-        self._asked: dict[tuple[int, str], tuple[object, Row]] = {}
-        self._results: dict[str, tuple[Result, ...]] = {}
-        self._others: list[Result] = []
+        self._world = replace(make_services(environ), out=self._out)
+        self._datasets: dict[Path, tuple[DatasetRow, ...]] = {}
+        self._fingerprints = Fingerprints(self._world.workspace)
+        self._session_judges = SessionJudges(self._world)
+        self._spending: list[JudgeSpending] = []
+        self._agent_responses: dict[tuple[int, str], tuple[object, DatasetRow]] = {}
+        self._results: dict[str, tuple[CheckResult, ...]] = {}
+        self._worker_results: list[CheckResult] = []
         self._problems: dict[Problem, None] = {}
 
-    def rows(self, path: Path) -> tuple[Row, ...]:
+    def rows(self, path: Path) -> tuple[DatasetRow, ...]:
         """The rows of a dataset.
 
         Raises:
@@ -85,10 +137,10 @@ class Session:
         """
         if path not in self._datasets:
             workspace = self._world.workspace
-            self._datasets[path] = dataset_in(path, workspace, carries_runs=True).rows
+            self._datasets[path] = load_dataset(path, workspace, carries_runs=True).rows
         return self._datasets[path]
 
-    def evaluate(self, test: Test, row: Row, agent: object | None) -> EvaluatorResults:
+    def evaluate(self, test: RowTest, row: DatasetRow, agent: object | None) -> EvaluatorResults:
         """Judge a row by the evaluators of a test.
 
         Args:
@@ -113,7 +165,7 @@ class Session:
     def add(self, exported: str) -> None:
         """Take over what another process exported."""
         report = read_report(exported.encode(), file="of a worker")
-        self._others += report.results
+        self._worker_results += report.results
         self._spending += report.spending
         self._problems |= dict.fromkeys(report.problems)
 
@@ -127,92 +179,99 @@ class Session:
         self._close()
         report = self._report(complete=complete)
         if report.results or report.problems:
-            publish(report, settings_of((), {"output-dir": [folder]}), self._world)
+            publish_report(report, parse_settings((), {"output-dir": [folder]}), self._world)
         return self._out.getvalue()
 
     def _close(self) -> None:
         self._world.executors.stop()
-        self._problems |= dict.fromkeys(self._seats.close())
+        self._problems |= dict.fromkeys(self._session_judges.close())
 
-    def _evaluate(self, test: Test, row: Row, agent: object | None) -> EvaluatorResults:
-        place = Place(file=self._world.workspace.name_of(test.file), line=test.line)
+    def _evaluate(self, test: RowTest, row: DatasetRow, agent: object | None) -> EvaluatorResults:
+        place = Place(file=self._world.workspace.display_path(test.file), line=test.line)
         _check_names(test.configs, place)
-        judges = judges_of(test.model, test.judge, place=place)
+        judges = make_judge_settings(test.model, test.judge, place=place)
         evaluators = [
-            evaluator_of(each, folder=test.file.parent, place=place, judges=judges)
+            make_evaluator(each, folder=test.file.parent, place=place, judges=judges)
             for each in test.configs
         ]
         raised: BaseException | None = None
-        why = NO_RESPONSE
+        why = NO_RESPONSE_REASON
         try:
-            row = row if agent is None else self._answered(row, agent)
-        except RAISED as error:  # told in the report, and raised again
+            row = row if agent is None else self._call_agent(row, agent)
+        except TEST_EXCEPTIONS as error:  # told in the report, and raised again
             row, raised = replace(row, turn=None), error
             why = f"the agent did not answer: {type(error).__name__}: {error}"
         case = Case(
             id=test.name,
-            trace=run_of(row),
-            row=row,
-            no_run_because=None if row.turn else why,
+            trace=make_row_trace(row),
+            dataset_row=row,
+            missing_run_reason=None if row.turn else why,
         )
-        results = tuple(self._judged(each, case, place) for each in evaluators)
+        results = tuple(self._run_check(each, case, place) for each in evaluators)
         self._results[f"{place.file}::{test.name}"] = results
         for evaluator, result in zip(evaluators, results, strict=True):
             if result.status == "errored":
-                if isinstance(evaluator, FunctionGrader) and evaluator.raised:
+                if isinstance(evaluator, InProcessEvaluator) and evaluator.raised:
                     raised = evaluator.raised[-1]
                 raise raised or EvaluatorError(str(result.reason))
         pairs = zip(test.configs, results, strict=True)
-        return EvaluatorResults({each.name: _told(result, each) for each, result in pairs})
+        return EvaluatorResults(
+            {each.name: _make_evaluator_result(result, each) for each, result in pairs}
+        )
 
-    def _answered(self, row: Row, agent: object) -> Row:
+    def _call_agent(self, row: DatasetRow, agent: object) -> DatasetRow:
         """The row with its answer: each agent is asked once for each row, as long as it is one."""
         key = (id(agent), f"{row.place}")
-        if key not in self._asked:
-            self._asked[key] = (agent, answered(row, agent))  # kept, so that no other has its id
-        return self._asked[key][1]
+        if key not in self._agent_responses:
+            self._agent_responses[key] = (
+                agent,
+                call_agent(row, agent),
+            )  # kept, so that no other has its id
+        return self._agent_responses[key][1]
 
-    def _judged(self, evaluator: Evaluator, case: Case, place: Place) -> Result:
+    def _run_check(self, evaluator: Evaluator, case: Case, place: Place) -> CheckResult:
         check = Check(
             config=place.file,
             evaluator=evaluator,
-            case=synopsis_of(case),
+            case=make_case_summary(case),
             load=lambda: case,
-            fingerprint=self._prints.of(evaluator, None if case.row is None else case.row.asked),
+            fingerprint=self._fingerprints.of(
+                evaluator, None if case.dataset_row is None else case.dataset_row.input_columns
+            ),
         )
-        return judge(check, self._seats.world_for(check))
+        return run_check(check, self._session_judges.prepare_for(check))
 
     def _report(self, *, complete: bool) -> Report:
         own = [result for each in self._results.values() for result in each]
-        results = sorted([*own, *self._others], key=_position)
-        gates = tuple(_gates(results))
+        results = sorted([*own, *self._worker_results], key=_result_sort_key)
+        gates = tuple(_make_gates(results))
         return Report(
             complete=complete,
             decision=decide(
-                judged_by(gates, results),
+                group_results_by_policy(gates, results),
                 problems=tuple(self._problems),
                 uncovered=0,
                 complete=complete,
                 fail_on="failed",
             ),
-            totals=totals(results),
+            totals=compute_totals(results),
             results=tuple(results),
             problems=tuple(self._problems),
             gates=gates,
-            spending=by_config([*self._spending, *self._seats.spending()]),
-            commit=commit_at(self._world.workspace, self._world.github),
+            spending=sum_by_config([*self._spending, *self._session_judges.spending()]),
+            commit=find_checked_out_commit(self._world.workspace, self._world.github),
         )
 
 
 def _check_names(configs: Sequence[EvaluatorConfig], place: Place) -> None:
     names = [each.name for each in configs]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        message = f"two evaluators of a test are called {quoted(twice)}"
+        message = f"two evaluators of a test are called {quote_name(twice)}"
         hint = "every evaluator needs a name of its own: results are found under it"
-        raise InputError.of(message, place=place, hint=hint)
+        raise InputError.from_message(message, place=place, hint=hint)
 
 
-def _position(result: Result) -> tuple[str, int, str, str]:
+def _result_sort_key(result: CheckResult) -> tuple[str, int, str, str]:
     """Where a result stands: the order of tests, whatever the order in which they were run."""
     return (
         result.config,
@@ -222,7 +281,7 @@ def _position(result: Result) -> tuple[str, int, str, str]:
     )
 
 
-def _gates(results: Sequence[Result]) -> list[Gate]:
+def _make_gates(results: Sequence[CheckResult]) -> list[Gate]:
     """A gate over each test file, which wants every check to pass."""
     names: dict[str, dict[str, None]] = {}
     for each in results:
@@ -233,7 +292,7 @@ def _gates(results: Sequence[Result]) -> list[Gate]:
     ]
 
 
-def _told(result: Result, config: EvaluatorConfig) -> EvaluatorResult:
+def _make_evaluator_result(result: CheckResult, config: EvaluatorConfig) -> EvaluatorResult:
     judgement = result.judgement
     if judgement is None:
         raise TypeError(f"{result.id} was not judged")

@@ -13,26 +13,24 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text.json_document import JsonDocument, read_json
-from agentci._util.text.json_fields import Complaint, Fields
+from agentci._util.text.json_fields import JsonFieldProblem, JsonFields
 from agentci.errors import InputError
-from agentci.model.case import Golden, GoldenSet
-from agentci.model.place import Place
-from agentci.model.problem import Problem
-from agentci.model.rubric import Rubric
+from agentci.model.case import EvalCase, EvalSet, Rubric
+from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 
 SET_HINT: Final = 'an eval set is {"eval_set_id": "...", "eval_cases": [...]}'
 CONTENT_HINT: Final = 'write {"parts": [{"text": "..."}]}'
 
 # What a part may be besides text, a function call and its response.
-OTHER_PARTS: Final = (
+IGNORED_PART_KEYS: Final = (
     *("thought", "thought_signature", "inline_data", "file_data", "video_metadata"),
     *("executable_code", "code_execution_result", "media_resolution", "media_processing"),
     *("tool_call", "tool_response", "part_metadata", "audio_transcription", "speech_metadata"),
 )
 
 
-def read_eval_set(data: bytes, *, file: str) -> GoldenSet:
+def read_eval_set(data: bytes, *, file: str) -> EvalSet:
     """Read an eval set.
 
     Args:
@@ -46,49 +44,49 @@ def read_eval_set(data: bytes, *, file: str) -> GoldenSet:
     if not isinstance(document.value, dict):
         message = "the file holds no eval set: it is not an object"
         raise InputError([Problem(message=message, place=Place(file=file), hint=SET_HINT)])
-    complaints: list[Complaint] = []
-    top = Fields(document.value, noun="an eval set", path=(), complaints=complaints)
-    golden_set = _golden_set(top, document)
+    complaints: list[JsonFieldProblem] = []
+    top = JsonFields(document.value, noun="an eval set", path=(), complaints=complaints)
+    golden_set = _read_golden_set(top, document)
     if complaints:
-        problems = [_problem(complaint, document) for complaint in complaints]
+        problems = [_make_problem(complaint, document) for complaint in complaints]
         raise InputError(sorted(problems, key=_line_and_column))
     return golden_set
 
 
-def _golden_set(fields: Fields, document: JsonDocument) -> GoldenSet:
+def _read_golden_set(fields: JsonFields, document: JsonDocument) -> EvalSet:
     fields.require("eval_set_id", "eval_cases")
     fields.text("name")
     fields.text("description")
     fields.number("creation_timestamp")
-    return GoldenSet(
+    return EvalSet(
         id=fields.text("eval_set_id") or "",
-        cases=tuple(_cases(fields, document)),
-        place=document.place_of(()),
+        cases=tuple(_read_cases(fields, document)),
+        place=document.find_place(()),
     )
 
 
-def _cases(fields: Fields, document: JsonDocument) -> Iterator[Golden]:
+def _read_cases(fields: JsonFields, document: JsonDocument) -> Iterator[EvalCase]:
     ids: set[str] = set()
     for case in fields.objects("eval_cases", noun="a case"):
-        golden = _golden(case, document.place_of(case.path))
+        golden = _read_eval_case(case, document.find_place(case.path))
         if golden.id in ids:
-            case.complain(f"an earlier case has the eval_id {golden.id!r}", "eval_id")
+            case.add_problem(f"an earlier case has the eval_id {golden.id!r}", "eval_id")
         ids.add(golden.id)
         yield golden
 
 
-def _golden(fields: Fields, place: Place) -> Golden:
+def _read_eval_case(fields: JsonFields, place: Place) -> EvalCase:
     fields.require("eval_id")
     fields.number("creation_timestamp")
     fields.object("session_input", noun="a session")
     fields.object("final_session_state", noun="a state")
     fields.object("conversation_scenario", noun="a scenario")
     if fields.has("conversation") == fields.has("conversation_scenario"):
-        fields.complain("a case has either a 'conversation' or a 'conversation_scenario'")
-    shared = _rubrics(fields)
+        fields.add_problem("a case has either a 'conversation' or a 'conversation_scenario'")
+    shared = _read_rubrics(fields)
     invocations = fields.objects("conversation", noun="an invocation")
-    read = [(_turn(each), _rubrics(each)) for each in invocations]
-    return Golden(
+    read = [(_read_turn(each), _read_rubrics(each)) for each in invocations]
+    return EvalCase(
         id=fields.text("eval_id") or "",
         turns=tuple(turn for turn, _ in read),
         rubrics=tuple((*shared, *own) for _, own in read),
@@ -96,23 +94,23 @@ def _golden(fields: Fields, place: Place) -> Golden:
     )
 
 
-def _turn(fields: Fields) -> Turn:
+def _read_turn(fields: JsonFields) -> Turn:
     fields.require("user_content")
     for name in ("creation_timestamp", "duration", "model_duration", "tool_duration"):
         fields.number(name)
-    trajectory = _trajectory(fields)
+    trajectory = _read_trajectory(fields)
     turn = Turn(
         id=fields.text("invocation_id") or "",
-        user_text="".join(_content(fields, "user_content").texts),
-        answer_parts=_content(fields, "final_response").texts,
+        user_text="".join(_read_content(fields, "user_content").texts),
+        answer_parts=_read_content(fields, "final_response").texts,
         tool_calls=trajectory.calls,
-        tool_responses=tuple(_answering(trajectory)),
+        tool_responses=tuple(_match_responses_to_calls(trajectory)),
     )
-    fields.close("app_details", "rubrics")
+    fields.check_unknown_keys("app_details", "rubrics")
     return turn
 
 
-class _Content(Struct, frozen=True, kw_only=True):
+class _EvalSetContent(Struct, frozen=True, kw_only=True):
     """What a content, or several of them, say."""
 
     texts: tuple[str, ...] = ()
@@ -120,34 +118,34 @@ class _Content(Struct, frozen=True, kw_only=True):
     responses: tuple[ToolResponse, ...] = ()
 
 
-def _trajectory(fields: Fields) -> _Content:
+def _read_trajectory(fields: JsonFields) -> _EvalSetContent:
     """The tools of a turn, from either of the two ways to write them."""
     data = fields.object("intermediate_data", noun="intermediate data")
     if data is None:
-        return _Content()
+        return _EvalSetContent()
     if data.has("invocation_events") and (data.has("tool_uses") or data.has("tool_responses")):
-        data.complain("'invocation_events' leaves no room for 'tool_uses' and 'tool_responses'")
-    events = [_event(event) for event in data.objects("invocation_events", noun="an event")]
-    uses = map(_call, data.objects("tool_uses", noun="a tool use"))
-    responses = map(_response, data.objects("tool_responses", noun="a tool response"))
-    trajectory = _Content(
+        data.add_problem("'invocation_events' leaves no room for 'tool_uses' and 'tool_responses'")
+    events = [_read_event(event) for event in data.objects("invocation_events", noun="an event")]
+    uses = map(_read_function_call, data.objects("tool_uses", noun="a tool use"))
+    responses = map(_read_function_response, data.objects("tool_responses", noun="a tool response"))
+    trajectory = _EvalSetContent(
         calls=(*uses, *(call for event in events for call in event.calls)),
         responses=(*responses, *(answer for event in events for answer in event.responses)),
     )
-    data.close("intermediate_responses")
+    data.check_unknown_keys("intermediate_responses")
     return trajectory
 
 
-def _event(fields: Fields) -> _Content:
+def _read_event(fields: JsonFields) -> _EvalSetContent:
     fields.require("author")
     fields.text("author")
-    return _content(fields, "content")
+    return _read_content(fields, "content")
 
 
-def _content(fields: Fields, name: str) -> _Content:
+def _read_content(fields: JsonFields, name: str) -> _EvalSetContent:
     content = fields.object(name, noun="a content", hint=CONTENT_HINT)
     if content is None:
-        return _Content()
+        return _EvalSetContent()
     texts: list[str] = []
     calls: list[ToolCall] = []
     responses: list[ToolResponse] = []
@@ -155,32 +153,32 @@ def _content(fields: Fields, name: str) -> _Content:
         if text := part.text("text"):
             texts.append(text)
         if call := part.object("function_call", noun="a function call"):
-            calls.append(_call(call))
+            calls.append(_read_function_call(call))
         if response := part.object("function_response", noun="a function response"):
-            responses.append(_response(response))
-        part.close(*OTHER_PARTS)
+            responses.append(_read_function_response(response))
+        part.check_unknown_keys(*IGNORED_PART_KEYS)
     content.text("role")
-    content.close()
-    return _Content(texts=tuple(texts), calls=tuple(calls), responses=tuple(responses))
+    content.check_unknown_keys()
+    return _EvalSetContent(texts=tuple(texts), calls=tuple(calls), responses=tuple(responses))
 
 
-def _call(fields: Fields) -> ToolCall:
+def _read_function_call(fields: JsonFields) -> ToolCall:
     call = ToolCall(
         name=fields.text("name") or "", args=fields.mapping("args"), id=fields.text("id")
     )
-    fields.close("partial_args", "will_continue")
+    fields.check_unknown_keys("partial_args", "will_continue")
     return call
 
 
-def _response(fields: Fields) -> ToolResponse:
+def _read_function_response(fields: JsonFields) -> ToolResponse:
     response = ToolResponse(
         name=fields.text("name") or "", output=fields.mapping("response"), id=fields.text("id")
     )
-    fields.close("parts", "scheduling", "will_continue")
+    fields.check_unknown_keys("parts", "scheduling", "will_continue")
     return response
 
 
-def _answering(trajectory: _Content) -> Iterator[ToolResponse]:
+def _match_responses_to_calls(trajectory: _EvalSetContent) -> Iterator[ToolResponse]:
     """Each response with the call that it answers: by id, else the next call of that name."""
     numbered = list(enumerate(trajectory.calls))
     by_id = {call.id: index for index, call in reversed(numbered) if call.id}
@@ -193,14 +191,14 @@ def _answering(trajectory: _Content) -> Iterator[ToolResponse]:
         call_index = by_id.get(it.id) if it.id else None
         if call_index is None and by_name[it.name]:
             call_index = by_name[it.name].popleft()
-        yield ToolResponse(name=it.name, output=it.output, id=it.id, call=call_index)
+        yield ToolResponse(name=it.name, output=it.output, id=it.id, call_index=call_index)
 
 
-def _rubrics(fields: Fields) -> tuple[Rubric, ...]:
-    return tuple(map(_rubric, fields.objects("rubrics", noun="a rubric")))
+def _read_rubrics(fields: JsonFields) -> tuple[Rubric, ...]:
+    return tuple(map(_read_rubric, fields.objects("rubrics", noun="a rubric")))
 
 
-def _rubric(fields: Fields) -> Rubric:
+def _read_rubric(fields: JsonFields) -> Rubric:
     fields.require("rubric_id", "rubric_content")
     fields.text("description")
     content = fields.object("rubric_content", noun="a rubric's content")
@@ -210,14 +208,14 @@ def _rubric(fields: Fields) -> Rubric:
         type=fields.text("type") or "",
     )
     if content is not None:
-        content.close()
-    fields.close()
+        content.check_unknown_keys()
+    fields.check_unknown_keys()
     return rubric
 
 
-def _problem(complaint: Complaint, document: JsonDocument) -> Problem:
+def _make_problem(complaint: JsonFieldProblem, document: JsonDocument) -> Problem:
     return Problem(
-        message=complaint.message, place=document.place_of(complaint.path), hint=complaint.hint
+        message=complaint.message, place=document.find_place(complaint.path), hint=complaint.hint
     )
 
 

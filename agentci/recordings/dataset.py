@@ -9,18 +9,25 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci._util.text.suggest import quoted
+from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError, RecordingError
-from agentci.model.dataset import ANSWERS, CALLS, DEFINITIONS, Dataset, Row
+from agentci.model.case import (
+    ANSWER_COLUMNS,
+    TOOL_CALL_COLUMNS,
+    TOOL_DEFINITIONS_COLUMN,
+    Dataset,
+    DatasetRow,
+)
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, Turn
-from agentci.recordings.json_documents import Document, documents_of
-from agentci.recordings.trace_format import ShapeError
+from agentci.recordings.json_documents import Document, read_documents
+from agentci.recordings.trace_format import DocumentFormatError
 
-ID, ITEM, SAMPLE = "id", "item", "sample"
-EXAMPLE: Final = '{"id": "refund", "query": "Can I return it?", "response": "Yes, within 30 days."}'
+ID_COLUMN, ITEM_COLUMN, SAMPLE_COLUMN = "id", "item", "sample"
+EXAMPLE_ROW: Final = (
+    '{"id": "refund", "query": "Can I return it?", "response": "Yes, within 30 days."}'
+)
 
 
 def read_dataset(data: bytes, *, file: str, carries_runs: bool) -> Dataset:
@@ -33,67 +40,69 @@ def read_dataset(data: bytes, *, file: str, carries_runs: bool) -> Dataset:
     Raises:
         InputError: with every row that is wrong.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[str, DatasetRow] = {}
     problems: list[Problem] = []
-    for number, document in enumerate(_documents(data, file), start=1):
+    for number, document in enumerate(_read_row_documents(data, file), start=1):
         place = Place(file=file, line=document.line)
         try:
-            row = _row(document.value, place, number=number, carries_runs=carries_runs)
+            row = _read_row(document.value, place, number=number, carries_runs=carries_runs)
             if row.id in rows:
                 line = rows[row.id].place.line
-                raise ShapeError(f"the id {quoted(row.id)} is taken by the row on line {line}")
+                raise DocumentFormatError(
+                    f"the id {quote_name(row.id)} is taken by the row on line {line}"
+                )
             rows[row.id] = row
-        except ShapeError as error:
+        except DocumentFormatError as error:
             problems.append(Problem(message=str(error), place=place))
     if problems:
         raise InputError(problems)
     return Dataset(rows=tuple(rows.values()), place=Place(file=file))
 
 
-def _documents(data: bytes, file: str) -> Iterator[Document]:
+def _read_row_documents(data: bytes, file: str) -> Iterator[Document]:
     try:
-        yield from documents_of(iter([data.removeprefix(BOM_UTF8)]), file=file)
+        yield from read_documents(iter([data.removeprefix(BOM_UTF8)]), file=file)
     except RecordingError as error:
         message, place = error.problem.message, error.problem.place
-        hint = f"a dataset has an object a line, such as {EXAMPLE}"
-        raise InputError.of(message, place=place, hint=hint) from None
+        hint = f"a dataset has an object a line, such as {EXAMPLE_ROW}"
+        raise InputError.from_message(message, place=place, hint=hint) from None
 
 
-def _row(value: Json, place: Place, *, number: int, carries_runs: bool) -> Row:
+def _read_row(value: Json, place: Place, *, number: int, carries_runs: bool) -> DatasetRow:
     if not isinstance(value, Mapping):
-        raise ShapeError("a row of a dataset is an object, with a column a member")
-    sample = value.get(SAMPLE, {})
+        raise DocumentFormatError("a row of a dataset is an object, with a column a member")
+    sample = value.get(SAMPLE_COLUMN, {})
     if not isinstance(sample, Mapping):
-        raise ShapeError("`sample` is no object")
-    columns = _columns(value)
+        raise DocumentFormatError("`sample` is no object")
+    columns = _find_columns(value)
     told = {**columns, **sample}
     query = columns.get("query")
-    return Row(
-        id=_id(value.get(ID), number),
+    return DatasetRow(
+        id=_read_row_id(value.get(ID_COLUMN), number),
         query=query if isinstance(query, str) else "",
         columns=columns,
         place=place,
-        tool_definitions=definitions_of(told),
-        turn=turn_of(told, query) if carries_runs else None,
+        tool_definitions=extract_tool_definitions(told),
+        turn=extract_turn(told, query) if carries_runs else None,
     )
 
 
-def _columns(row: JsonObject) -> JsonObject:
-    item = row.get(ITEM)
-    if isinstance(item, Mapping) and row.keys() <= {ID, ITEM, SAMPLE}:
+def _find_columns(row: JsonObject) -> JsonObject:
+    item = row.get(ITEM_COLUMN)
+    if isinstance(item, Mapping) and row.keys() <= {ID_COLUMN, ITEM_COLUMN, SAMPLE_COLUMN}:
         return item
-    return {name: value for name, value in row.items() if name != SAMPLE}
+    return {name: value for name, value in row.items() if name != SAMPLE_COLUMN}
 
 
-def _id(given: Json, number: int) -> str:
+def _read_row_id(given: Json, number: int) -> str:
     if given is None:
         return f"row-{number}"
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
-        raise ShapeError("`id` is neither text nor a whole number")
+        raise DocumentFormatError("`id` is neither text nor a whole number")
     return str(given)
 
 
-def turn_of(told: JsonObject, query: Json) -> Turn | None:
+def extract_turn(told: JsonObject, query: Json) -> Turn | None:
     """What an agent did; None where there is no answer.
 
     Args:
@@ -103,42 +112,42 @@ def turn_of(told: JsonObject, query: Json) -> Turn | None:
     Raises:
         ShapeError: the answer is no text, or a call no call.
     """
-    name = next((name for name in ANSWERS if told.get(name) is not None), None)
+    name = next((name for name in ANSWER_COLUMNS if told.get(name) is not None), None)
     if name is None:
         return None
     answer = told[name]
     if not isinstance(answer, str):
-        raise ShapeError(f"`{name}` is no text; tool calls have a column of their own")
-    calls = next((told[name] for name in CALLS if told.get(name) is not None), [])
+        raise DocumentFormatError(f"`{name}` is no text; tool calls have a column of their own")
+    calls = next((told[name] for name in TOOL_CALL_COLUMNS if told.get(name) is not None), [])
     return Turn(
         id="",
         user_text=query if isinstance(query, str) else "",
         answer_parts=(answer,) if answer else (),
-        tool_calls=tuple(map(_call, _list(calls, "tool_calls"))),
+        tool_calls=tuple(map(_read_tool_call, _require_list(calls, "tool_calls"))),
     )
 
 
-def definitions_of(told: JsonObject) -> tuple[Json, ...]:
-    """The tools that an agent had; as ``turn_of``."""
-    return tuple(_list(told.get(DEFINITIONS) or [], DEFINITIONS))
+def extract_tool_definitions(told: JsonObject) -> tuple[Json, ...]:
+    """The tools that an agent had; as ``extract_turn``."""
+    return tuple(_require_list(told.get(TOOL_DEFINITIONS_COLUMN) or [], TOOL_DEFINITIONS_COLUMN))
 
 
-def _call(given: Json) -> ToolCall:
+def _read_tool_call(given: Json) -> ToolCall:
     """A call: flat, or as in Chat Completions."""
     call = given if isinstance(given, Mapping) else {}
     function = call.get("function")
     named = function if isinstance(function, Mapping) else call
     name, call_id = named.get("name"), call.get("tool_call_id", call.get("id"))
     if not isinstance(name, str):
-        raise ShapeError("a tool call has no `name`")
+        raise DocumentFormatError("a tool call has no `name`")
     return ToolCall(
         name=name,
-        args=_arguments(named.get("arguments")),
+        args=_decode_arguments(named.get("arguments")),
         id=call_id if isinstance(call_id, str) else None,
     )
 
 
-def _arguments(given: Json) -> Json:
+def _decode_arguments(given: Json) -> Json:
     """As they are, or out of the JSON that they are written in."""
     if not isinstance(given, str):
         return given
@@ -149,7 +158,7 @@ def _arguments(given: Json) -> Json:
     return arguments if isinstance(arguments, dict) else given
 
 
-def _list(given: Json, name: str) -> Sequence[Json]:
+def _require_list(given: Json, name: str) -> Sequence[Json]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ShapeError(f"`{name}` is no list")
+        raise DocumentFormatError(f"`{name}` is no list")
     return given

@@ -4,23 +4,30 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
-from agentci.recordings.telemetry import hex_ids, semconv
-from agentci.recordings.telemetry.attributes import interned, plain
-from agentci.recordings.telemetry.json_input import objects_in, real, whole
-from agentci.recordings.telemetry.semconv import Names
-from agentci.recordings.telemetry.span import NOTHING, Event, Record, Rejection, Span, is_adk
-from agentci.recordings.trace_format import ShapeError
+from agentci.recordings.telemetry import otlp_values, semconv
+from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float, parse_int64
+from agentci.recordings.telemetry.otlp_values import clean_json_value, intern_short_text
+from agentci.recordings.telemetry.semconv import AttributeNames
+from agentci.recordings.telemetry.spans import (
+    NO_ATTRIBUTES,
+    RejectedSpan,
+    Span,
+    SpanEvent,
+    TelemetryRecord,
+    is_adk_span,
+)
+from agentci.recordings.trace_format import DocumentFormatError
 
 name: Final = "jaeger-json"
 
 NANOSECONDS_PER_MICROSECOND: Final = 1000
 
-_SCOPES: Final = ("otel.scope.name", "otel.library.name")
-_SPAN_NAMES: Final = Names(
-    semconv.SPAN_NAMES.exact | {*_SCOPES, "otel.status_code", "error"},
-    semconv.SPAN_NAMES.prefixes,
+_SCOPE_TAGS: Final = ("otel.scope.name", "otel.library.name")
+_SPAN_TAGS: Final = AttributeNames(
+    semconv.SPAN_ATTRIBUTES.exact | {*_SCOPE_TAGS, "otel.status_code", "error"},
+    semconv.SPAN_ATTRIBUTES.prefixes,
 )
-_EVENT_NAMES: Final = Names(semconv.EVENT_NAMES.exact | {"event"})
+_EVENT_FIELDS: Final = AttributeNames(semconv.EVENT_ATTRIBUTES.exact | {"event"})
 
 
 def recognises(document: Json) -> bool:
@@ -28,84 +35,89 @@ def recognises(document: Json) -> bool:
     return isinstance(document, dict) and "data" in document
 
 
-def read(document: Json) -> Iterator[Record]:
+def read(document: Json) -> Iterator[TelemetryRecord]:
     """The spans of one document."""
     traces = document.get("data") if isinstance(document, dict) else None
     if not isinstance(traces, list):
-        raise ShapeError("is not Jaeger JSON: it has no list 'data' at the top")
-    for trace in objects_in(traces):
-        resources = _resources(trace.get("processes"))
-        for raw in objects_in(trace.get("spans")):
-            yield _span(raw, trace.get("traceID"), resources)
+        raise DocumentFormatError("is not Jaeger JSON: it has no list 'data' at the top")
+    for trace in iterate_objects(traces):
+        resources = _read_resources(trace.get("processes"))
+        for raw in iterate_objects(trace.get("spans")):
+            yield _read_span(raw, trace.get("traceID"), resources)
 
 
-def _resources(processes: Json) -> dict[str, Mapping[str, Json]]:
+def _read_resources(processes: Json) -> dict[str, Mapping[str, Json]]:
     if not isinstance(processes, dict):
         return {}
     return {
-        key: _tags(process.get("tags"), semconv.RESOURCE_NAMES)
+        key: _read_tags(process.get("tags"), semconv.RESOURCE_ATTRIBUTES)
         for key, process in processes.items()
         if isinstance(process, dict)
     }
 
 
-def _span(
+def _read_span(
     raw: JsonObject, trace: Json, resources: Mapping[str, Mapping[str, Json]]
-) -> Span | Rejection:
+) -> Span | RejectedSpan:
     trace = raw.get("traceID") or trace
-    trace_id, span_id = hex_ids.trace_id(trace), hex_ids.span_id(raw.get("spanID"))
+    trace_id, span_id = (
+        otlp_values.parse_trace_id(trace),
+        otlp_values.parse_span_id(raw.get("spanID")),
+    )
     if trace_id is None or span_id is None:
-        return Rejection(reason=hex_ids.why_rejected(trace, raw.get("spanID")))
-    tags = _tags(raw.get("tags"), _SPAN_NAMES)
+        return RejectedSpan(reason=otlp_values.explain_rejected_ids(trace, raw.get("spanID")))
+    tags = _read_tags(raw.get("tags"), _SPAN_TAGS)
     title, process = raw.get("operationName"), raw.get("processID")
-    start = (whole(raw.get("startTime")) or 0) * NANOSECONDS_PER_MICROSECOND
+    start = (parse_int64(raw.get("startTime")) or 0) * NANOSECONDS_PER_MICROSECOND
     return Span(
         trace_id=trace_id,
         id=span_id,
-        parent_id=_parent(raw.get("references")),
-        name=interned(title) if isinstance(title, str) else "",
+        parent_id=_find_parent_id(raw.get("references")),
+        name=intern_short_text(title) if isinstance(title, str) else "",
         start=start,
-        end=start + (whole(raw.get("duration")) or 0) * NANOSECONDS_PER_MICROSECOND,
-        attributes={key: value for key, value in tags.items() if semconv.SPAN_NAMES.has(key)},
-        resource=resources.get(process, NOTHING) if isinstance(process, str) else NOTHING,
-        failed=_failed(tags),
-        adk=is_adk(next((tags[key] for key in _SCOPES if key in tags), None), tags),
-        events=tuple(_events(raw.get("logs"))),
+        end=start + (parse_int64(raw.get("duration")) or 0) * NANOSECONDS_PER_MICROSECOND,
+        attributes={key: value for key, value in tags.items() if semconv.SPAN_ATTRIBUTES.has(key)},
+        resource=resources.get(process, NO_ATTRIBUTES)
+        if isinstance(process, str)
+        else NO_ATTRIBUTES,
+        failed=_has_failed(tags),
+        adk=is_adk_span(next((tags[key] for key in _SCOPE_TAGS if key in tags), None), tags),
+        events=tuple(_read_events(raw.get("logs"))),
     )
 
 
-def _parent(references: Json) -> str | None:
+def _find_parent_id(references: Json) -> str | None:
     """The first span that this one is a child of; a ``parentSpanID`` beside it is not read."""
-    parents = (one for one in objects_in(references) if one.get("refType") == "CHILD_OF")
-    return hex_ids.span_id(next(parents, NOTHING).get("spanID"))
+    parents = (one for one in iterate_objects(references) if one.get("refType") == "CHILD_OF")
+    return otlp_values.parse_span_id(next(parents, NO_ATTRIBUTES).get("spanID"))
 
 
-def _failed(tags: Mapping[str, Json]) -> bool:
+def _has_failed(tags: Mapping[str, Json]) -> bool:
     if tags.get(semconv.ERROR_TYPE):
         return True
     status = tags.get("otel.status_code")
     return tags.get("error") is True if status is None else status == "ERROR"
 
 
-def _events(logs: Json) -> Iterator[Event]:
-    for log in objects_in(logs):
-        fields = _tags(log.get("fields"), _EVENT_NAMES)
+def _read_events(logs: Json) -> Iterator[SpanEvent]:
+    for log in iterate_objects(logs):
+        fields = _read_tags(log.get("fields"), _EVENT_FIELDS)
         title = fields.get("event")
         if isinstance(title, str) and title in semconv.READ_EVENTS:
-            time = (whole(log.get("timestamp")) or 0) * NANOSECONDS_PER_MICROSECOND
-            yield Event(name=title, time=time, payload=fields)
+            time = (parse_int64(log.get("timestamp")) or 0) * NANOSECONDS_PER_MICROSECOND
+            yield SpanEvent(name=title, time=time, payload=fields)
 
 
-def _tags(raw: Json, names: Names) -> dict[str, Json]:
+def _read_tags(raw: Json, names: AttributeNames) -> dict[str, Json]:
     return {
-        interned(key): _value(tag.get("value"), tag.get("type"))
-        for tag in objects_in(raw)
+        intern_short_text(key): _decode_tag_value(tag.get("value"), tag.get("type"))
+        for tag in iterate_objects(raw)
         if isinstance(key := tag.get("key"), str) and names.has(key)
     }
 
 
-def _value(value: Json, kind: Json) -> Json:
+def _decode_tag_value(value: Json, kind: Json) -> Json:
     if isinstance(value, str) and kind in ("int64", "float64"):
-        number = whole(value) if kind == "int64" else real(value)
+        number = parse_int64(value) if kind == "int64" else parse_finite_float(value)
         return value if number is None else number
-    return plain(value)
+    return clean_json_value(value)

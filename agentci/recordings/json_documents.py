@@ -1,6 +1,7 @@
-"""The JSON documents of a recording: one, one a line, or several in a row."""
+"""Reads the JSON documents of a recording: decompresses, decodes and splits its content."""
 
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from json import JSONDecodeError
@@ -8,19 +9,91 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.quick_json import decoded
+from agentci._util.text.json_text import decode_json
 from agentci.errors import RecordingError
 from agentci.model.json import Json
-from agentci.recordings.telemetry.json_input import DECODER, mended
-from agentci.recordings.trace_format import unreadable
+from agentci.recordings.telemetry.json_input import LENIENT_DECODER, replace_lone_surrogates
+from agentci.recordings.trace_format import make_recording_error
 
-BROKEN_HINT: Final = "a recording is JSON, or JSON Lines; was it cut off while it was written?"
-POINTER: Final = "version https://git-lfs."
-POINTER_HINT: Final = "this is a pointer of Git LFS: check out with `lfs: true`, or `git lfs pull`"
-DEEP_HINT: Final = "no recording of an agent looks like this"
+MAX_RECORDING_BYTES: Final = 256 * 1024 * 1024
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW_BITS: Final = 31
+# What is unpacked at a time grows to at most a thousand times as much.
+_GZIP_CHUNK_BYTES: Final = 8 * 1024
+_UTF8_BOM: Final = b"\xef\xbb\xbf"
+_UTF16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
+_SIGNATURE_BYTES: Final = 4
+
+
+def unpack_content(chunks: Iterable[bytes], *, file: str) -> Iterator[bytes]:
+    """What is to be read as UTF-8, in chunks: gzip is unpacked, a byte order mark taken off.
+
+    Raises:
+        RecordingError: too large, a broken archive, or in another encoding.
+    """
+    head, content = _peek(chunks)
+    if head.startswith(_GZIP_MAGIC):
+        head, content = _peek(_decompress_gzip(content, file))
+    if head.startswith(_UTF16_BOMS) or b"\0" in head[:_SIGNATURE_BYTES]:
+        raise make_recording_error(file, "is UTF-16 text or binary", hint="save it as UTF-8")
+    size = 0
+    for chunk in content:
+        size += len(chunk)
+        if size > MAX_RECORDING_BYTES:
+            raise make_recording_error(
+                file,
+                f"holds more than {MAX_RECORDING_BYTES // 2**20} MiB",
+                hint="split it into several files, a trace must not be torn apart",
+            )
+        yield chunk.removeprefix(_UTF8_BOM) if size == len(chunk) else chunk
+
+
+def _peek(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first chunk, long enough to tell what they are, and all of them."""
+    left, head = iter(chunks), b""
+    for chunk in left:
+        head += chunk
+        if len(head) >= _SIGNATURE_BYTES:
+            break
+    return head, chain([head], left)
+
+
+def _decompress_gzip(chunks: Iterable[bytes], file: str) -> Iterator[bytes]:
+    archive = zlib.decompressobj(_GZIP_WINDOW_BITS)
+    try:
+        for packed in _split_chunks(chunks):
+            rest = packed
+            while rest:
+                if archive.eof:
+                    archive = zlib.decompressobj(_GZIP_WINDOW_BITS)
+                yield archive.decompress(rest)
+                rest = archive.unused_data
+    except zlib.error as error:
+        raise make_recording_error(
+            file, f"is a broken gzip archive: {error}", hint="pack it anew"
+        ) from None
+    if not archive.eof:
+        raise make_recording_error(file, "is a gzip archive that breaks off", hint="pack it anew")
+
+
+def _split_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), _GZIP_CHUNK_BYTES):
+            yield chunk[start : start + _GZIP_CHUNK_BYTES]
+
+
+INVALID_JSON_HINT: Final = (
+    "a recording is JSON, or JSON Lines; was it cut off while it was written?"
+)
+LFS_POINTER: Final = "version https://git-lfs."
+LFS_POINTER_HINT: Final = (
+    "this is a pointer of Git LFS: check out with `lfs: true`, or `git lfs pull`"
+)
+NESTING_HINT: Final = "no recording of an agent looks like this"
 ENCODING_HINT: Final = "save it as UTF-8"
 
-_WORD: Final = re.compile(rb"\S")
+_NON_SPACE: Final = re.compile(rb"\S")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -31,7 +104,7 @@ class Document(Struct, frozen=True, kw_only=True):
     line: int
 
 
-def documents_of(content: Iterator[bytes], *, file: str) -> Iterator[Document]:
+def read_documents(content: Iterator[bytes], *, file: str) -> Iterator[Document]:
     """The documents, one at a time; where they stand a line each, only one of them is in memory.
 
     Args:
@@ -41,23 +114,25 @@ def documents_of(content: Iterator[bytes], *, file: str) -> Iterator[Document]:
         RecordingError: it is blank, or a document is no JSON; nothing of the recording can be
             trusted then.
     """
-    head, line = _begun(content)
-    if _next_word(head, 0) < 0:
-        raise unreadable(file, "is empty", hint="did the run that was to record it fail?")
+    head, line = _read_first_line(content)
+    if _find_non_space(head, 0) < 0:
+        raise make_recording_error(file, "is empty", hint="did the run that was to record it fail?")
     if line and _is_json(line):
-        yield from _lines(chain([bytes(head)], content), file)
+        yield from _read_json_lines(chain([bytes(head)], content), file)
     else:
         for chunk in content:
             head += chunk
-        yield from _in_a_row(_text(head, 1, file), file)
+        yield from _read_concatenated(_decode_utf8(head, 1, file), file)
 
 
-def too_deep(file: str, line: int) -> RecordingError:
+def make_nesting_error(file: str, line: int) -> RecordingError:
     """The error of a document that is nested deeper than any recording of an agent."""
-    return unreadable(file, f"line {line} is nested too deeply", hint=DEEP_HINT, line=line)
+    return make_recording_error(
+        file, f"line {line} is nested too deeply", hint=NESTING_HINT, line=line
+    )
 
 
-def _begun(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
+def _read_first_line(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
     """Read until a word follows on the first line that has any; that line, empty if none does."""
     head = bytearray()
     start = end = -1
@@ -65,36 +140,36 @@ def _begun(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
         known = len(head)
         head += chunk
         if start < 0:
-            start = _next_word(head, known)
+            start = _find_non_space(head, known)
         if start >= 0 > end:
             end = head.find(b"\n", max(start, known))
-        if end >= 0 and _next_word(head, max(end, known)) >= 0:
+        if end >= 0 and _find_non_space(head, max(end, known)) >= 0:
             return head, head[start:end]
     return head, bytearray()
 
 
-def _next_word(content: bytearray, start: int) -> int:
+def _find_non_space(content: bytearray, start: int) -> int:
     """Where the next word starts; -1 where nothing but space is left."""
-    word = _WORD.search(content, start)
+    word = _NON_SPACE.search(content, start)
     return -1 if word is None else word.start()
 
 
 def _is_json(chunk: bytearray) -> bool:
     try:
-        decoded(mended(chunk.decode()), DECODER)
+        decode_json(replace_lone_surrogates(chunk.decode()), LENIENT_DECODER)
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _lines(content: Iterable[bytes], file: str) -> Iterator[Document]:
-    for line, raw in enumerate(_split(content), start=1):
-        text = _text(raw, line, file).strip()
+def _read_json_lines(content: Iterable[bytes], file: str) -> Iterator[Document]:
+    for line, raw in enumerate(_split_lines(content), start=1):
+        text = _decode_utf8(raw, line, file).strip()
         if text:
-            yield Document(value=_value(text, line, file), line=line)
+            yield Document(value=_parse_line(text, line, file), line=line)
 
 
-def _split(content: Iterable[bytes]) -> Iterator[bytes]:
+def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
     """The lines; one may be many chunks long."""
     begun: list[bytes] = []
     for chunk in content:
@@ -106,53 +181,55 @@ def _split(content: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(begun)
 
 
-def _value(text: str, line: int, file: str) -> Json:
+def _parse_line(text: str, line: int, file: str) -> Json:
     try:
-        return decoded(mended(text), DECODER)
+        return decode_json(replace_lone_surrogates(text), LENIENT_DECODER)
     except JSONDecodeError as error:
-        raise _broken(error, line, file) from None
+        raise _make_json_error(error, line, file) from None
     except RecursionError:
-        raise too_deep(file, line) from None
+        raise make_nesting_error(file, line) from None
 
 
-def _in_a_row(text: str, file: str) -> Iterator[Document]:
-    text = mended(text)
+def _read_concatenated(text: str, file: str) -> Iterator[Document]:
+    text = replace_lone_surrogates(text)
     line, last = 1, 0
-    start = _skip(text, 0)
+    start = _skip_space(text, 0)
     while start < len(text):
         line, last = line + text.count("\n", last, start), start
-        value, end = _next(text, start, line, file)
+        value, end = _parse_next(text, start, line, file)
         yield Document(value=value, line=line)
-        start = _skip(text, end)
+        start = _skip_space(text, end)
 
 
-def _next(text: str, start: int, line: int, file: str) -> tuple[Json, int]:
+def _parse_next(text: str, start: int, line: int, file: str) -> tuple[Json, int]:
     try:
-        return DECODER.raw_decode(text, start)
+        return LENIENT_DECODER.raw_decode(text, start)
     except JSONDecodeError as error:
-        raise _broken(error, error.lineno, file) from None
+        raise _make_json_error(error, error.lineno, file) from None
     except RecursionError:
-        raise too_deep(file, line) from None
+        raise make_nesting_error(file, line) from None
 
 
-def _skip(text: str, start: int) -> int:
+def _skip_space(text: str, start: int) -> int:
     space = _SPACE.match(text, start)
     return start if space is None else space.end()
 
 
-def _text(content: bytes | bytearray, line: int, file: str) -> str:
+def _decode_utf8(content: bytes | bytearray, line: int, file: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         at = line + content.count(b"\n", 0, error.start)
-        raise unreadable(file, f"line {at} is not UTF-8", hint=ENCODING_HINT, line=at) from None
+        raise make_recording_error(
+            file, f"line {at} is not UTF-8", hint=ENCODING_HINT, line=at
+        ) from None
 
 
-def _broken(error: JSONDecodeError, line: int, file: str) -> RecordingError:
-    return unreadable(
+def _make_json_error(error: JSONDecodeError, line: int, file: str) -> RecordingError:
+    return make_recording_error(
         file,
         f"line {line} is no JSON: {error.msg.lower()}",
-        hint=POINTER_HINT if error.doc.startswith(POINTER) else BROKEN_HINT,
+        hint=LFS_POINTER_HINT if error.doc.startswith(LFS_POINTER) else INVALID_JSON_HINT,
         line=line,
         column=error.colno,
     )

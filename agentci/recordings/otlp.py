@@ -4,25 +4,31 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeGuard
 
 from agentci.model.json import Json, JsonObject
-from agentci.recordings.telemetry import hex_ids, semconv
-from agentci.recordings.telemetry.attributes import any_value, attributes, interned
-from agentci.recordings.telemetry.json_input import loads_or_text, objects_in, whole
-from agentci.recordings.telemetry.span import (
-    NOTHING,
-    Event,
-    LogRecord,
-    Record,
-    Rejection,
-    Span,
-    is_adk,
+from agentci.recordings.telemetry import otlp_values, semconv
+from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
+from agentci.recordings.telemetry.otlp_values import (
+    decode_any_value,
+    decode_attributes,
+    intern_short_text,
 )
-from agentci.recordings.trace_format import ShapeError
+from agentci.recordings.telemetry.spans import (
+    NO_ATTRIBUTES,
+    LogRecord,
+    RejectedSpan,
+    Span,
+    SpanEvent,
+    TelemetryRecord,
+    is_adk_span,
+)
+from agentci.recordings.trace_format import DocumentFormatError
 
 name: Final = "otlp-json"
 
-_SNAKE_CASE_ROOTS: Final = frozenset({"resource_spans", "resource_logs"})
-_ROOTS: Final = frozenset({"resourceSpans", "resourceLogs", "batches"}) | _SNAKE_CASE_ROOTS
-_ERRORS: Final = (2, "2", "STATUS_CODE_ERROR")
+_SNAKE_CASE_EXPORT_KEYS: Final = frozenset({"resource_spans", "resource_logs"})
+_EXPORT_KEYS: Final = (
+    frozenset({"resourceSpans", "resourceLogs", "batches"}) | _SNAKE_CASE_EXPORT_KEYS
+)
+_ERROR_STATUS_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
 
 
 def recognises(document: Json) -> bool:
@@ -30,16 +36,18 @@ def recognises(document: Json) -> bool:
     return _is_export(document) or _is_span(document) or _is_list_of_spans(document)
 
 
-def read(document: Json) -> Iterator[Record]:
+def read(document: Json) -> Iterator[TelemetryRecord]:
     """The spans and log records of one document."""
     if _is_export(document):
-        yield from _exported(document)
+        yield from _read_export(document)
     elif _is_span(document):
-        yield _span(document, NOTHING, None)
+        yield _read_span(document, NO_ATTRIBUTES, None)
     elif _is_list_of_spans(document):
-        yield from (_span(raw, NOTHING, None) for raw in objects_in(document))
+        yield from (_read_span(raw, NO_ATTRIBUTES, None) for raw in iterate_objects(document))
     else:
-        raise ShapeError("holds neither an OTLP export (resourceSpans, batches) nor a span")
+        raise DocumentFormatError(
+            "holds neither an OTLP export (resourceSpans, batches) nor a span"
+        )
 
 
 def _is_export(document: Json) -> TypeGuard[JsonObject]:
@@ -47,7 +55,7 @@ def _is_export(document: Json) -> TypeGuard[JsonObject]:
         return False
     trace = document.get("trace")
     wrapped = isinstance(trace, dict) and ("resourceSpans" in trace or "batches" in trace)
-    return wrapped or not _ROOTS.isdisjoint(document)
+    return wrapped or not _EXPORT_KEYS.isdisjoint(document)
 
 
 def _is_span(document: Json) -> TypeGuard[JsonObject]:
@@ -58,109 +66,124 @@ def _is_list_of_spans(document: Json) -> bool:
     return isinstance(document, list) and bool(document) and all(map(_is_span, document))
 
 
-def _exported(document: JsonObject) -> Iterator[Record]:
-    if not _SNAKE_CASE_ROOTS.isdisjoint(document):
-        document = {_camel_case(key): _renamed(value) for key, value in document.items()}
-    elif _ROOTS.isdisjoint(document):
-        document = _object(document.get("trace"))
-    yield from _spans(document.get("resourceSpans") or document.get("batches"))
-    yield from _log_records(document.get("resourceLogs"))
+def _read_export(document: JsonObject) -> Iterator[TelemetryRecord]:
+    if not _SNAKE_CASE_EXPORT_KEYS.isdisjoint(document):
+        document = {_to_camel_case(key): _rename_keys(value) for key, value in document.items()}
+    elif _EXPORT_KEYS.isdisjoint(document):
+        document = _as_object(document.get("trace"))
+    yield from _read_spans(document.get("resourceSpans") or document.get("batches"))
+    yield from _read_log_records(document.get("resourceLogs"))
 
 
-def _spans(batches: Json) -> Iterator[Record]:
-    for batch in objects_in(batches):
-        described = _object(batch.get("resource")).get("attributes")
-        resource = attributes(described, semconv.RESOURCE_NAMES) or NOTHING
-        for group in objects_in(
+def _read_spans(batches: Json) -> Iterator[TelemetryRecord]:
+    for batch in iterate_objects(batches):
+        described = _as_object(batch.get("resource")).get("attributes")
+        resource = decode_attributes(described, semconv.RESOURCE_ATTRIBUTES) or NO_ATTRIBUTES
+        for group in iterate_objects(
             batch.get("scopeSpans") or batch.get("instrumentationLibrarySpans")
         ):
-            scope = _object(group.get("scope") or group.get("instrumentationLibrary")).get("name")
-            yield from (_span(raw, resource, scope) for raw in objects_in(group.get("spans")))
+            scope = _as_object(group.get("scope") or group.get("instrumentationLibrary")).get(
+                "name"
+            )
+            yield from (
+                _read_span(raw, resource, scope) for raw in iterate_objects(group.get("spans"))
+            )
 
 
-def _log_records(batches: Json) -> Iterator[Record]:
-    for batch in objects_in(batches):
-        for group in objects_in(batch.get("scopeLogs") or batch.get("instrumentationLibraryLogs")):
-            for raw in objects_in(group.get("logRecords")):
-                yield from _log_record(raw)
+def _read_log_records(batches: Json) -> Iterator[TelemetryRecord]:
+    for batch in iterate_objects(batches):
+        for group in iterate_objects(
+            batch.get("scopeLogs") or batch.get("instrumentationLibraryLogs")
+        ):
+            for raw in iterate_objects(group.get("logRecords")):
+                yield from _read_log_record(raw)
 
 
-def _span(raw: JsonObject, resource: Mapping[str, Json], scope: Json) -> Span | Rejection:
-    trace_id, span_id = hex_ids.trace_id(raw.get("traceId")), hex_ids.span_id(raw.get("spanId"))
+def _read_span(raw: JsonObject, resource: Mapping[str, Json], scope: Json) -> Span | RejectedSpan:
+    trace_id, span_id = (
+        otlp_values.parse_trace_id(raw.get("traceId")),
+        otlp_values.parse_span_id(raw.get("spanId")),
+    )
     if trace_id is None or span_id is None:
-        return Rejection(reason=hex_ids.why_rejected(raw.get("traceId"), raw.get("spanId")))
-    found = attributes(raw.get("attributes"), semconv.SPAN_NAMES)
+        return RejectedSpan(
+            reason=otlp_values.explain_rejected_ids(raw.get("traceId"), raw.get("spanId"))
+        )
+    found = decode_attributes(raw.get("attributes"), semconv.SPAN_ATTRIBUTES)
     error = found.pop(semconv.ERROR_TYPE, None)
     title = raw.get("name")
     return Span(
         trace_id=trace_id,
         id=span_id,
-        parent_id=hex_ids.span_id(raw.get("parentSpanId")),
-        name=interned(title) if isinstance(title, str) else "",
-        start=whole(raw.get("startTimeUnixNano")) or 0,
-        end=whole(raw.get("endTimeUnixNano")) or 0,
-        attributes=found or NOTHING,
+        parent_id=otlp_values.parse_span_id(raw.get("parentSpanId")),
+        name=intern_short_text(title) if isinstance(title, str) else "",
+        start=parse_int64(raw.get("startTimeUnixNano")) or 0,
+        end=parse_int64(raw.get("endTimeUnixNano")) or 0,
+        attributes=found or NO_ATTRIBUTES,
         resource=resource,
-        failed=bool(error) or _object(raw.get("status")).get("code") in _ERRORS,
-        adk=is_adk(scope, found),
-        events=tuple(_events(raw.get("events"))),
+        failed=bool(error) or _as_object(raw.get("status")).get("code") in _ERROR_STATUS_CODES,
+        adk=is_adk_span(scope, found),
+        events=tuple(_read_events(raw.get("events"))),
     )
 
 
-def _events(raw: Json) -> Iterator[Event]:
-    for event in objects_in(raw):
+def _read_events(raw: Json) -> Iterator[SpanEvent]:
+    for event in iterate_objects(raw):
         title = event.get("name")
         if isinstance(title, str) and title in semconv.READ_EVENTS:
-            yield Event(
+            yield SpanEvent(
                 name=title,
-                time=whole(event.get("timeUnixNano")) or 0,
-                payload=attributes(event.get("attributes"), semconv.EVENT_NAMES),
+                time=parse_int64(event.get("timeUnixNano")) or 0,
+                payload=decode_attributes(event.get("attributes"), semconv.EVENT_ATTRIBUTES),
             )
 
 
-def _log_record(raw: JsonObject) -> Iterator[LogRecord]:
+def _read_log_record(raw: JsonObject) -> Iterator[LogRecord]:
     """The record, where it has messages and belongs to a trace."""
-    trace_id = hex_ids.trace_id(raw.get("traceId"))
-    found = attributes(raw.get("attributes"), semconv.EVENT_NAMES)
+    trace_id = otlp_values.parse_trace_id(raw.get("traceId"))
+    found = decode_attributes(raw.get("attributes"), semconv.EVENT_ATTRIBUTES)
     title = raw.get("eventName") or found.get("otel.event.name") or found.get("event.name")
     if trace_id is not None and isinstance(title, str) and title in semconv.READ_EVENTS:
         yield LogRecord(
             trace_id=trace_id,
-            span_id=hex_ids.span_id(raw.get("spanId")),
-            event=Event(
+            span_id=otlp_values.parse_span_id(raw.get("spanId")),
+            event=SpanEvent(
                 name=title,
-                time=whole(raw.get("timeUnixNano")) or whole(raw.get("observedTimeUnixNano")) or 0,
-                payload=found if title == semconv.DETAILS_EVENT else _body(raw.get("body")),
+                time=parse_int64(raw.get("timeUnixNano"))
+                or parse_int64(raw.get("observedTimeUnixNano"))
+                or 0,
+                payload=found
+                if title == semconv.DETAILS_EVENT
+                else _read_log_body(raw.get("body")),
             ),
         )
 
 
-def _body(raw: Json) -> JsonObject:
-    body = any_value(raw)
-    said = loads_or_text(body) if isinstance(body, str) else body
+def _read_log_body(raw: Json) -> JsonObject:
+    body = decode_any_value(raw)
+    said = parse_json_or_text(body) if isinstance(body, str) else body
     if isinstance(said, dict):
         return said
-    return {"content": body} if isinstance(body, str) else NOTHING
+    return {"content": body} if isinstance(body, str) else NO_ATTRIBUTES
 
 
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else NOTHING
+def _as_object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else NO_ATTRIBUTES
 
 
-def _renamed(value: Json) -> Json:
+def _rename_keys(value: Json) -> Json:
     """Protobuf's own names as OTLP's; attributes given as an object are the user's names."""
     if isinstance(value, list):
-        return [_renamed(item) for item in value]
+        return [_rename_keys(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        _camel_case(key): inner
+        _to_camel_case(key): inner
         if key == "attributes" and isinstance(inner, dict)
-        else _renamed(inner)
+        else _rename_keys(inner)
         for key, inner in value.items()
     }
 
 
-def _camel_case(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in rest)

@@ -5,27 +5,31 @@ from typing import Final
 
 from agentci.errors import RecordingError
 from agentci.recordings import jaeger, otlp
-from agentci.recordings.file_content import content_of
-from agentci.recordings.json_documents import Document, documents_of, too_deep
-from agentci.recordings.telemetry.span import Record
-from agentci.recordings.telemetry.stored_trace import Recorded, Spool, set_aside
-from agentci.recordings.trace_format import RecordingFormat, ShapeError, unreadable
+from agentci.recordings.json_documents import (
+    Document,
+    make_nesting_error,
+    read_documents,
+    unpack_content,
+)
+from agentci.recordings.telemetry.spans import TelemetryRecord
+from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, store_traces
+from agentci.recordings.trace_format import DocumentFormatError, TraceFormat, make_recording_error
 
 # In the order in which they are tried.
-FORMATS: Final[Mapping[str, RecordingFormat]] = {one.name: one for one in (otlp, jaeger)}
+FORMATS: Final[Mapping[str, TraceFormat]] = {one.name: one for one in (otlp, jaeger)}
 AUTO: Final = "auto"
 
 EVAL_SET_KEYS: Final = frozenset({"eval_set_id", "evalSetId"})
-_EVAL_SET: Final = "this is an eval set: name it as `eval_set:`, or give it with --eval-set"
-_SHAPES: Final = (
+_EVAL_SET_HINT: Final = "this is an eval set: name it as `eval_set:`, or give it with --eval-set"
+_FORMATS_HINT: Final = (
     'expected {"resourceSpans": [...]}, {"batches": [...]}, a span a line, '
     'or {"data": [...]} from Jaeger'
 )
 
 
 def read_recording(
-    chunks: Iterable[bytes], *, file: str, spool: Spool, trace_format: str = AUTO
-) -> tuple[Recorded, ...]:
+    chunks: Iterable[bytes], *, file: str, spool: TraceSpool, trace_format: str = AUTO
+) -> tuple[StoredTrace, ...]:
     """Set the traces of a recording aside, and tell them in first-seen order.
 
     Args:
@@ -39,58 +43,62 @@ def read_recording(
         KeyError: there is no format of this name.
     """
     forced = None if trace_format == AUTO else FORMATS[trace_format]
-    content = content_of(chunks, file=file)
+    content = unpack_content(chunks, file=file)
     try:
-        records = _records(documents_of(content, file=file), forced, file)
-        traces, complaints = set_aside(records, file=file, spool=spool)
+        records = _read_records(read_documents(content, file=file), forced, file)
+        traces, complaints = store_traces(records, file=file, spool=spool)
     except RecordingError:
         # What is wrong with all of the file is told rather than what is wrong with a line of it.
         for _ in content:
             pass
         raise
     if not traces:
-        raise _without_spans(file, complaints)
+        raise _make_no_spans_error(file, complaints)
     return traces
 
 
 def is_recording(data: bytes) -> bool:
     """Whether what was taken for something else begins as a recording does."""
     try:
-        first = next(documents_of(content_of([data], file=""), file=""))
+        first = next(read_documents(unpack_content([data], file=""), file=""))
     except RecordingError:
         return False
     return any(one.recognises(first.value) for one in FORMATS.values())
 
 
-def _without_spans(file: str, complaints: Sequence[str]) -> RecordingError:
+def _make_no_spans_error(file: str, complaints: Sequence[str]) -> RecordingError:
     if complaints:
         hint = "every span needs a trace id and a span id"
-        return unreadable(file, f"holds no usable spans: {'; '.join(complaints)}", hint=hint)
+        return make_recording_error(
+            file, f"holds no usable spans: {'; '.join(complaints)}", hint=hint
+        )
     hint = "did the exporter run? Log records count only beside the spans of their trace"
-    return unreadable(file, "holds no spans", hint=hint)
+    return make_recording_error(file, "holds no spans", hint=hint)
 
 
-def _records(
-    documents: Iterable[Document], forced: RecordingFormat | None, file: str
-) -> Iterator[Record]:
+def _read_records(
+    documents: Iterable[Document], forced: TraceFormat | None, file: str
+) -> Iterator[TelemetryRecord]:
     chosen = forced
     for document in documents:
-        chosen = chosen or _recognised(document, file)
+        chosen = chosen or _detect_format(document, file)
         line = document.line
         try:
             yield from chosen.read(document.value)
-        except ShapeError as error:
-            hint = _SHAPES if forced is None else f"leave the trace format out; {_SHAPES}"
-            raise unreadable(file, f"line {line} {error}", hint=hint, line=line) from None
+        except DocumentFormatError as error:
+            hint = (
+                _FORMATS_HINT if forced is None else f"leave the trace format out; {_FORMATS_HINT}"
+            )
+            raise make_recording_error(file, f"line {line} {error}", hint=hint, line=line) from None
         except RecursionError:
-            raise too_deep(file, line) from None
+            raise make_nesting_error(file, line) from None
 
 
-def _recognised(document: Document, file: str) -> RecordingFormat:
+def _detect_format(document: Document, file: str) -> TraceFormat:
     for one in FORMATS.values():
         if one.recognises(document.value):
             return one
     known, value = " nor ".join(FORMATS), document.value
     is_eval_set = isinstance(value, dict) and not EVAL_SET_KEYS.isdisjoint(value)
-    hint = _EVAL_SET if is_eval_set else _SHAPES
-    raise unreadable(file, f"is neither {known}", hint=hint, line=document.line)
+    hint = _EVAL_SET_HINT if is_eval_set else _FORMATS_HINT
+    raise make_recording_error(file, f"is neither {known}", hint=hint, line=document.line)

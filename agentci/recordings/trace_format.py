@@ -5,16 +5,15 @@ from typing import Protocol
 
 from agentci.errors import RecordingError
 from agentci.model.json import Json
-from agentci.model.place import Place
-from agentci.model.problem import Problem
-from agentci.recordings.telemetry.span import Record
+from agentci.model.problem import Place, Problem
+from agentci.recordings.telemetry.spans import TelemetryRecord
 
 
-class ShapeError(Exception):
+class DocumentFormatError(Exception):
     """A document is not what its format says it is; the message says what is wrong."""
 
 
-class RecordingFormat(Protocol):
+class TraceFormat(Protocol):
     """One format, as a module of this package.
 
     A recording is one JSON document or several in a row; each is read by itself.
@@ -29,7 +28,7 @@ class RecordingFormat(Protocol):
         """Whether a recording that starts with ``document`` is of this format."""
         ...
 
-    def read(self, document: Json) -> Iterator[Record]:
+    def read(self, document: Json) -> Iterator[TelemetryRecord]:
         """The records of one document, in its order.
 
         Raises:
@@ -38,7 +37,7 @@ class RecordingFormat(Protocol):
         ...
 
 
-def unreadable(
+def make_recording_error(
     file: str, message: str, *, hint: str, line: int = 1, column: int | None = None
 ) -> RecordingError:
     """The error of a recording that cannot be read."""

@@ -7,29 +7,35 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.parallel import side_by_side
+from agentci._util.parallel import parallel_map
 from agentci._util.workspace import read_file
-from agentci.errors import EvaluatorError, InputError, RefusedError, UnreachableError
+from agentci.errors import EvaluatorError, InputError, PermanentFetchError, UnreachableError
 from agentci.model.lock import LOCK_NAME
 from agentci.model.problem import Problem
-from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Program, Wanted
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Program, RequiredProgram
 from agentci.model.result import Provenance
-from agentci.remote.fetch import LOCK_HINT, Fetched, fetch
-from agentci.remote.options import Stock
-from agentci.remote.programs import Found, Ready, Shelf, Unready
+from agentci.remote.fetch import LOCK_HINT, FetchedProgram, FetchOptions, fetch_program
+from agentci.remote.programs import (
+    ProgramAvailability,
+    ProgramTable,
+    ReadyProgram,
+    UnavailableProgram,
+)
 
 MAX_REQUIREMENTS_BYTES = 1024**2
 
 
-class Gathered(Struct, frozen=True, kw_only=True):
+class PreparedPrograms(Struct, frozen=True, kw_only=True):
     """Programs that can be run, and what the user should know about them."""
 
-    shelf: Shelf
+    table: ProgramTable
     notices: tuple[Problem, ...] = ()
     provenance: tuple[Provenance, ...] = ()
 
 
-def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
+def prepare_wanted_programs(
+    wanted: Sequence[RequiredProgram], stock: FetchOptions
+) -> PreparedPrograms:
     """Fetch, verify and equip all programs, several at a time.
 
     A program that cannot be had for now is on the shelf with the reason: its checks are errored.
@@ -37,18 +43,18 @@ def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
     Raises:
         InputError: what a config names is not there, or is not what was pinned; with every problem.
     """
-    outcomes = side_by_side(lambda each: _made_ready(each, stock), wanted)
+    outcomes = parallel_map(lambda each: _prepare_program(each, stock), wanted)
     refused = [each for each in outcomes if isinstance(each, Problem)]
     if refused:
         raise InputError(refused)
-    programs: dict[Program, Found] = {}
+    programs: dict[Program, ProgramAvailability] = {}
     notices: dict[Problem, None] = {}
     for outcome in outcomes:
         if not isinstance(outcome, Problem):
-            programs[outcome.program] = outcome.found
+            programs[outcome.program] = outcome.availability
             notices.update(dict.fromkeys(outcome.notices))
-    return Gathered(
-        shelf=Shelf(programs=programs),
+    return PreparedPrograms(
+        table=ProgramTable(programs=programs),
         notices=tuple(notices),
         provenance=tuple(
             each.provenance
@@ -58,17 +64,17 @@ def gather(wanted: Sequence[Wanted], stock: Stock) -> Gathered:
     )
 
 
-class _Outcome(Struct, frozen=True, kw_only=True):
+class _PreparedProgram(Struct, frozen=True, kw_only=True):
     program: Program
-    found: Found
+    availability: ProgramAvailability
     notices: tuple[Problem, ...] = ()
     provenance: Provenance | None = None
 
 
-_Ended: TypeAlias = _Outcome | Problem
+_PreparedOrProblem: TypeAlias = _PreparedProgram | Problem
 
 
-def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
+def _prepare_program(wanted: RequiredProgram, stock: FetchOptions) -> _PreparedOrProblem:
     """What became of one program; a problem where its config is to blame."""
     program = wanted.program
     notices: tuple[Problem, ...] = ()
@@ -79,36 +85,41 @@ def _made_ready(wanted: Wanted, stock: Stock) -> _Ended:
             path = Path(program.path)
             requirements = None if program.requirements is None else Path(program.requirements)
         else:
-            fetched = fetch(program, stock)
-            notices = tuple(_notices(fetched, wanted, stock))
-            provenance = _provenance(fetched, wanted)
-            path, requirements = fetched.stored.path, requirements_file(fetched)
-            tree = fetched.stored.folder
-        python = _python(requirements, wanted, stock)
-    except RefusedError as error:
+            fetched = fetch_program(program, stock)
+            notices = tuple(_make_warnings(fetched, wanted, stock))
+            provenance = _make_provenance(fetched, wanted)
+            path, requirements = fetched.cached.path, find_requirements_file(fetched)
+            tree = fetched.cached.folder
+        python = _install_requirements(requirements, wanted, stock)
+    except PermanentFetchError as error:
         return Problem(message=str(error), place=wanted.place, hint=error.hint)
     except UnreachableError as error:
         hint = f" ({error.hint})" if error.hint else ""
-        return _Outcome(
-            program=program, found=Unready(reason=f"could not be fetched: {error}{hint}")
+        return _PreparedProgram(
+            program=program,
+            availability=UnavailableProgram(reason=f"could not be fetched: {error}{hint}"),
         )
     except EvaluatorError as error:
-        found: Found = Unready(reason=str(error))
+        found: ProgramAvailability = UnavailableProgram(reason=str(error))
     else:
-        found = Ready(path=path, python=python, tree=tree)
-    return _Outcome(program=program, found=found, notices=notices, provenance=provenance)
+        found = ReadyProgram(path=path, python=python, tree=tree)
+    return _PreparedProgram(
+        program=program, availability=found, notices=notices, provenance=provenance
+    )
 
 
-def requirements_file(fetched: Fetched) -> Path | None:
+def find_requirements_file(fetched: FetchedProgram) -> Path | None:
     """The requirements file of a fetched program, None where none is to be installed."""
-    if not fetched.program.installs or fetched.stored.path.suffix != ".py":
+    if not fetched.program.installs_requirements or fetched.cached.path.suffix != ".py":
         return None
-    file = fetched.stored.path.parent / REQUIREMENTS_NAME
-    name = file.relative_to(fetched.stored.folder).as_posix()
-    return file if name in fetched.stored.digests else None
+    file = fetched.cached.path.parent / REQUIREMENTS_NAME
+    name = file.relative_to(fetched.cached.folder).as_posix()
+    return file if name in fetched.cached.digests else None
 
 
-def _python(file: Path | None, wanted: Wanted, stock: Stock) -> str | None:
+def _install_requirements(
+    file: Path | None, wanted: RequiredProgram, stock: FetchOptions
+) -> str | None:
     """The interpreter of the environment that ``file`` asks for.
 
     Raises:
@@ -120,11 +131,11 @@ def _python(file: Path | None, wanted: Wanted, stock: Stock) -> str | None:
     content = read_requirements(file)
     digest = hashlib.sha256(content).hexdigest()
     locked = None if stock.lock is None else stock.lock.find_requirements(digest)
-    if locked is None and stock.locked:
+    if locked is None and stock.require_locked:
         message = f"the {file.name} of {wanted.name} is not in {LOCK_NAME}"
-        raise RefusedError(message, hint=LOCK_HINT)
-    lines = () if locked is None else locked.lines
-    return stock.packages.python_for(content, locked=lines, name=wanted.name)
+        raise PermanentFetchError(message, hint=LOCK_HINT)
+    lines = () if locked is None else locked.requirement_lines
+    return stock.environments.python_for(content, locked=lines, name=wanted.name)
 
 
 def read_requirements(file: Path) -> bytes:
@@ -139,7 +150,7 @@ def read_requirements(file: Path) -> bytes:
         raise EvaluatorError(f"cannot be given its packages: {error.problems[0].message}") from None
 
 
-def _provenance(fetched: Fetched, wanted: Wanted) -> Provenance:
+def _make_provenance(fetched: FetchedProgram, wanted: RequiredProgram) -> Provenance:
     program = fetched.program
     return Provenance(
         config=wanted.place.file,
@@ -149,11 +160,13 @@ def _provenance(fetched: Fetched, wanted: Wanted) -> Provenance:
         revision=program.revision,
         ref=program.ref,
         commit=fetched.commit,
-        digest=fetched.stored.folder.name,
+        digest=fetched.cached.folder.name,
     )
 
 
-def _notices(fetched: Fetched, wanted: Wanted, stock: Stock) -> list[Problem]:
+def _make_warnings(
+    fetched: FetchedProgram, wanted: RequiredProgram, stock: FetchOptions
+) -> list[Problem]:
     program = fetched.program
     notices = [
         Problem(message=text, place=wanted.place, severity="warning") for text in fetched.notices

@@ -10,7 +10,7 @@ from agentci.errors import EvaluatorError
 from agentci.model.program import LocalProgram, Program
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class ReadyProgram(Struct, frozen=True, kw_only=True):
     """A program that can be run.
 
     Attributes:
@@ -25,31 +25,31 @@ class Ready(Struct, frozen=True, kw_only=True):
     tree: Path | None = None
 
 
-class Unready(Struct, frozen=True, kw_only=True):
+class UnavailableProgram(Struct, frozen=True, kw_only=True):
     """A program that cannot be run: why, as the end of a sentence about it."""
 
     reason: str
 
 
-Found: TypeAlias = Ready | Unready
+ProgramAvailability: TypeAlias = ReadyProgram | UnavailableProgram
 
 
-class Shelf(Struct, frozen=True, kw_only=True):
+class ProgramTable(Struct, frozen=True, kw_only=True):
     """Where programs are looked up when they are to be run."""
 
-    programs: Mapping[Program, Found] = field(default_factory=dict)
+    programs: Mapping[Program, ProgramAvailability] = field(default_factory=dict)
 
-    def take(self, program: Program) -> Ready:
+    def locate(self, program: Program) -> ReadyProgram:
         """Say where ``program`` is; a local one needs no preparation.
 
         Raises:
             EvaluatorError: it could not be made ready.
         """
         found = self.programs.get(program)
-        if isinstance(found, Unready):
+        if isinstance(found, UnavailableProgram):
             raise EvaluatorError(found.reason)
         if found is not None:
             return found
         if isinstance(program, LocalProgram):
-            return Ready(path=Path(program.path))
+            return ReadyProgram(path=Path(program.path))
         raise EvaluatorError(f"{program.ref} was not fetched")

@@ -1,24 +1,60 @@
-"""The sources of one run, each made when it is first asked for."""
+"""The sources of one run, and the environment variables that configure them."""
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
-from agentci._util.http.offline import NoHttp
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
-from agentci.errors import RefusedError
+from agentci._util.action_inputs import read_token_input
+from agentci._util.http.interface import HttpGetter, OfflineHttp
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.errors import PermanentFetchError
 from agentci.model.values import replace
-from agentci.remote.sources.source import Source, Surroundings
+from agentci.remote.sources.source import Source, SourceContext, parse_host
+
+GITHUB_API: Final = "https://api.github.com"
+GITHUB_RAW: Final = "https://raw.githubusercontent.com"
+
+
+def read_source_context(
+    environ: Mapping[str, str], *, http: HttpGetter, workspace: Path
+) -> SourceContext:
+    """Read the variables.
+
+    ``AGENTCI_GITHUB_API_URL`` and ``AGENTCI_GITHUB_RAW_URL`` name other hosts than GitHub's own;
+    without them GitHub Enterprise is where its runner says that it is. It has no raw host that
+    takes tokens, so there files are asked of the API.
+    """
+    runners = environ.get("GITHUB_API_URL", "").rstrip("/")
+    api = environ.get("AGENTCI_GITHUB_API_URL", "").rstrip("/") or runners or GITHUB_API
+    raw = environ.get("AGENTCI_GITHUB_RAW_URL", "").rstrip("/")
+    if not raw and api == GITHUB_API:
+        raw = GITHUB_RAW
+    token = environ.get("AGENTEVALS_GITHUB_TOKEN", "")
+    if not token and runners in ("", api):
+        # Of the job: for the host that gave it.
+        token = environ.get("GITHUB_TOKEN", "") or read_token_input(environ)
+    hosts = {host for address in (api, raw) if (host := parse_host(address))}
+    return SourceContext(
+        http=http,
+        workspace=workspace,
+        repository=environ.get("AGENTEVALS_EVALUATOR_REPO", ""),
+        branch=environ.get("AGENTEVALS_EVALUATOR_BRANCH", ""),
+        tokens=dict.fromkeys(sorted(hosts), token) if token else {},
+        github_api=api,
+        github_raw=raw,
+    )
 
 
 class Sources:
     """Sources by the names that configs use; may be asked from several threads at once."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, surroundings: SourceContext) -> None:
+        self._context = surroundings
         self._made: dict[str, Source] = {}
         self._lock = threading.RLock()
 
-    def named(self, name: str) -> Source:
+    def get(self, name: str) -> Source:
         """The source ``name``.
 
         Raises:
@@ -30,27 +66,27 @@ class Sources:
                 self._made[name] = self._make(name)
             return self._made[name]
 
-    def all(self) -> Mapping[str, Source]:
+    def get_all(self) -> Mapping[str, Source]:
         """Ours, and those that other packages bring.
 
         Raises:
             InputError: one of these is broken.
         """
-        from agentci.remote.sources.registry import all_sources  # noqa: PLC0415 (most runs use none)
+        from agentci.remote.sources.registry import list_source_factories  # noqa: PLC0415 (most runs use none)
 
-        return {name: self.named(name) for name in all_sources()}
+        return {name: self.get(name) for name in list_source_factories()}
 
-    def offline(self) -> "Sources":
+    def without_network(self) -> "Sources":
         """The same ones without a network."""
-        return Sources(replace(self._surroundings, http=NoHttp()))
+        return Sources(replace(self._context, http=OfflineHttp()))
 
     def _make(self, name: str) -> Source:
-        from agentci.remote.sources.registry import SOURCES, source_named  # noqa: PLC0415 (likewise)
+        from agentci.remote.sources.registry import SOURCES, find_source_factory  # noqa: PLC0415 (likewise)
 
-        make = source_named(name)
+        make = find_source_factory(name)
         if make is None:
-            raise RefusedError(
-                f"there is no source {quoted(name)} of evaluators",
-                hint=did_you_mean(name, list(SOURCES)) or f"there is {one_of(list(SOURCES))}",
+            raise PermanentFetchError(
+                f"there is no source {quote_name(name)} of evaluators",
+                hint=suggest_name(name, list(SOURCES)) or f"there is {join_with_or(list(SOURCES))}",
             )
-        return make(self._surroundings)
+        return make(self._context)

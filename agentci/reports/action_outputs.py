@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from agentci._util.text.escape import encodable
-from agentci._util.text.format import number
+from agentci._util.text.escape import replace_surrogates
+from agentci._util.text.format import format_number
 from agentci.model.result import Report
-from agentci.reports.report_format import Verdict, verdict
+from agentci.reports.report_format import Verdict, get_verdict
 
 # Outputs that hold the path of a report; each is named after its reporter.
-PATHS = ("results", "junit", "summary", "report", "comment")
+REPORT_PATH_OUTPUTS = ("results", "junit", "summary", "report", "comment")
 
 
-def outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
+def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
     """What later steps of a workflow read.
 
     Args:
@@ -21,18 +21,18 @@ def outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
     totals = report.totals
     return {
         "passed": "true" if report.decision.open else "false",
-        "verdict": verdict(report.decision),
-        "score": "" if totals.score is None else number(totals.score, digits=6),
+        "verdict": get_verdict(report.decision),
+        "score": "" if totals.score is None else format_number(totals.score, digits=6),
         "checks": str(totals.checks),
         "passed-count": str(totals.passed),
         "failed-count": str(totals.failed),
         "errored-count": str(totals.errored),
         "skipped-count": str(totals.skipped),
-        **{name: paths.get(name, "") for name in PATHS},
+        **{name: paths.get(name, "") for name in REPORT_PATH_OUTPUTS},
     }
 
 
-def outputs_without_report(reason: Verdict) -> dict[str, str]:
+def make_outputs_without_report(reason: Verdict) -> dict[str, str]:
     """The outputs of a run that came to no report: its input was wrong, or we crashed."""
     counts = ("checks", "passed-count", "failed-count", "errored-count", "skipped-count")
     return {
@@ -40,7 +40,7 @@ def outputs_without_report(reason: Verdict) -> dict[str, str]:
         "verdict": reason,
         "score": "",
         **dict.fromkeys(counts, "0"),
-        **dict.fromkeys(PATHS, ""),
+        **dict.fromkeys(REPORT_PATH_OUTPUTS, ""),
     }
 
 
@@ -60,5 +60,6 @@ def render_outputs(values: Mapping[str, str], delimiter: str) -> str:
     if any(delimiter in text for item in values.items() for text in item):
         raise ValueError("the delimiter of the outputs stands in one of them")
     return "".join(
-        f"{name}<<{delimiter}\n{encodable(value)}\n{delimiter}\n" for name, value in values.items()
+        f"{name}<<{delimiter}\n{replace_surrogates(value)}\n{delimiter}\n"
+        for name, value in values.items()
     )

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agentci._util.text import strict_json
-from agentci._util.text.escape import one_line
-from agentci._util.text.format import count, number
-from agentci.gate.agreement import Calibration, Confusion, Rate
+from agentci._util.text import json_text
+from agentci._util.text.escape import escape_for_log_line
+from agentci._util.text.format import format_count, format_number
+from agentci.gate.agreement import Calibration, ConfusionMatrix, Proportion
 from agentci.model.json import Json, JsonObject
 
 # Fewer say too little; by common practice.
-ENOUGH_CASES: Final = 50
-ENOUGH_FAILS: Final = 15
-SUBSTANTIAL: Final = 0.6
+MIN_CASES: Final = 50
+MIN_FAILED_CASES: Final = 15
+SUBSTANTIAL_KAPPA: Final = 0.6
 
 
 def render_text(found: Sequence[Calibration]) -> str:
@@ -22,49 +22,49 @@ def render_text(found: Sequence[Calibration]) -> str:
 
 def _lines(found: Calibration) -> list[str]:
     confusion = found.confusion
-    kappa = "-" if confusion.kappa is None else number(confusion.kappa)
-    cases = count(confusion.agreed.whole, "case")
-    without = f", {found.unjudged:,} more without a verdict" if found.unjudged else ""
+    kappa = "-" if confusion.kappa is None else format_number(confusion.kappa)
+    cases = format_count(confusion.agreement.whole, "case")
+    without = f", {found.unscored:,} more without a verdict" if found.unscored else ""
     lines = [
-        f"{one_line(found.evaluator)}: {cases} with a label{without}",
+        f"{escape_for_log_line(found.evaluator)}: {cases} with a label{without}",
         f"{'':16}{'judge: pass':>13}{'judge: fail':>13}",
-        f"  {'human: pass':14}{confusion.right_passes:>13,}{confusion.wrong_fails:>13,}",
-        f"  {'human: fail':14}{confusion.wrong_passes:>13,}{confusion.right_fails:>13,}",
-        f"  agreement     {_share(confusion.agreed)}",
+        f"  {'human: pass':14}{confusion.true_passes:>13,}{confusion.false_fails:>13,}",
+        f"  {'human: fail':14}{confusion.false_passes:>13,}{confusion.true_fails:>13,}",
+        f"  agreement     {_format_rate(confusion.agreement)}",
         f"  kappa         {kappa}",
-        f"  passes found  {_share(confusion.passed)}",
-        f"  fails found   {_share(confusion.failed)}",
+        f"  passes found  {_format_rate(confusion.true_pass_rate)}",
+        f"  fails found   {_format_rate(confusion.true_fail_rate)}",
     ]
     if found.flips.value is not None:
-        pairs = count(found.flips.whole, "pair")
-        lines.append(f"  flips         {_percent(found.flips.value)} of {pairs} of verdicts")
-    return [*lines, *(f"  note: {each}" for each in _advice(confusion))]
+        pairs = format_count(found.flips.whole, "pair")
+        lines.append(f"  flips         {_format_percent(found.flips.value)} of {pairs} of verdicts")
+    return [*lines, *(f"  note: {each}" for each in _list_notes(confusion))]
 
 
-def _advice(confusion: Confusion) -> list[str]:
+def _list_notes(confusion: ConfusionMatrix) -> list[str]:
     """What keeps a calibration from meaning much."""
     advice = []
-    if confusion.agreed.whole < ENOUGH_CASES or confusion.failed.whole < ENOUGH_FAILS:
+    if confusion.agreement.whole < MIN_CASES or confusion.true_fail_rate.whole < MIN_FAILED_CASES:
         advice.append(
-            f"fewer than {ENOUGH_CASES} cases, or than {ENOUGH_FAILS} that people failed, say"
+            f"fewer than {MIN_CASES} cases, or than {MIN_FAILED_CASES} that people failed, say"
             " little"
         )
     if confusion.kappa is None:
         advice.append("where both said one and the same of all cases, there is no kappa")
-    elif confusion.kappa < SUBSTANTIAL:
-        advice.append(f"below a kappa of {SUBSTANTIAL} an evaluator should not hold a gate")
+    elif confusion.kappa < SUBSTANTIAL_KAPPA:
+        advice.append(f"below a kappa of {SUBSTANTIAL_KAPPA} an evaluator should not hold a gate")
     return advice
 
 
-def _share(rate: Rate) -> str:
+def _format_rate(rate: Proportion) -> str:
     if rate.value is None or rate.interval is None:
         return "-"
-    low, high = map(_percent, rate.interval)
-    return f"{_percent(rate.value)} ({low} to {high})"
+    low, high = map(_format_percent, rate.interval)
+    return f"{_format_percent(rate.value)} ({low} to {high})"
 
 
-def _percent(share: float) -> str:
-    return f"{number(100 * share, 1)}%"
+def _format_percent(share: float) -> str:
+    return f"{format_number(100 * share, 1)}%"
 
 
 def render_json(found: Sequence[Calibration]) -> str:
@@ -72,25 +72,25 @@ def render_json(found: Sequence[Calibration]) -> str:
     told: list[Json] = [
         {
             "evaluator": each.evaluator,
-            "cases": each.confusion.agreed.whole,
-            "unjudged": each.unjudged,
+            "cases": each.confusion.agreement.whole,
+            "unjudged": each.unscored,
             "confusion": {
-                "right_passes": each.confusion.right_passes,
-                "wrong_fails": each.confusion.wrong_fails,
-                "wrong_passes": each.confusion.wrong_passes,
-                "right_fails": each.confusion.right_fails,
+                "right_passes": each.confusion.true_passes,
+                "wrong_fails": each.confusion.false_fails,
+                "wrong_passes": each.confusion.false_passes,
+                "right_fails": each.confusion.true_fails,
             },
             "kappa": each.confusion.kappa,
-            "agreement": _rate(each.confusion.agreed),
-            "passes_found": _rate(each.confusion.passed),
-            "fails_found": _rate(each.confusion.failed),
-            "flips": _rate(each.flips),
+            "agreement": _rate_to_json(each.confusion.agreement),
+            "passes_found": _rate_to_json(each.confusion.true_pass_rate),
+            "fails_found": _rate_to_json(each.confusion.true_fail_rate),
+            "flips": _rate_to_json(each.flips),
         }
         for each in found
     ]
-    return f"{strict_json.dumps(told)}\n"
+    return f"{json_text.dumps(told)}\n"
 
 
-def _rate(rate: Rate) -> JsonObject:
+def _rate_to_json(rate: Proportion) -> JsonObject:
     interval: Json = None if rate.interval is None else list(rate.interval)
     return {"part": rate.part, "whole": rate.whole, "value": rate.value, "interval": interval}

@@ -5,25 +5,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import number
-from agentci._util.text.markdown import code, prose, row
-from agentci.model.comparison import Comparison, Trend
-from agentci.model.result import Report, Result
+from agentci._util.text.escape import markdown_code, markdown_prose, markdown_row
+from agentci._util.text.format import format_number
+from agentci.model.gate import Comparison, EvaluatorComparison
+from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits
 from agentci.reports import comparison as trends
-from agentci.reports.locations import file_name
 from agentci.reports.report_format import (
-    Tally,
-    by_reason,
-    case_names,
-    of_status,
-    several_configs,
-    tallies,
-    tally_line,
-    worst_first,
+    EvaluatorChecks,
+    filter_by_status,
+    format_case_names,
+    format_path,
+    format_totals,
+    group_by_evaluator,
+    group_by_reason,
+    has_several_configs,
+    sort_worst_first,
 )
-from agentci.reports.summary.fragments import evaluator_name, headline, icon, problems, reasons
-from agentci.reports.summary.section import Section, sections_text
+from agentci.reports.sections import (
+    Section,
+    choose_icon,
+    format_evaluator_name,
+    make_problems_section,
+    make_reasons_section,
+    render_heading,
+    render_sections,
+)
 
 # No character takes less than a byte; with room for the mark of whoever posts it.
 MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024
@@ -33,7 +40,7 @@ MAX_MISSES = 3
 SHORT_COMMIT = 12
 
 
-class Comment(Struct, frozen=True, kw_only=True):
+class CommentReport(Struct, frozen=True, kw_only=True):
     """Verdict, evaluators, what got worse, the worst failures and errors; shorter than the summary.
 
     It does not say how the result was come by, of which the next run may need less. Whole lines are
@@ -51,8 +58,8 @@ class Comment(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Markdown; its last lines say what was left out, and where all of it is."""
-        head = f"{headline(report)}{tally_line(report.totals)}\n\n"
-        text = head + sections_text(_sections(report), MAX_BYTES)
+        head = f"{render_heading(report)}{format_totals(report.totals)}\n\n"
+        text = head + render_sections(_sections(report), MAX_BYTES)
         yield f"{text.rstrip()}\n{self._foot()}"
 
     def _foot(self) -> str:
@@ -63,18 +70,18 @@ class Comment(Struct, frozen=True, kw_only=True):
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    several = several_configs(report.results)
-    yield reasons(report)
+    several = has_several_configs(report.results)
+    yield make_reasons_section(report)
     yield _evaluators(report, several=several)
     if report.comparison is not None:
-        yield _worse(report.comparison)
-    yield _failed(of_status(report.results, "failed"))
-    yield _errored(of_status(report.results, "errored"), several=several)
-    yield problems([each for each in report.problems if each.severity != "notice"])
+        yield _comparison_section(report.comparison)
+    yield _failed(filter_by_status(report.results, "failed"))
+    yield _errored(filter_by_status(report.results, "errored"), several=several)
+    yield make_problems_section([each for each in report.problems if each.severity != "notice"])
 
 
 def _evaluators(report: Report, *, several: bool) -> Section:
-    found = tallies(report.results)
+    found = group_by_evaluator(report.results)
     compared = report.comparison.trends if report.comparison else ()
     by_name = {(trend.config, trend.evaluator): trend for trend in compared}
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Wanted"]
@@ -82,7 +89,7 @@ def _evaluators(report: Report, *, several: bool) -> Section:
     if by_name:
         columns, ruler = [*columns, "Baseline"], [*ruler, "---"]
     return Section(
-        title=row(columns) + row(ruler),
+        title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
         blocks=(_evaluator(tally, by_name, report, several=several) for tally in found),
         total=len(found),
@@ -91,30 +98,34 @@ def _evaluators(report: Report, *, several: bool) -> Section:
 
 
 def _evaluator(
-    tally: Tally, by_name: Mapping[tuple[str, str], Trend], report: Report, *, several: bool
+    tally: EvaluatorChecks,
+    by_name: Mapping[tuple[str, str], EvaluatorComparison],
+    report: Report,
+    *,
+    several: bool,
 ) -> str:
-    totals, result = tally.totals, tally.any
+    totals, result = tally.totals, tally.representative
     advice = "" if result.evaluator.required else " (advisory)"
-    mark = icon(tally, shut=report.decision.shuts)
+    mark = choose_icon(tally, shut=report.decision.is_failure)
     cells = [
-        *([code(file_name(result.config))] if several else []),
-        f"{mark} {code(result.evaluator.name)}{advice}",
+        *([markdown_code(format_path(result.config))] if several else []),
+        f"{mark} {markdown_code(result.evaluator.name)}{advice}",
         f"{totals.passed:,} of {totals.checks:,}",
-        "" if totals.score is None else number(totals.score),
-        prose(result.evaluator.bar),
+        "" if totals.score is None else format_number(totals.score),
+        markdown_prose(result.evaluator.requirement),
     ]
     if by_name:
         trend = by_name.get((result.config, result.evaluator.name))
-        cells.append("" if trend is None else prose(trends.in_words(trend)))
-    return row(cells)
+        cells.append("" if trend is None else markdown_prose(trends.format_trend(trend)))
+    return markdown_row(cells)
 
 
-def _worse(comparison: Comparison) -> Section:
+def _comparison_section(comparison: Comparison) -> Section:
     blocks = [
-        *(f"- {prose(remark)}\n" for remark in trends.remarks(comparison)),
+        *(f"- {markdown_prose(remark)}\n" for remark in trends.list_remarks(comparison)),
         *(
-            f"- {code(case)}, {code(evaluator)}: {prose(scores)}\n"
-            for case, evaluator, scores in trends.regressions(comparison)
+            f"- {markdown_code(case)}, {markdown_code(evaluator)}: {markdown_prose(scores)}\n"
+            for case, evaluator, scores in trends.list_regressions(comparison)
         ),
     ]
     return Section(
@@ -122,7 +133,7 @@ def _worse(comparison: Comparison) -> Section:
         noun="line of the comparison",
         blocks=iter(blocks),
         total=len(blocks),
-        at_most=MAX_CASES,
+        max_items=MAX_CASES,
         share=0.15,
     )
 
@@ -131,37 +142,40 @@ def _regressed(comparison: Comparison) -> bool:
     return any(trend.regressions for trend in comparison.trends)
 
 
-def _failed(failed: Sequence[Result]) -> Section:
+def _failed(failed: Sequence[CheckResult]) -> Section:
     return Section(
         title="### Failed\n\n",
         noun="failed check",
-        blocks=map(_failure, worst_first(failed)),
+        blocks=map(_failure, sort_worst_first(failed)),
         total=len(failed),
-        at_most=MAX_CASES,
+        max_items=MAX_CASES,
         share=0.25,
     )
 
 
-def _failure(result: Result) -> str:
+def _failure(result: CheckResult) -> str:
     """A check, and the first of what it missed."""
-    said = truncate.outline(check_text.lines(check_text.headline(result)))
-    name = f"{code(result.case.id)}, {code(result.evaluator.name)}"
+    said = truncate.join_first_and_last(check_text.split_lines(check_text.format_headline(result)))
+    name = f"{markdown_code(result.case.id)}, {markdown_code(result.evaluator.name)}"
     misses = () if result.judgement is None else result.judgement.misses
-    found = "".join(f"  - {prose(miss)}\n" for miss in truncate.listed(misses, MAX_MISSES))
-    return f"- {name}: {prose(said)}\n{found}"
+    found = "".join(
+        f"  - {markdown_prose(miss)}\n" for miss in truncate.truncate_list(misses, MAX_MISSES)
+    )
+    return f"- {name}: {markdown_prose(said)}\n{found}"
 
 
-def _errored(errored: Sequence[Result], *, several: bool) -> Section:
-    groups = by_reason(errored)
+def _errored(errored: Sequence[CheckResult], *, several: bool) -> Section:
+    groups = group_by_reason(errored)
     return Section(
         title="### Could not be judged\n\n",
         noun="error",
         blocks=(
-            f"- {evaluator_name(config, evaluator, several=several)}: "
-            f"{prose(truncate.outline(check_text.lines(reason)))} ({case_names(cases, code)})\n"
+            f"- {format_evaluator_name(config, evaluator, several=several)}: "
+            f"{markdown_prose(truncate.join_first_and_last(check_text.split_lines(reason)))}"
+            f" ({format_case_names(cases, markdown_code)})\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
-        at_most=MAX_CASES,
+        max_items=MAX_CASES,
         share=0.1,
     )

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agentci._util.text.format import count, number
-from agentci.model.comparison import Change, Comparison, Trend
-from agentci.reports.locations import file_name
+from agentci._util.text.format import format_count, format_number
+from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.reports.report_format import format_path
 
 COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcome")
 
 
-def name(trend: Trend, comparison: Comparison) -> str:
+def format_evaluator(trend: EvaluatorComparison, comparison: Comparison) -> str:
     """The evaluator, with its config where there are several."""
     several = any(each.config != trend.config for each in comparison.trends)
-    return f"{trend.evaluator} ({file_name(trend.config)})" if several else trend.evaluator
+    return f"{trend.evaluator} ({format_path(trend.config)})" if several else trend.evaluator
 
 
-def cells(trend: Trend, comparison: Comparison) -> tuple[str, ...]:
+def format_cells(trend: EvaluatorComparison, comparison: Comparison) -> tuple[str, ...]:
     """What a table shows of an evaluator, in the order of ``COLUMNS``."""
     return (
-        name(trend, comparison),
+        format_evaluator(trend, comparison),
         f"{trend.pairs:,}",
         _score(trend.before),
         _score(trend.after),
@@ -29,13 +29,13 @@ def cells(trend: Trend, comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def in_words(trend: Trend) -> str:
+def format_trend(trend: EvaluatorComparison) -> str:
     """What became of an evaluator: "was 0.9; 2 worse, 0 better: fail"."""
     changed = f"{len(trend.regressions):,} worse, {len(trend.improvements):,} better"
     return f"was {_score(trend.before)}; {changed}: {trend.outcome}"
 
 
-def remarks(comparison: Comparison) -> Iterator[str]:
+def list_remarks(comparison: Comparison) -> Iterator[str]:
     """What a table has no column for."""
     if comparison.refused:
         yield comparison.refused
@@ -43,24 +43,24 @@ def remarks(comparison: Comparison) -> Iterator[str]:
         yield comparison.stale
     for trend in comparison.trends:
         if trend.outcome != "pass":
-            yield f"{name(trend, comparison)}: {trend.why}"
+            yield f"{format_evaluator(trend, comparison)}: {trend.why}"
     if comparison.added:
-        yield f"{count(comparison.added, 'check')} of this run alone"
+        yield f"{format_count(comparison.added, 'check')} of this run alone"
     if comparison.gone:
-        yield f"{count(comparison.gone, 'check')} of the baseline alone"
+        yield f"{format_count(comparison.gone, 'check')} of the baseline alone"
 
 
-def regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """The checks that passed and now fail: case, evaluator, and their scores in words."""
     for trend in comparison.trends:
         for each in trend.regressions:
-            yield each.case, name(trend, comparison), scores(each)
+            yield each.case, format_evaluator(trend, comparison), format_scores(each)
 
 
-def scores(change: Change) -> str:
+def format_scores(change: ChangedCheck) -> str:
     """What a check came to in both runs: "score 0.2, was 0.9"."""
     return f"score {_score(change.after)}, was {_score(change.before)}"
 
 
 def _score(score: float | None) -> str:
-    return "-" if score is None else number(score)
+    return "-" if score is None else format_number(score)

@@ -3,26 +3,27 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import number
-from agentci.model.comparison import Comparison
-from agentci.model.result import Report, Result
+from agentci._util.text.format import format_number
+from agentci.model.gate import Comparison
+from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as trends
-from agentci.reports.check_text import findings, lines, outcome
-from agentci.reports.locations import file_name, problem_line
+from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.report_format import (
-    Tally,
-    by_reason,
-    case_names,
-    conclusion,
-    counts,
-    of_status,
-    several_configs,
-    tallies,
-    warnings,
-    worst_first,
+    EvaluatorChecks,
+    filter_by_status,
+    format_case_names,
+    format_conclusion,
+    format_counts,
+    format_path,
+    format_problem,
+    format_spending,
+    group_by_evaluator,
+    group_by_reason,
+    group_warnings,
+    has_several_configs,
+    sort_worst_first,
 )
-from agentci.reports.spending import spending_line
-from agentci.reports.stability import stabilities
+from agentci.reports.stability import summarize_repeats
 
 MAX_CASES = 10
 MAX_LINES = 12
@@ -49,50 +50,59 @@ def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) 
     text = _verdict(report, colour=colour)
     for heading, told in () if quiet else _sections(report, verbose=verbose):
         if body := "".join(f"  {line}\n" for line in told):
-            text += f"\n{_painted(heading, _BOLD, colour=colour)}\n{body}"
-    return escape.inert(text)
+            text += f"\n{_add_colour(heading, _BOLD, colour=colour)}\n{body}"
+    return escape.neutralize_commands(text)
 
 
 def _verdict(report: Report, *, colour: bool) -> str:
-    paint = _RED if report.decision.shuts else _GREEN
+    paint = _RED if report.decision.is_failure else _GREEN
     first, *others = report.decision.why or ("",)
-    head = _painted(conclusion(report), paint, colour=colour)
-    cost = spending_line(report.spending)
-    told = (_line(line) for line in (*others, counts(report), *([cost] if cost else [])))
+    head = _add_colour(format_conclusion(report), paint, colour=colour)
+    cost = format_spending(report.spending)
+    told = (_line(line) for line in (*others, format_counts(report), *([cost] if cost else [])))
     return "\n  ".join((f"{head}{first and f': {_line(first)}'}", *told)) + "\n"
 
 
 _BOLD, _RED, _GREEN = "1", "1;31", "1;32"
 
 
-def _painted(text: str, paint: str, *, colour: bool) -> str:
+def _add_colour(text: str, paint: str, *, colour: bool) -> str:
     return f"\x1b[{paint}m{text}\x1b[0m" if colour else text
 
 
 def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[str]]]:
     if verbose:
         yield "Checks", map(_check, report.results)
-    several = several_configs(report.results)
-    yield "Evaluators", _table(tallies(report.results), several=several)
+    several = has_several_configs(report.results)
+    yield "Evaluators", _table(group_by_evaluator(report.results), several=several)
     yield "Against the baseline", comparison_lines(report.comparison)
-    yield "Repeats", [_line(each.line) for each in stabilities(report.results)]
-    yield "Worst cases", _worst(of_status(report.results, "failed"))
-    yield "Could not be judged", _grouped(of_status(report.results, "errored"), several=several)
-    yield "Nothing to judge", _grouped(of_status(report.results, "skipped"), several=several)
+    yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
+    yield "Worst cases", _list_worst(filter_by_status(report.results, "failed"))
+    yield (
+        "Could not be judged",
+        _list_by_reason(filter_by_status(report.results, "errored"), several=several),
+    )
+    yield (
+        "Nothing to judge",
+        _list_by_reason(filter_by_status(report.results, "skipped"), several=several),
+    )
     yield "Warnings", _warnings(report.results)
     yield (
         "Problems",
-        truncate.listed(
-            [_line(f"{each.severity}: {problem_line(each)}") for each in report.problems], MAX_ITEMS
+        truncate.truncate_list(
+            [_line(f"{each.severity}: {format_problem(each)}") for each in report.problems],
+            MAX_ITEMS,
         ),
     )
 
 
-def _check(result: Result) -> str:
-    return _line(f"{result.status}: {result.case.id} > {result.evaluator.name}: {outcome(result)}")
+def _check(result: CheckResult) -> str:
+    return _line(
+        f"{result.status}: {result.case.id} > {result.evaluator.name}: {format_outcome(result)}"
+    )
 
 
-def _table(found: Sequence[Tally], *, several: bool) -> Iterator[str]:
+def _table(found: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
     """The evaluators under one another; with several configs each says whose it is."""
     if not found:
         return
@@ -119,54 +129,58 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     if comparison is None:
         return
     if comparison.trends:
-        rows = (trends.cells(trend, comparison) for trend in comparison.trends)
+        rows = (trends.format_cells(trend, comparison) for trend in comparison.trends)
         yield from _aligned([trends.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1)
-    yield from map(_line, trends.remarks(comparison))
+    yield from map(_line, trends.list_remarks(comparison))
     worse = [
         _line(f"worse: {case} > {evaluator}: {scores}")
-        for case, evaluator, scores in trends.regressions(comparison)
+        for case, evaluator, scores in trends.list_regressions(comparison)
     ]
-    yield from truncate.listed(worse, MAX_ITEMS)
+    yield from truncate.truncate_list(worse, MAX_ITEMS)
 
 
-def _row(tally: Tally) -> tuple[str, ...]:
-    totals, result = tally.totals, tally.any
+def _row(tally: EvaluatorChecks) -> tuple[str, ...]:
+    totals, result = tally.totals, tally.representative
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     advisory = "" if result.evaluator.required else " (advisory)"
     return (
-        _cell(file_name(result.config)),
+        _cell(format_path(result.config)),
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
-        "-" if totals.score is None else number(totals.score),
-        _cell(result.evaluator.bar),
+        "-" if totals.score is None else format_number(totals.score),
+        _cell(result.evaluator.requirement),
     )
 
 
-def _worst(failed: Sequence[Result]) -> Iterator[str]:
-    for result in worst_first(failed)[:MAX_CASES]:
-        yield _line(f"{result.case.id} > {result.evaluator.name}: {outcome(result)}")
+def _list_worst(failed: Sequence[CheckResult]) -> Iterator[str]:
+    for result in sort_worst_first(failed)[:MAX_CASES]:
+        yield _line(f"{result.case.id} > {result.evaluator.name}: {format_outcome(result)}")
         yield f"  {_line(f'{result.evaluator.place}, recording {result.case.recording.file}')}"
-        yield from (f"  {_line(line)}" for line in truncate.listed(findings(result), MAX_LINES))
+        yield from (
+            f"  {_line(line)}" for line in truncate.truncate_list(list_findings(result), MAX_LINES)
+        )
     if len(failed) > MAX_CASES:
-        yield truncate.more(len(failed) - MAX_CASES)
+        yield truncate.format_omitted(len(failed) - MAX_CASES)
 
 
-def _grouped(results: Sequence[Result], *, several: bool) -> Iterator[str]:
+def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:
     """What befell cases, by evaluator and reason; of a long reason the first and last lines."""
-    groups = list(by_reason(results).items())
+    groups = list(group_by_reason(results).items())
     for (config, evaluator, reason), cases in groups[:MAX_ITEMS]:
-        name = f"{_cell(evaluator)} of {_cell(file_name(config))}" if several else _cell(evaluator)
-        first, *others = truncate.ends(lines(reason), MAX_LINES) or ("",)
-        yield f"{name} ({case_names(cases, _cell)}): {_line(first)}"
+        name = (
+            f"{_cell(evaluator)} of {_cell(format_path(config))}" if several else _cell(evaluator)
+        )
+        first, *others = truncate.truncate_lines(split_lines(reason), MAX_LINES) or ("",)
+        yield f"{name} ({format_case_names(cases, _cell)}): {_line(first)}"
         yield from (f"  {truncate.middle(line, MAX_WIDTH)}" for line in others)
     if len(groups) > MAX_ITEMS:
-        yield truncate.more(len(groups) - MAX_ITEMS)
+        yield truncate.format_omitted(len(groups) - MAX_ITEMS)
 
 
-def _warnings(results: Sequence[Result]) -> Sequence[str]:
-    found = warnings(results).items()
-    return truncate.listed(
-        [f"{_line(text)} ({case_names(cases, _cell)})" for text, cases in found], MAX_ITEMS
+def _warnings(results: Sequence[CheckResult]) -> Sequence[str]:
+    found = group_warnings(results).items()
+    return truncate.truncate_list(
+        [f"{_line(text)} ({format_case_names(cases, _cell)})" for text, cases in found], MAX_ITEMS
     )
 
 
@@ -175,4 +189,4 @@ def _cell(text: str) -> str:
 
 
 def _line(text: str, width: int = MAX_WIDTH) -> str:
-    return escape.plain_line(truncate.middle(text, width))
+    return escape.flatten_line(truncate.middle(text, width))

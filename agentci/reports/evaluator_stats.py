@@ -5,15 +5,19 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentci._util.text.format import number, percents_apart
-from agentci.gate.groups import JUDGED
-from agentci.gate.statistics import Interval, mean_interval, rate_interval
-from agentci.model.result import Result
+from agentci._util.text.format import format_distinct_percents, format_number
+from agentci.gate.groups import SCORED_STATUSES
+from agentci.gate.statistics import (
+    ConfidenceInterval,
+    mean_confidence_interval,
+    pass_rate_confidence_interval,
+)
+from agentci.model.result import CheckResult
 
 PERCENT = 100
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class EvaluatorStats(Struct, frozen=True, kw_only=True):
     """The checks of one evaluator that passed or failed.
 
     Attributes:
@@ -23,33 +27,33 @@ class Standing(Struct, frozen=True, kw_only=True):
     """
 
     pass_rate: float | None
-    pass_rate_interval: Interval | None
-    score_interval: Interval | None
+    pass_rate_interval: ConfidenceInterval | None
+    score_interval: ConfidenceInterval | None
     groups: int
 
 
-def standing_of(results: Sequence[Result]) -> Standing:
+def compute_evaluator_stats(results: Sequence[CheckResult]) -> EvaluatorStats:
     """Of the checks of one evaluator of one config."""
-    groups: dict[str, list[Result]] = {}
+    groups: dict[str, list[CheckResult]] = {}
     for result in results:
-        if result.status in JUDGED:
+        if result.status in SCORED_STATUSES:
             groups.setdefault(result.case.group, []).append(result)
     passes = [[each.status == "passed" for each in group] for group in groups.values()]
     scores = [_scores(group) for group in groups.values()]
     judged = [each for group in passes for each in group]
-    return Standing(
+    return EvaluatorStats(
         pass_rate=sum(judged) / len(judged) if judged else None,
-        pass_rate_interval=rate_interval(passes),
-        score_interval=mean_interval([group for group in scores if group]),
+        pass_rate_interval=pass_rate_confidence_interval(passes),
+        score_interval=mean_confidence_interval([group for group in scores if group]),
         groups=len(groups),
     )
 
 
-def rate_in_words(standing: Standing) -> str:
+def format_pass_rate(standing: EvaluatorStats) -> str:
     """``75% (45 to 92%)``; empty where nothing was judged."""
     if standing.pass_rate is None:
         return ""
-    rate, _ = percents_apart(standing.pass_rate, 1.0)
+    rate, _ = format_distinct_percents(standing.pass_rate, 1.0)
     interval = standing.pass_rate_interval
     if interval is None:
         return rate
@@ -58,17 +62,20 @@ def rate_in_words(standing: Standing) -> str:
     return f"{rate} ({low} to {high}%)"
 
 
-def score_in_words(score: float | None, standing: Standing) -> str:
+def format_mean_score(score: float | None, standing: EvaluatorStats) -> str:
     """``0.712 (0.62 to 0.81)``, without what the pass rate says already; empty without a score."""
     if score is None:
         return ""
     interval = standing.score_interval
     if interval in (None, standing.pass_rate_interval):
-        return number(score)
-    return f"{number(score)} ({number(interval.low, 2)} to {number(interval.high, 2)})"
+        return format_number(score)
+    return (
+        f"{format_number(score)} ({format_number(interval.low, 2)} to "
+        f"{format_number(interval.high, 2)})"
+    )
 
 
-def _scores(results: Sequence[Result]) -> list[float]:
+def _scores(results: Sequence[CheckResult]) -> list[float]:
     judgements = (result.judgement for result in results)
     scores = [each.score for each in judgements if each is not None and each.score is not None]
     return [score for score in scores if math.isfinite(score)]

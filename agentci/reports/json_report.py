@@ -4,17 +4,21 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, to_builtins
 
-from agentci._util.text import strict_json
-from agentci.model.case import Exchange, Synopsis
-from agentci.model.comparison import Comparison
+from agentci._util.text import json_text
+from agentci.model.case import CaseSummary, DialogueTurn
+from agentci.model.gate import Comparison, Gate
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.policy import Gate
-from agentci.model.result import Report, Result
-from agentci.model.shard import Portion
-from agentci.model.spending import Charge, Spending
-from agentci.reports.report_format import Tally, cases, place_fields, problem_fields, tallies
-from agentci.reports.stability import flip_rate, record_fields
+from agentci.model.result import CheckResult, JudgeSpending, ModelCost, Report
+from agentci.model.shard import ShardInfo
+from agentci.reports.report_format import (
+    EvaluatorChecks,
+    group_by_evaluator,
+    list_cases,
+    place_to_json,
+    problem_to_json,
+)
+from agentci.reports.stability import mean_flip_rate, repeats_to_json
 from agentci.version import __version__
 
 SCHEMA_VERSION = 1
@@ -34,25 +38,25 @@ class JsonReport(Struct, frozen=True, kw_only=True):
         ``judges`` says that they cost.
         """
         members: dict[str, Iterable[str]] = {
-            "schema_version": [strict_json.dumps(SCHEMA_VERSION)],
-            "tool": [strict_json.dumps({"name": "agentci", "version": self.tool_version})],
-            "commit": [strict_json.dumps(report.commit or None)],
-            "complete": [strict_json.dumps(report.complete)],
-            "decision": [strict_json.dumps(to_builtins(report.decision))],
-            "totals": [strict_json.dumps(to_builtins(report.totals))],
-            "results": _lines(strict_json.dumps(_result(result)) for result in report.results),
-            "evaluators": _lines(
-                strict_json.dumps(_evaluator(tally)) for tally in tallies(report.results)
+            "schema_version": [json_text.dumps(SCHEMA_VERSION)],
+            "tool": [json_text.dumps({"name": "agentci", "version": self.tool_version})],
+            "commit": [json_text.dumps(report.commit or None)],
+            "complete": [json_text.dumps(report.complete)],
+            "decision": [json_text.dumps(to_builtins(report.decision))],
+            "totals": [json_text.dumps(to_builtins(report.totals))],
+            "results": _format_array(json_text.dumps(_result(result)) for result in report.results),
+            "evaluators": _format_array(
+                json_text.dumps(_evaluator(tally)) for tally in group_by_evaluator(report.results)
             ),
-            "cases": _lines(_case(case) for case in cases(report.results)),
-            "problems": _lines(strict_json.dumps(problem_fields(p)) for p in report.problems),
-            "provenance": _lines(
-                strict_json.dumps(to_builtins(each)) for each in report.provenance
+            "cases": _format_array(_case(case) for case in list_cases(report.results)),
+            "problems": _format_array(json_text.dumps(problem_to_json(p)) for p in report.problems),
+            "provenance": _format_array(
+                json_text.dumps(to_builtins(each)) for each in report.provenance
             ),
-            "gates": _lines(strict_json.dumps(_gate(gate)) for gate in report.gates),
-            "judges": _lines(strict_json.dumps(_spending(each)) for each in report.spending),
-            "comparison": [strict_json.dumps(_comparison(report.comparison))],
-            "shard": [strict_json.dumps(_shard(report.portion))],
+            "gates": _format_array(json_text.dumps(_gate(gate)) for gate in report.gates),
+            "judges": _format_array(json_text.dumps(_spending(each)) for each in report.spending),
+            "comparison": [json_text.dumps(_comparison(report.comparison))],
+            "shard": [json_text.dumps(_shard(report.shard_info))],
         }
         before = "{"
         for name, pieces in members.items():
@@ -62,7 +66,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
         yield "\n}\n"
 
 
-def _lines(items: Iterable[str]) -> Iterator[str]:
+def _format_array(items: Iterable[str]) -> Iterator[str]:
     """An array with an item a line: quick to write, and easy to compare."""
     before = "["
     for item in items:
@@ -71,23 +75,23 @@ def _lines(items: Iterable[str]) -> Iterator[str]:
     yield "[]" if before == "[" else "\n  ]"
 
 
-_NOTHING = Judgement(score=None, passed=None)
+_NO_JUDGEMENT = Judgement(score=None, passed=None)
 
 
-def _result(result: Result) -> JsonObject:
-    judgement = result.judgement or _NOTHING
+def _result(result: CheckResult) -> JsonObject:
+    judgement = result.judgement or _NO_JUDGEMENT
     return {
         "id": result.id,
         "config": result.config,
         "case": result.case.id,
-        "trace": result.case.trace,
-        "golden": result.case.golden,
+        "trace": result.case.trace_id,
+        "golden": result.case.eval_case_id,
         "recording": result.case.recording.file,
         "evaluator": result.evaluator.name,
         "type": result.evaluator.type,
         "status": result.status,
         "score": judgement.score,
-        "bar": result.evaluator.bar,
+        "bar": result.evaluator.requirement,
         "threshold": result.evaluator.threshold,
         "required": result.evaluator.required,
         "weight": result.evaluator.weight,
@@ -101,35 +105,35 @@ def _result(result: Result) -> JsonObject:
         "seconds": round(result.seconds, 6),
         "cached": result.cached,
         "trials": None if result.trials is None else to_builtins(result.trials),
-        "repeats": record_fields(result.repeats),
+        "repeats": repeats_to_json(result.repeats),
         "fingerprint": result.fingerprint,
-        "place": place_fields(result.evaluator.place),
+        "place": place_to_json(result.evaluator.place),
     }
 
 
-def _evaluator(tally: Tally) -> JsonObject:
-    standing = tally.standing
+def _evaluator(tally: EvaluatorChecks) -> JsonObject:
+    standing = tally.stats
     rate, score = standing.pass_rate_interval, standing.score_interval
     return {
-        "config": tally.any.config,
-        "evaluator": tally.any.evaluator.name,
+        "config": tally.representative.config,
+        "evaluator": tally.representative.evaluator.name,
         **to_builtins(tally.totals),
         "score_interval": None if score is None else to_builtins(score),
         "pass_rate": standing.pass_rate,
         "pass_rate_interval": None if rate is None else to_builtins(rate),
         "groups": standing.groups,
-        "flip_rate": flip_rate(tally.results),
+        "flip_rate": mean_flip_rate(tally.results),
     }
 
 
-def _case(case: Synopsis) -> str:
-    told = strict_json.dumps(
+def _case(case: CaseSummary) -> str:
+    told = json_text.dumps(
         {
             "id": case.id,
-            "trace": case.trace,
+            "trace": case.trace_id,
             "group": case.group,
-            "golden": case.golden,
-            "no_golden_because": case.no_golden_because,
+            "golden": case.eval_case_id,
+            "no_golden_because": case.unmatched_reason,
             "recording": case.recording.file,
             "turns": len(case.dialogue),
             "dialogue": [_exchange(each) for each in case.dialogue],
@@ -139,8 +143,8 @@ def _case(case: Synopsis) -> str:
     return f'{told.removesuffix("}")}, "performance": {case.performance or "null"}}}'
 
 
-def _exchange(turn: Exchange) -> JsonObject:
-    return {"asked": turn.asked, "answered": turn.answered}
+def _exchange(turn: DialogueTurn) -> JsonObject:
+    return {"asked": turn.question, "answered": turn.answer}
 
 
 def _gate(gate: Gate) -> JsonObject:
@@ -152,7 +156,7 @@ def _gate(gate: Gate) -> JsonObject:
     }
 
 
-def _spending(spending: Spending) -> JsonObject:
+def _spending(spending: JudgeSpending) -> JsonObject:
     return {
         "config": spending.config,
         "spent": _charge(spending.spent, priced=spending.priced),
@@ -160,7 +164,7 @@ def _spending(spending: Spending) -> JsonObject:
     }
 
 
-def _charge(charge: Charge, *, priced: bool) -> JsonObject:
+def _charge(charge: ModelCost, *, priced: bool) -> JsonObject:
     return {
         "calls": charge.calls,
         "tokens": charge.tokens,
@@ -172,8 +176,8 @@ def _comparison(comparison: Comparison | None) -> JsonObject | None:
     return None if comparison is None else to_builtins(comparison)
 
 
-def _shard(portion: Portion | None) -> JsonObject | None:
+def _shard(portion: ShardInfo | None) -> JsonObject | None:
     if portion is None:
         return None
-    told = {"of": portion.of, "checks": portion.checks, "dealt_by": portion.dealt_by}
+    told = {"of": portion.plan_digest, "checks": portion.checks, "dealt_by": portion.shard_keys}
     return {**to_builtins(portion.shard), **told}

@@ -1,14 +1,10 @@
-"""The report for CI servers: JUnit's XML, made with ``junit-xml`` and mended where that loses.
-
-``junit-xml`` drops a failure without a message (the case then counts as passed), knows no
-properties of test cases, leaves out zeros, writes attributes that the strict schema forbids, and
-its serialiser stops at half a surrogate pair. So its elements are built from filtered text that is
-never empty, amended, and serialised here.
-"""
+"""JUnit XML report for CI servers."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from xml.etree import ElementTree as ET
 
@@ -16,28 +12,65 @@ import junit_xml
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import number
-from agentci.gate.decision import totals
-from agentci.model.choices import JUnitDialect
-from agentci.model.place import COMMAND_LINE
-from agentci.model.problem import Problem
-from agentci.model.result import Report, Result
+from agentci._util.text.format import format_number
+from agentci.gate.decision import compute_totals
+from agentci.model.choices import JUnitFormat
+from agentci.model.problem import COMMAND_LINE, Problem
+from agentci.model.result import CheckResult, Report
 from agentci.model.values import replace
-from agentci.reports.check_text import findings, headline, lines
-from agentci.reports.junit_names import attribute, case_name, classnames, part
-from agentci.reports.locations import file_name, in_a_file, problem_line
-from agentci.reports.stability import properties_of
+from agentci.reports.check_text import format_headline, list_findings, split_lines
+from agentci.reports.report_format import format_path, format_problem, place_in_file
+from agentci.reports.stability import make_repeat_properties
+
+MAX_ATTRIBUTE = 1_000
+
+
+def make_classnames(configs: Sequence[str]) -> dict[str, str]:
+    """Dotted names by config, each its own."""
+    names: dict[str, str] = {}
+    for config in configs:
+        path = re.sub(r"\.ya?ml$", "", format_path(config))
+        parts = (escape_name_part(each) for each in path.split("/") if each.strip("."))
+        name = ".".join(parts) or "agentci"
+        while name in names.values():
+            name += "_"
+        names[config] = name
+    return names
+
+
+def escape_name_part(text: str) -> str:
+    """A part of a dotted name."""
+    return re.sub(r"[.\s]", "_", escape_attribute(text))
+
+
+def make_case_name(result: CheckResult, taken: Counter[str]) -> str:
+    """The name of a test case, with a number where an earlier one of the suite looks the same.
+
+    Ids may differ in what cannot be seen, or in what is cut out of long ones.
+    """
+    angle = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+    name = escape_attribute(f"{result.case.id} {angle} {result.evaluator.name}")
+    taken[name] += 1
+    return name if taken[name] == 1 else f"{name} ({taken[name]})"
+
+
+# Cases and evaluators have names and bars, which come up with every check of theirs.
+@lru_cache(maxsize=1024)
+def escape_attribute(text: str) -> str:
+    """Text of any origin and length in an attribute."""
+    return escape.escape_for_log_line(escape.escape_for_xml(truncate.middle(text, MAX_ATTRIBUTE)))
+
 
 MAX_TEXT = 8_000
 MAX_REASON = 6_000
 # Test cases that are elements at a time: of few, each would take longer to serialise.
-AT_ONCE = 100
+CASES_PER_BATCH = 100
 
 # No check takes as long; a foreign report may say anything.
 MAX_SECONDS = 1e9
 
 
-class JUnit(Struct, frozen=True, kw_only=True):
+class JUnitReport(Struct, frozen=True, kw_only=True):
     """One suite a config, one test case a check.
 
     Attributes:
@@ -45,46 +78,58 @@ class JUnit(Struct, frozen=True, kw_only=True):
             ``file``, ``line`` and properties on test cases; ``jenkins`` keeps to its strict schema.
     """
 
-    dialect: JUnitDialect = "common"
+    dialect: JUnitFormat = "common"
     name: str = "junit"
     file_name: str = "junit.xml"
 
     def render(self, report: Report) -> Iterator[str]:
         """The XML document; problems of the input stand in the output of their suite."""
-        suites = _by_config(report.results) or {"agentci": []}
-        problems = _shared_out(report.problems, list(suites))
+        suites = _group_by_config(report.results) or {"agentci": []}
+        problems = _group_problems(report.problems, list(suites))
         root = ET.Element("testsuites", {"name": "agentci"})
         self._count(root, report.results)
         yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-        yield from _nested(
+        yield from _wrap_element(
             root,
             (
                 self._suite(config, classname, suites[config], problems[config])
-                for config, classname in classnames(list(suites)).items()
+                for config, classname in make_classnames(list(suites)).items()
             ),
         )
         yield "\n"
 
     def _suite(
-        self, config: str, classname: str, results: Sequence[Result], problems: Sequence[Problem]
+        self,
+        config: str,
+        classname: str,
+        results: Sequence[CheckResult],
+        problems: Sequence[Problem],
     ) -> Iterator[str]:
         suite = junit_xml.TestSuite(
-            attribute(file_name(config)),
-            file=attribute(config) if results and config != COMMAND_LINE.file else None,
-            stdout=_text(_problem(each) for each in problems if each.severity != "error"),
-            stderr=_text(_problem(each) for each in problems if each.severity == "error"),
+            escape_attribute(format_path(config)),
+            file=escape_attribute(config) if results and config != COMMAND_LINE.file else None,
+            stdout=_make_text(
+                _format_problem(each) for each in problems if each.severity != "error"
+            ),
+            stderr=_make_text(
+                _format_problem(each) for each in problems if each.severity == "error"
+            ),
         )
         element: ET.Element = suite.build_xml_doc()
         said = [ET.tostring(each, encoding="unicode") for each in element]
         element[:] = []
         self._count(element, results)
-        portions = (results[at : at + AT_ONCE] for at in range(0, len(results), AT_ONCE))
+        portions = (
+            results[at : at + CASES_PER_BATCH] for at in range(0, len(results), CASES_PER_BATCH)
+        )
         taken = Counter[str]()
         cases = (self._test_cases(portion, classname, taken) for portion in portions)
-        return _nested(element, ([text] for text in chain(said, cases)), level=1)
+        return _wrap_element(element, ([text] for text in chain(said, cases)), level=1)
 
-    def _test_cases(self, results: Sequence[Result], classname: str, taken: Counter[str]) -> str:
-        cases = [_test_case(result, case_name(result, taken), classname) for result in results]
+    def _test_cases(
+        self, results: Sequence[CheckResult], classname: str, taken: Counter[str]
+    ) -> str:
+        cases = [_test_case(result, make_case_name(result, taken), classname) for result in results]
         suite: ET.Element = junit_xml.TestSuite("", cases).build_xml_doc()
         for element, result in zip(suite, results, strict=True):
             self._amend(element, result)
@@ -93,30 +138,32 @@ class JUnit(Struct, frozen=True, kw_only=True):
         text = ET.tostring(suite, encoding="unicode")
         return text.removeprefix("<testsuite>").removesuffix("</testsuite>").strip()
 
-    def _amend(self, test_case: ET.Element, result: Result) -> None:
+    def _amend(self, test_case: ET.Element, result: CheckResult) -> None:
         """Add what ``junit-xml`` cannot write or leaves out where it is zero."""
-        test_case.set("time", _seconds([result]))
+        test_case.set("time", _format_seconds([result]))
         asides = list(result.case.warnings)
         if self.dialect == "common":
-            if place := in_a_file(result.evaluator.place):
-                test_case.set("file", attribute(place.file))
+            if place := place_in_file(result.evaluator.place):
+                test_case.set("file", escape_attribute(place.file))
                 test_case.set("line", str(place.line))
-            test_case.insert(0, _properties(result))
+            test_case.insert(0, _make_properties(result))
         else:
-            asides = [f"{name}: {value}" for name, value in _facts(result).items()] + asides
+            asides = [
+                f"{name}: {value}" for name, value in _list_properties(result).items()
+            ] + asides
         if asides:
-            ET.SubElement(test_case, "system-out").text = _text(asides)
+            ET.SubElement(test_case, "system-out").text = _make_text(asides)
 
-    def _count(self, element: ET.Element, results: Sequence[Result]) -> None:
+    def _count(self, element: ET.Element, results: Sequence[CheckResult]) -> None:
         """Set the attributes of a suite or of the root, and no others."""
-        counts = totals(results)
+        counts = compute_totals(results)
         attributes = {
             "name": element.get("name", ""),
             "tests": str(counts.checks),
             "failures": str(counts.failed),
             "errors": str(counts.errored),
             "skipped": str(counts.skipped),
-            "time": _seconds(results),
+            "time": _format_seconds(results),
         }
         if self.dialect == "jenkins" and element.tag == "testsuites":
             del attributes["skipped"]
@@ -126,7 +173,7 @@ class JUnit(Struct, frozen=True, kw_only=True):
         element.attrib.update(attributes)
 
 
-def _nested(
+def _wrap_element(
     element: ET.Element, children: Iterator[Iterable[str]], *, level: int = 0
 ) -> Iterator[str]:
     """An element around ``children`` in pieces of text, laid out as ``ET.indent`` does."""
@@ -142,14 +189,16 @@ def _nested(
     yield f"{margin}</{element.tag}>"
 
 
-def _by_config(results: Sequence[Result]) -> dict[str, list[Result]]:
-    groups: dict[str, list[Result]] = {}
+def _group_by_config(results: Sequence[CheckResult]) -> dict[str, list[CheckResult]]:
+    groups: dict[str, list[CheckResult]] = {}
     for result in results:
         groups.setdefault(result.config, []).append(result)
     return groups
 
 
-def _shared_out(problems: Sequence[Problem], configs: Sequence[str]) -> dict[str, list[Problem]]:
+def _group_problems(
+    problems: Sequence[Problem], configs: Sequence[str]
+) -> dict[str, list[Problem]]:
     """Problems by the config that they lie in; those that lie elsewhere are the first one's."""
     shares: dict[str, list[Problem]] = {config: [] for config in configs}
     for problem in problems:
@@ -158,66 +207,75 @@ def _shared_out(problems: Sequence[Problem], configs: Sequence[str]) -> dict[str
     return shares
 
 
-def _test_case(result: Result, name: str, classname: str) -> junit_xml.TestCase:
-    test_case = junit_xml.TestCase(name, classname=f"{classname}.{part(result.evaluator.name)}")
+def _test_case(result: CheckResult, name: str, classname: str) -> junit_xml.TestCase:
+    test_case = junit_xml.TestCase(
+        name, classname=f"{classname}.{escape_name_part(result.evaluator.name)}"
+    )
     if result.status == "failed":
-        test_case.add_failure_info(_message(result), _told(result), "failed")
+        test_case.add_failure_info(_format_message(result), _format_details(result), "failed")
     elif result.status == "errored":
-        test_case.add_error_info(_message(result), _told(result), "errored")
+        test_case.add_error_info(_format_message(result), _format_details(result), "errored")
     elif result.status == "skipped":
-        test_case.add_skipped_info(_message(result), _told(result))
+        test_case.add_skipped_info(_format_message(result), _format_details(result))
     return test_case
 
 
-def _message(result: Result) -> str:
+def _format_message(result: CheckResult) -> str:
     """One line: of what a program printed, the first and the last."""
-    return attribute(truncate.outline(lines(headline(result)))) or result.status
+    return (
+        escape_attribute(truncate.join_first_and_last(split_lines(format_headline(result))))
+        or result.status
+    )
 
 
-def _told(result: Result) -> str:
+def _format_details(result: CheckResult) -> str:
     """What consumers show that do not show the message: it in full, where to act, the details."""
-    told = "\n".join(lines(headline(result))) or result.status
-    return _text(
+    told = "\n".join(split_lines(format_headline(result))) or result.status
+    return _make_text(
         (
             truncate.middle(told, MAX_REASON),
             f"at {replace(result.evaluator.place, column=None)}",
             f"recording {result.case.recording.file}",
-            *findings(result),
+            *list_findings(result),
         )
     )
 
 
-def _problem(problem: Problem) -> str:
-    return f"{problem.severity}: {problem_line(problem)}"
+def _format_problem(problem: Problem) -> str:
+    return f"{problem.severity}: {format_problem(problem)}"
 
 
-def _properties(result: Result) -> ET.Element:
+def _make_properties(result: CheckResult) -> ET.Element:
     element = ET.Element("properties")
-    for name, value in _facts(result).items():
-        ET.SubElement(element, "property", {"name": name, "value": attribute(value)})
+    for name, value in _list_properties(result).items():
+        ET.SubElement(element, "property", {"name": name, "value": escape_attribute(value)})
     return element
 
 
-def _facts(result: Result) -> dict[str, str]:
+def _list_properties(result: CheckResult) -> dict[str, str]:
     score = None if result.judgement is None else result.judgement.score
     evaluator = result.evaluator
     facts = {
-        "score": "" if score is None else number(score, digits=6),
-        "threshold": "" if evaluator.threshold is None else number(evaluator.threshold, digits=6),
-        "bar": evaluator.bar,
+        "score": "" if score is None else format_number(score, digits=6),
+        "threshold": ""
+        if evaluator.threshold is None
+        else format_number(evaluator.threshold, digits=6),
+        "bar": evaluator.requirement,
         "type": evaluator.type,
         "required": "" if evaluator.required else "false",
         "cached": "true" if result.cached else "",
-        **properties_of(result.repeats),
+        **make_repeat_properties(result.repeats),
     }
     return {name: value for name, value in facts.items() if value}
 
 
-def _seconds(results: Iterable[Result]) -> str:
+def _format_seconds(results: Iterable[CheckResult]) -> str:
     return f"{math.fsum(r.seconds for r in results if 0 < r.seconds <= MAX_SECONDS):.3f}"
 
 
-def _text(parts: Iterable[str]) -> str:
+def _make_text(parts: Iterable[str]) -> str:
     """Lines as the text of an element; GitLab would follow ``[[ATTACHMENT|path]]`` in it."""
     text = truncate.characters("\n".join(line for line in parts if line), MAX_TEXT)
-    return escape.inert(escape.xml(text)).replace("[[ATTACHMENT", "[ [ATTACHMENT")
+    return escape.neutralize_commands(escape.escape_for_xml(text)).replace(
+        "[[ATTACHMENT", "[ [ATTACHMENT"
+    )

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from agentci._util.text import escape, strict_json
-from agentci._util.text.format import count
+from agentci._util.text import escape, json_text
+from agentci._util.text.format import format_count
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
-from agentci.reports.locations import problem_line
-from agentci.reports.report_format import problem_annotation, problem_fields
-from agentci.reports.workflow_commands import LEVELS, annotate
+from agentci.reports.report_format import format_problem, make_problem_annotation, problem_to_json
+from agentci.reports.workflow_commands import LEVELS, render_annotations
 
 
 def render_problems(
@@ -30,27 +29,29 @@ def render_problems(
         from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (of no use to most runs)
 
         return render_sarif(problems)
-    return annotate(tuple(map(problem_annotation, problems)))
+    return render_annotations(tuple(map(make_problem_annotation, problems)))
 
 
 def _text(problems: Sequence[Problem], files: int | None) -> str:
     """``FILE:LINE:COLUMN: error: MESSAGE``, the form that editors and problem matchers read."""
-    looked_at = "" if files is None else f" in {count(files, 'file')}"
+    looked_at = "" if files is None else f" in {format_count(files, 'file')}"
     lines = [*map(_line, problems), f"{_counted(problems)}{looked_at}"]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _line(problem: Problem) -> str:
-    return escape.one_line(problem_line(problem, severity=True))
+    return escape.escape_for_log_line(format_problem(problem, severity=True))
 
 
 def _counted(problems: Sequence[Problem]) -> str:
     severities = [problem.severity for problem in problems]
-    counts = (count(severities.count(level), level) for level in LEVELS if level in severities)
+    counts = (
+        format_count(severities.count(level), level) for level in LEVELS if level in severities
+    )
     return ", ".join(counts) or "no problems"
 
 
 def _json(problems: Sequence[Problem]) -> str:
     """An object, so that no problems can be told from no output; one problem a line."""
-    lines = ",\n".join(f"  {strict_json.dumps(problem_fields(each))}" for each in problems)
+    lines = ",\n".join(f"  {json_text.dumps(problem_to_json(each))}" for each in problems)
     return f'{{"problems": [\n{lines}\n]}}\n' if problems else '{"problems": []}\n'

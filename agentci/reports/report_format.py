@@ -1,4 +1,4 @@
-"""What every reporter is, and what the reporters say alike."""
+"""Protocol of report formats, and grouping and text that several formats share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -7,26 +7,69 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import count, number
-from agentci.gate.decision import totals
-from agentci.model.case import Synopsis
+from agentci._util.text.format import format_count, format_number
+from agentci.gate.decision import compute_totals
+from agentci.model.case import CaseSummary
 from agentci.model.json import JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem, Severity
+from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (
-    EXIT_INVALID,
-    EXIT_UNJUDGED,
+    EXIT_ERRORED,
+    EXIT_INVALID_INPUT,
+    CheckResult,
     Decision,
+    JudgeSpending,
+    ModelCost,
     Report,
-    Result,
     Status,
     Totals,
 )
-from agentci.model.values import Same
-from agentci.reports.check_text import headline
-from agentci.reports.evaluator_stats import Standing, standing_of
-from agentci.reports.locations import in_a_file
+from agentci.model.values import IdentityKey
+from agentci.reports.check_text import format_headline
+from agentci.reports.evaluator_stats import EvaluatorStats, compute_evaluator_stats
 from agentci.reports.workflow_commands import Annotation
+
+
+def format_path(file: str) -> str:
+    """A file in words."""
+    return "command line" if file == COMMAND_LINE.file else file
+
+
+def place_in_file(place: Place | None) -> Place | None:
+    """The place, if it is one that an editor could go to."""
+    return None if place is None or place.file == COMMAND_LINE.file else place
+
+
+def format_problem(problem: Problem, *, severity: bool = False) -> str:
+    """A problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE (HINT)``."""
+    place = "" if problem.place is None else f"{problem.place}: "
+    weight = f"{problem.severity}: " if severity else ""
+    hint = "" if problem.hint is None else f" ({problem.hint})"
+    return f"{place}{weight}{problem.message}{hint}"
+
+
+# Of a dollar: a question costs hundredths of a cent.
+USD_DIGITS = 4
+
+
+def format_spending(spending: Sequence[JudgeSpending]) -> str:
+    """What the judges of all configs cost together; empty where there are none."""
+    if not spending:
+        return ""
+    priced = all(each.priced for each in spending)
+    spent = sum((each.spent for each in spending), ModelCost())
+    saved = sum((each.saved for each in spending), ModelCost())
+    line = f"Judges: {_format_charge(spent, priced=priced)}"
+    return (
+        f"{line}; recorded replies saved {_format_charge(saved, priced=priced)}"
+        if saved.calls
+        else line
+    )
+
+
+def _format_charge(charge: ModelCost, *, priced: bool) -> str:
+    usd = f", ${format_number(charge.usd, USD_DIGITS)}" if priced else ""
+    return f"{format_count(charge.calls, 'call')}, {format_count(charge.tokens, 'token')}{usd}"
+
 
 MAX_NAMES = 5
 
@@ -51,107 +94,116 @@ class Reporter(Protocol):
         ...
 
 
-class Tally(Struct, frozen=True, kw_only=True, dict=True):
+class EvaluatorChecks(Struct, frozen=True, kw_only=True, dict=True):
     """The checks of one evaluator of one config."""
 
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
     totals: Totals
 
     @property
-    def any(self) -> Result:
+    def representative(self) -> CheckResult:
         """One of them, for what all have in common: name, bar, place."""
         return self.results[0]
 
     @cached_property
-    def standing(self) -> Standing:
+    def stats(self) -> EvaluatorStats:
         """What they say of cases that were not judged."""
-        return standing_of(self.results)
+        return compute_evaluator_stats(self.results)
 
 
-def tallies(results: tuple[Result, ...], *, by_place: bool = False) -> tuple[Tally, ...]:
+def group_by_evaluator(
+    results: tuple[CheckResult, ...], *, by_place: bool = False
+) -> tuple[EvaluatorChecks, ...]:
     """Results by config and evaluator, in the order in which these come up.
 
     Args:
         by_place: whether evaluators of one name are told apart that stand on different lines, as
             those of different cases of an eval file may.
     """
-    return _tallies(Same(results), by_place=by_place)
+    return _group_by_evaluator(IdentityKey(results), by_place=by_place)
 
 
 # Nearly all reports of a run ask for them.
 @lru_cache(maxsize=2)
-def _tallies(results: Same[tuple[Result, ...]], *, by_place: bool) -> tuple[Tally, ...]:
-    groups: dict[tuple[str, str, Place | None], list[Result]] = {}
+def _group_by_evaluator(
+    results: IdentityKey[tuple[CheckResult, ...]], *, by_place: bool
+) -> tuple[EvaluatorChecks, ...]:
+    groups: dict[tuple[str, str, Place | None], list[CheckResult]] = {}
     for result in results.value:
         place = result.evaluator.place if by_place else None
         key = (result.config, result.evaluator.name, place)
         groups.setdefault(key, []).append(result)
-    return tuple(Tally(results=tuple(group), totals=totals(group)) for group in groups.values())
+    return tuple(
+        EvaluatorChecks(results=tuple(group), totals=compute_totals(group))
+        for group in groups.values()
+    )
 
 
-def several_configs(results: Sequence[Result]) -> bool:
+def has_several_configs(results: Sequence[CheckResult]) -> bool:
     """Whether an evaluator's name alone may stand for two."""
     return len({result.config for result in results}) > 1
 
 
-def of_status(results: Sequence[Result], status: Status) -> tuple[Result, ...]:
+def filter_by_status(results: Sequence[CheckResult], status: Status) -> tuple[CheckResult, ...]:
     """The results that ended so."""
     return tuple(result for result in results if result.status == status)
 
 
-def worst_first(results: Sequence[Result]) -> list[Result]:
+def sort_worst_first(results: Sequence[CheckResult]) -> list[CheckResult]:
     """Required before advisory, low scores before high ones; what has no score stands first."""
 
-    def badness(result: Result) -> tuple[bool, float]:
+    def badness(result: CheckResult) -> tuple[bool, float]:
         score = None if result.judgement is None else result.judgement.score
         return (not result.evaluator.required, -1.0 if score is None else score)
 
     return sorted(results, key=badness)
 
 
-def verdict(decision: Decision) -> Verdict:
+def get_verdict(decision: Decision) -> Verdict:
     """The decision in one word; ``partial`` where a shard alone does not keep the gate shut."""
-    if not (decision.open or decision.shuts):
+    if not (decision.open or decision.is_failure):
         return "partial"
-    return "open" if decision.open else _SHUT_BY.get(decision.exit_code, "shut")
+    return "open" if decision.open else _FAILED_VERDICTS.get(decision.exit_code, "shut")
 
 
-def conclusion(report: Report) -> str:
+def format_conclusion(report: Report) -> str:
     """The decision in a few words: "Gate open", "Gate shut in shard 2 of 3"."""
     decision = report.decision
-    what = "gate" if report.portion is None else str(report.portion.shard)
-    if decision.open or decision.shuts:
-        where = "" if report.portion is None else f" in {what}"
+    what = "gate" if report.shard_info is None else str(report.shard_info.shard)
+    if decision.open or decision.is_failure:
+        where = "" if report.shard_info is None else f" in {what}"
         return f"Gate {'open' if decision.open else 'shut'}{where}"
     return f"{what.capitalize()} passed"
 
 
-def tally_line(totals: Totals) -> str:
+def format_totals(totals: Totals) -> str:
     """All counts on a line: "12 checks: 9 passed, 2 failed, 1 errored, 0 skipped; ..."."""
     counts = (
         f"{totals.passed:,} passed, {totals.failed:,} failed, "
         f"{totals.errored:,} errored, {totals.skipped:,} skipped"
     )
-    mean = "" if totals.score is None else f"; mean score {number(totals.score)}"
-    return f"{count(totals.checks, 'check')}: {counts}{mean}"
+    mean = "" if totals.score is None else f"; mean score {format_number(totals.score)}"
+    return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
 
 
-def counts(report: Report) -> str:
+def format_counts(report: Report) -> str:
     """The counts of a report, and how many of the checks are those of an earlier run."""
     cached = sum(result.cached for result in report.results)
-    return f"{tally_line(report.totals)}{f'; {cached:,} cached' if cached else ''}"
+    return f"{format_totals(report.totals)}{f'; {cached:,} cached' if cached else ''}"
 
 
-def by_reason(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Synopsis]]:
+def group_by_reason(
+    results: Sequence[CheckResult],
+) -> dict[tuple[str, str, str], list[CaseSummary]]:
     """The cases that one thing befell, by config, evaluator and headline."""
-    groups: dict[tuple[str, str, str], list[Synopsis]] = {}
+    groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
     for result in results:
-        key = (result.config, result.evaluator.name, headline(result))
+        key = (result.config, result.evaluator.name, format_headline(result))
         groups.setdefault(key, []).append(result.case)
     return groups
 
 
-def case_names(cases: Sequence[Synopsis], write: Callable[[str], str]) -> str:
+def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str]) -> str:
     """The first cases by name, and how many they are: "7 cases: a, b, c, d, e, … and 2 more".
 
     Args:
@@ -159,55 +211,55 @@ def case_names(cases: Sequence[Synopsis], write: Callable[[str], str]) -> str:
     """
     names = [write(case.id) for case in cases[:MAX_NAMES]]
     if len(cases) > MAX_NAMES:
-        names.append(truncate.more(len(cases) - MAX_NAMES))
-    return f"{count(len(cases), 'case')}: {', '.join(names)}"
+        names.append(truncate.format_omitted(len(cases) - MAX_NAMES))
+    return f"{format_count(len(cases), 'case')}: {', '.join(names)}"
 
 
-def cases(results: Sequence[Result]) -> tuple[Synopsis, ...]:
+def list_cases(results: Sequence[CheckResult]) -> tuple[CaseSummary, ...]:
     """The cases that were judged, each once, in the order in which they come up."""
     return tuple({case_key(result.case): result.case for result in results}.values())
 
 
-def case_key(case: Synopsis) -> tuple[str | None, ...]:
+def case_key(case: CaseSummary) -> tuple[str | None, ...]:
     """What tells cases apart."""
-    return (case.id, case.trace, case.recording.file, case.golden)
+    return (case.id, case.trace_id, case.recording.file, case.eval_case_id)
 
 
-def warnings(results: Sequence[Result]) -> dict[str, list[Synopsis]]:
+def group_warnings(results: Sequence[CheckResult]) -> dict[str, list[CaseSummary]]:
     """What had to be guessed or dropped while recordings were read, and in which cases."""
-    found: dict[str, list[Synopsis]] = {}
-    for case in cases(results):
+    found: dict[str, list[CaseSummary]] = {}
+    for case in list_cases(results):
         for warning in case.warnings:
             found.setdefault(warning, []).append(case)
     return found
 
 
-def problem_fields(problem: Problem) -> JsonObject:
+def problem_to_json(problem: Problem) -> JsonObject:
     """A problem as JSON."""
     return {
         "severity": problem.severity,
         "message": problem.message,
         "hint": problem.hint,
-        "place": None if problem.place is None else place_fields(problem.place),
+        "place": None if problem.place is None else place_to_json(problem.place),
     }
 
 
-def place_fields(place: Place) -> JsonObject:
+def place_to_json(place: Place) -> JsonObject:
     """A place as JSON."""
     return {"file": place.file, "line": place.line, "column": place.column}
 
 
-def problem_annotation(problem: Problem) -> Annotation:
+def make_problem_annotation(problem: Problem) -> Annotation:
     """A problem as a remark on its line."""
     return Annotation(
         level=problem.severity,
         title=_TITLES[problem.severity],
         message=problem.message if problem.hint is None else f"{problem.message}\n{problem.hint}",
-        place=in_a_file(problem.place),
+        place=place_in_file(problem.place),
     )
 
 
-_SHUT_BY: dict[int, Verdict] = {EXIT_INVALID: "invalid", EXIT_UNJUDGED: "error"}
+_FAILED_VERDICTS: dict[int, Verdict] = {EXIT_INVALID_INPUT: "invalid", EXIT_ERRORED: "error"}
 _TITLES: dict[Severity, str] = {
     "error": "agentci cannot use this",
     "warning": "agentci warns",

@@ -1,44 +1,180 @@
-"""The JSON Schema of ``results.json``, for everyone who reads it."""
+"""JSON Schema of `results.json`."""
 
 from typing import get_args
 
-from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
-from agentci.model.json import JsonObject
-from agentci.reports.results_schema_comparison import comparison_schema, regression_bar
-from agentci.reports.results_schema_records import STATUS, evaluator, repeats, totals, trials
-from agentci.reports.schema_types import (
-    BOOLEAN,
-    COUNT,
-    NUMBER_OR_NULL,
-    TEXT,
-    TEXT_OR_NULL,
-    TEXTS,
-    members,
-    said,
-)
+from agentci.gate.statistics import IntervalMethod
+from agentci.model.choices import OnError, OnSkip, OnTurnMismatch, RepeatAggregation
+from agentci.model.gate import COMPARISON_OUTCOMES
+from agentci.model.json import Json, JsonObject
+from agentci.model.result import Status, TrialStrategy
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TEXT: JsonObject = {"type": "string"}
+TEXT_OR_NULL: JsonObject = {"type": ["string", "null"]}
+TEXTS: JsonObject = {"type": "array", "items": TEXT}
+BOOLEAN: JsonObject = {"type": "boolean"}
+COUNT: JsonObject = {"type": "integer", "minimum": 0}
+NUMBER_OR_NULL: JsonObject = {"type": ["number", "null"]}
 
 
-def results_schema() -> JsonObject:
+def make_object_schema(**properties: Json) -> dict[str, Json]:
+    """All of ``properties`` are always there."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def with_description(schema: JsonObject, description: str) -> JsonObject:
+    """``schema`` with what it is about."""
+    return {**schema, "description": description}
+
+
+def make_regression_schema() -> JsonObject:
+    """The ``regression`` of a gate."""
+    bar = make_object_schema(
+        max_drop=with_description({"type": "number"}, "Of the mean score of an evaluator."),
+        confidence={"type": "number"},
+        shuts={"type": "array", "items": _outcome()},
+    )
+    return with_description(
+        {"anyOf": [bar, {"type": "null"}]}, "Null where a comparison with a baseline only informs."
+    )
+
+
+def make_comparison_schema() -> JsonObject:
+    """The ``comparison`` of a report."""
+    change = make_object_schema(case=TEXT, before=NUMBER_OR_NULL, after=NUMBER_OR_NULL)
+    changes: JsonObject = {"type": "array", "items": change}
+    trend = make_object_schema(
+        config=TEXT,
+        evaluator=TEXT,
+        required=BOOLEAN,
+        pairs=with_description(COUNT, "Checks that both runs judged."),
+        before=with_description(NUMBER_OR_NULL, "Mean score in the baseline."),
+        after=with_description(NUMBER_OR_NULL, "Mean score in this run."),
+        regressions=with_description(changes, "Checks that passed and now fail."),
+        improvements=with_description(changes, "Checks that failed and now pass."),
+        chance=with_description(NUMBER_OR_NULL, "Of such a drop if nothing had changed."),
+        outcome=_outcome(),
+        why=TEXT,
+    )
+    comparison = make_object_schema(
+        baseline=with_description(TEXT, "Where the baseline was found."),
+        trends=with_description({"type": "array", "items": trend}, "One an evaluator."),
+        refused=with_description(TEXT, "Why nothing can be compared; empty where something can."),
+        added=with_description(COUNT, "Checks that the baseline does not have."),
+        gone=with_description(COUNT, "Checks that only the baseline has."),
+        commit=with_description(TEXT, "What the baseline is of; empty where it does not say."),
+        stale=with_description(
+            TEXT, "Why it may be of another commit than it should; empty where it is not."
+        ),
+    )
+    return {"anyOf": [comparison, {"type": "null"}]}
+
+
+def _outcome() -> JsonObject:
+    return {"enum": list(COMPARISON_OUTCOMES)}
+
+
+STATUS: JsonObject = {"enum": list(get_args(Status))}
+
+
+def make_trials_schema() -> JsonObject:
+    """The ``make_trials_schema`` of a result."""
+    trial = make_object_schema(
+        attempt=with_description(COUNT, "Counted from 0."),
+        score=NUMBER_OR_NULL,
+        reason=with_description(TEXT_OR_NULL, "Why it could not be judged."),
+    )
+    return make_object_schema(
+        strategy={"enum": list(get_args(TrialStrategy))},
+        trials={"type": "array", "items": trial},
+        cost_limited=with_description(
+            BOOLEAN, "Whether a limit of costs kept further runs from being made."
+        ),
+    )
+
+
+def make_repeats_schema() -> JsonObject:
+    """The ``make_repeats_schema`` of a result."""
+    repeat = make_object_schema(
+        status=STATUS,
+        score=NUMBER_OR_NULL,
+        reason=with_description(TEXT_OR_NULL, "As that of a result."),
+    )
+    return make_object_schema(
+        by=with_description({"enum": list(get_args(RepeatAggregation))}, "What decides."),
+        flip_rate=with_description(
+            NUMBER_OR_NULL,
+            "Share of the verdicts that are another than that of most; null where one could not be "
+            "judged.",
+        ),
+        repeats={"type": "array", "items": repeat},
+    )
+
+
+def make_totals_properties() -> dict[str, JsonObject]:
+    """What checks come to."""
+    return {
+        "checks": COUNT,
+        "passed": COUNT,
+        "failed": COUNT,
+        "errored": COUNT,
+        "skipped": COUNT,
+        "score": with_description(NUMBER_OR_NULL, "The mean of the scores that were given."),
+    }
+
+
+def make_evaluator_schema() -> JsonObject:
+    """One of the ``evaluators``."""
+    return make_object_schema(
+        config=TEXT,
+        evaluator=TEXT,
+        **make_totals_properties(),
+        score_interval=with_description(
+            _interval(), "Of the mean score, at 95 %; null where too few scores differ."
+        ),
+        pass_rate=with_description(
+            NUMBER_OR_NULL, "Passed over passed and failed; null without any."
+        ),
+        pass_rate_interval=with_description(
+            _interval(), "Of the pass rate, at 95 %; null for fewer than two groups."
+        ),
+        groups=with_description(COUNT, "How many cases were judged that do not belong together."),
+        flip_rate=with_description(
+            NUMBER_OR_NULL, "The mean of its checks'; null where it was not asked several times."
+        ),
+    )
+
+
+def _interval() -> JsonObject:
+    bounds = make_object_schema(
+        low={"type": "number"},
+        high={"type": "number"},
+        method={"enum": list(get_args(IntervalMethod))},
+    )
+    return {"anyOf": [bounds, {"type": "null"}]}
+
+
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def make_results_schema() -> JsonObject:
     """Draft 2020-12; objects are open, since keys may be added to them."""
     return {
-        "$schema": DIALECT,
+        "$schema": SCHEMA_DIALECT,
         "title": "results.json of agentci",
         "description": "What a run judged, and whether its gate is open.",
-        **members(
+        **make_object_schema(
             schema_version={"const": 1},
-            tool=members(name={"const": "agentci"}, version=TEXT),
-            commit=said(TEXT_OR_NULL, "What was checked out while it was judged."),
-            complete=said(BOOLEAN, "False where the run was broken off."),
-            decision=members(
+            tool=make_object_schema(name={"const": "agentci"}, version=TEXT),
+            commit=with_description(TEXT_OR_NULL, "What was checked out while it was judged."),
+            complete=with_description(BOOLEAN, "False where the run was broken off."),
+            decision=make_object_schema(
                 open=BOOLEAN,
                 exit_code=COUNT,
-                why=said(TEXTS, "The weightiest reason first."),
+                why=with_description(TEXTS, "The weightiest reason first."),
             ),
-            totals=members(**totals()),
+            totals=make_object_schema(**make_totals_properties()),
             results={"type": "array", "items": {"$ref": "#/$defs/result"}},
-            evaluators=said(
+            evaluators=with_description(
                 {"type": "array", "items": {"$ref": "#/$defs/evaluator"}},
                 "What the checks of each evaluator of each config come to.",
             ),
@@ -46,135 +182,155 @@ def results_schema() -> JsonObject:
             problems={"type": "array", "items": {"$ref": "#/$defs/problem"}},
             provenance={"type": "array", "items": {"$ref": "#/$defs/provenance"}},
             gates={"type": "array", "items": {"$ref": "#/$defs/gate"}},
-            judges=said(
+            judges=with_description(
                 {"type": "array", "items": {"$ref": "#/$defs/spending"}},
                 "What the models cost that judged, by config.",
             ),
-            comparison=said(comparison_schema(), "With a baseline, where one was named."),
-            shard=said(
+            comparison=with_description(
+                make_comparison_schema(), "With a baseline, where one was named."
+            ),
+            shard=with_description(
                 {"anyOf": [_shard(), {"type": "null"}]}, "What it is a part of; null for a whole."
             ),
         ),
         "$defs": {
             "result": _result(),
-            "evaluator": evaluator(),
+            "evaluator": make_evaluator_schema(),
             "case": _case(),
             "problem": _problem(),
             "provenance": _provenance(),
             "gate": _gate(),
-            "bar": _bar(),
+            "bar": _threshold_schema(),
             "spending": _spending(),
         },
     }
 
 
 def _result() -> JsonObject:
-    return members(
-        id=said(TEXT, "Of config, case and evaluator: the same on every run."),
+    return make_object_schema(
+        id=with_description(TEXT, "Of config, case and evaluator: the same on every run."),
         config=TEXT,
-        case=said(TEXT, "The golden case's id, else the trace's or the conversation's."),
+        case=with_description(
+            TEXT, "The golden case's id, else the trace's or the conversation's."
+        ),
         trace=TEXT,
-        golden=said(TEXT_OR_NULL, "The golden case's id."),
-        recording=said(TEXT, "The recorded file."),
+        golden=with_description(TEXT_OR_NULL, "The golden case's id."),
+        recording=with_description(TEXT, "The recorded file."),
         evaluator=TEXT,
-        type=said(TEXT, "The evaluator's `type` in the config."),
+        type=with_description(TEXT, "The evaluator's `type` in the config."),
         status=STATUS,
-        score=said(NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."),
-        bar=said(TEXT, "What had to be reached, in words."),
+        score=with_description(
+            NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."
+        ),
+        bar=with_description(TEXT, "What had to be reached, in words."),
         threshold=NUMBER_OR_NULL,
-        required=said(BOOLEAN, "False for an advisory evaluator, which never shuts the gate."),
-        weight=said({"type": "number"}, "How much its score counts in that of its case."),
+        required=with_description(
+            BOOLEAN, "False for an advisory evaluator, which never shuts the gate."
+        ),
+        weight=with_description(
+            {"type": "number"}, "How much its score counts in that of its case."
+        ),
         turn_scores={"type": "array", "items": NUMBER_OR_NULL},
         hits=TEXTS,
         misses=TEXTS,
         reasoning=TEXT_OR_NULL,
-        details=said({"type": "object"}, "Whatever else the evaluator told."),
-        reason=said(
+        details=with_description({"type": "object"}, "Whatever else the evaluator told."),
+        reason=with_description(
             TEXT_OR_NULL,
             "Why it errored or was skipped, or passed or failed in spite of its score.",
         ),
-        warnings=said(TEXTS, "What had to be guessed or dropped while the case was read."),
+        warnings=with_description(
+            TEXTS, "What had to be guessed or dropped while the case was read."
+        ),
         seconds={"type": ["number", "null"]},
         cached=BOOLEAN,
-        trials=said(
-            {"anyOf": [trials(), {"type": "null"}]},
+        trials=with_description(
+            {"anyOf": [make_trials_schema(), {"type": "null"}]},
             "What the result was made of, where the case was run several times.",
         ),
-        repeats=said(
-            {"anyOf": [repeats(), {"type": "null"}]},
+        repeats=with_description(
+            {"anyOf": [make_repeats_schema(), {"type": "null"}]},
             "What the result was made of, where the evaluator was asked several times.",
         ),
-        fingerprint=said(TEXT, "Digest of the evaluator and of the golden case."),
-        place=said(_place(), "The evaluator in the config."),
+        fingerprint=with_description(TEXT, "Digest of the evaluator and of the golden case."),
+        place=with_description(_place(), "The evaluator in the config."),
     )
 
 
 def _case() -> JsonObject:
-    return members(
+    return make_object_schema(
         id=TEXT,
         trace=TEXT,
-        group=said(TEXT, "What it shares with cases that tell much the same; else its own id."),
-        golden=said(TEXT_OR_NULL, "The golden case's id."),
+        group=with_description(
+            TEXT, "What it shares with cases that tell much the same; else its own id."
+        ),
+        golden=with_description(TEXT_OR_NULL, "The golden case's id."),
         no_golden_because=TEXT_OR_NULL,
-        recording=said(TEXT, "The recorded file."),
+        recording=with_description(TEXT, "The recorded file."),
         turns=COUNT,
-        dialogue=said(
-            {"type": "array", "items": members(asked=TEXT, answered=TEXT_OR_NULL)},
+        dialogue=with_description(
+            {"type": "array", "items": make_object_schema(asked=TEXT, answered=TEXT_OR_NULL)},
             "What was said in each turn, in short.",
         ),
         warnings=TEXTS,
-        performance=said({"type": ["object", "null"]}, "Latency, tokens and counts, as recorded."),
+        performance=with_description(
+            {"type": ["object", "null"]}, "Latency, tokens and counts, as recorded."
+        ),
     )
 
 
 def _problem() -> JsonObject:
-    return members(
+    return make_object_schema(
         severity={"enum": ["error", "warning", "notice"]},
         message=TEXT,
-        hint=said(TEXT_OR_NULL, "A way out."),
+        hint=with_description(TEXT_OR_NULL, "A way out."),
         place={"anyOf": [_place(), {"type": "null"}]},
     )
 
 
 def _place() -> JsonObject:
-    return members(file=TEXT, line=COUNT, column={"type": ["integer", "null"], "minimum": 1})
+    return make_object_schema(
+        file=TEXT, line=COUNT, column={"type": ["integer", "null"], "minimum": 1}
+    )
 
 
 def _provenance() -> JsonObject:
-    return members(
+    return make_object_schema(
         config=TEXT,
-        evaluator=said(TEXT, "An evaluator that is kept elsewhere."),
+        evaluator=with_description(TEXT, "An evaluator that is kept elsewhere."),
         source=TEXT,
         repository=TEXT,
-        revision=said(TEXT, "Branch, tag or commit that the config names."),
+        revision=with_description(TEXT, "Branch, tag or commit that the config names."),
         ref=TEXT,
-        commit=said(TEXT, "What the revision meant in this run."),
-        digest=said(TEXT, "Of all files; the same digest is the same evaluator."),
+        commit=with_description(TEXT, "What the revision meant in this run."),
+        digest=with_description(TEXT, "Of all files; the same digest is the same evaluator."),
     )
 
 
 def _gate() -> JsonObject:
     bars: JsonObject = {"type": "object", "additionalProperties": {"$ref": "#/$defs/bar"}}
-    return members(
+    return make_object_schema(
         config=TEXT,
-        evaluators=said(TEXTS, "Those that judge, in the order of the config."),
-        uncovered=said(COUNT, "Golden cases that no recording matched."),
-        policy=said(
-            members(
+        evaluators=with_description(TEXTS, "Those that judge, in the order of the config."),
+        uncovered=with_description(COUNT, "Golden cases that no recording matched."),
+        policy=with_description(
+            make_object_schema(
                 overall={"$ref": "#/$defs/bar"},
                 evaluators=bars,
-                cases=_case_bar(),
-                regression=regression_bar(),
+                cases=_case_threshold_schema(),
+                regression=make_regression_schema(),
             ),
             "The config's `gate`.",
         ),
     )
 
 
-def _bar() -> JsonObject:
-    return members(
-        min_pass_rate=said(NUMBER_OR_NULL, "Null counts the checks among all others."),
-        pass_rate_confidence=said(NUMBER_OR_NULL, "Null where the rate of the run is enough."),
+def _threshold_schema() -> JsonObject:
+    return make_object_schema(
+        min_pass_rate=with_description(NUMBER_OR_NULL, "Null counts the checks among all others."),
+        pass_rate_confidence=with_description(
+            NUMBER_OR_NULL, "Null where the rate of the run is enough."
+        ),
         min_score=NUMBER_OR_NULL,
         on_error={"enum": list(get_args(OnError))},
         on_skip={"enum": list(get_args(OnSkip))},
@@ -182,37 +338,41 @@ def _bar() -> JsonObject:
     )
 
 
-def _case_bar() -> JsonObject:
-    bar = members(
+def _case_threshold_schema() -> JsonObject:
+    bar = make_object_schema(
         threshold={"type": "number"},
         min_pass_rate={"type": "number"},
         pass_rate_confidence=NUMBER_OR_NULL,
     )
-    return said(
+    return with_description(
         {"anyOf": [bar, {"type": "null"}]}, "Null where cases are not looked at as a whole."
     )
 
 
 def _spending() -> JsonObject:
-    charge = members(
+    charge = make_object_schema(
         calls=COUNT,
-        tokens=said(COUNT, "Read and written; estimated where a service does not count them."),
-        usd=said(NUMBER_OR_NULL, "By the prices of the config; null where it lacks one."),
+        tokens=with_description(
+            COUNT, "Read and written; estimated where a service does not count them."
+        ),
+        usd=with_description(
+            NUMBER_OR_NULL, "By the prices of the config; null where it lacks one."
+        ),
     )
-    return members(
+    return make_object_schema(
         config=TEXT,
-        spent=said(charge, "In this run, on whatever came of it."),
-        saved=said(charge, "What replies of earlier runs would have cost."),
+        spent=with_description(charge, "In this run, on whatever came of it."),
+        saved=with_description(charge, "What replies of earlier runs would have cost."),
     )
 
 
 def _shard() -> JsonObject:
-    return members(
-        index=said(COUNT, "Counted from 1."),
+    return make_object_schema(
+        index=with_description(COUNT, "Counted from 1."),
         total=COUNT,
-        of=said(TEXT, "Of the whole: shards of one run share it."),
-        checks=said(TEXTS, "The ids of all checks of the whole, in its order."),
-        dealt_by=said(
+        of=with_description(TEXT, "Of the whole: shards of one run share it."),
+        checks=with_description(TEXTS, "The ids of all checks of the whole, in its order."),
+        dealt_by=with_description(
             {"type": "object", "additionalProperties": TEXT},
             "Digests that say in the place of a check's id to which shard it belongs.",
         ),

@@ -15,13 +15,12 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from agentci._util.text import escape, strict_json, truncate
-from agentci._util.text.format import count
+from agentci._util.text import escape, json_text, truncate
+from agentci._util.text.format import format_count
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem, Severity
+from agentci.model.problem import Place, Problem, Severity
 from agentci.reports import github_limits
-from agentci.reports.locations import in_a_file
+from agentci.reports.report_format import place_in_file
 from agentci.reports.workflow_commands import LEVELS
 from agentci.version import __version__
 
@@ -59,7 +58,7 @@ def render_sarif(problems: Sequence[Problem]) -> str:
     Code scanning refuses results without a place: what lies in no file is a notification, and so
     is the count of what is more than GitHub takes.
     """
-    placed = [(problem, place) for problem in problems if (place := in_a_file(problem.place))]
+    placed = [(problem, place) for problem in problems if (place := place_in_file(problem.place))]
     if left := max(0, len(placed) - github_limits.SARIF_RESULTS):
         placed.sort(key=lambda each: LEVELS.index(each[0].severity))
     log: JsonObject = {
@@ -69,7 +68,7 @@ def render_sarif(problems: Sequence[Problem]) -> str:
             {
                 "tool": {"driver": _driver()},
                 "invocations": [
-                    _invocation([each for each in problems if not in_a_file(each.place)], left)
+                    _invocation([each for each in problems if not place_in_file(each.place)], left)
                 ],
                 "originalUriBaseIds": {ROOT: {"description": {"text": "the workspace"}}},
                 "columnKind": "unicodeCodePoints",
@@ -77,7 +76,7 @@ def render_sarif(problems: Sequence[Problem]) -> str:
             }
         ],
     }
-    return f"{strict_json.dumps(log)}\n"
+    return f"{json_text.dumps(log)}\n"
 
 
 def _driver() -> JsonObject:
@@ -105,7 +104,10 @@ def _invocation(placeless: Sequence[Problem], left: int) -> JsonObject:
         {"level": _LEVELS[each.severity], "message": _message(each)} for each in placeless
     ]
     if left:
-        said = f"{count(left, 'problem')} left out: GitHub takes {github_limits.SARIF_RESULTS:,}"
+        said = (
+            f"{format_count(left, 'problem')} left out: GitHub takes "
+            f"{github_limits.SARIF_RESULTS:,}"
+        )
         told.append({"level": "warning", "message": {"text": said}})
     return {
         "executionSuccessful": all(each.severity != "error" for each in placeless),
@@ -119,7 +121,7 @@ def _results(problems: Sequence[tuple[Problem, Place]]) -> Iterator[JsonObject]:
         rule, _, _ = _RULES[problem.severity]
         # The line is not in it, so that a problem that moves is still the same.
         key = (rule, place.file, problem.message)
-        mark = strict_json.dumps([*key, seen[key]])
+        mark = json_text.dumps([*key, seen[key]])
         seen[key] += 1
         yield {
             "ruleId": rule,
@@ -133,13 +135,13 @@ def _results(problems: Sequence[tuple[Problem, Place]]) -> Iterator[JsonObject]:
 
 def _message(problem: Problem) -> JsonObject:
     hint = "" if problem.hint is None else f" ({problem.hint})"
-    text = _LINK.sub("] ", escape.plain_line(f"{problem.message}{hint}"))
+    text = _LINK.sub("] ", escape.flatten_line(f"{problem.message}{hint}"))
     return {"text": truncate.characters(text, github_limits.SARIF_MESSAGE_CHARACTERS)}
 
 
 def _location(place: Place) -> JsonObject:
     """What lies outside of the workspace has an absolute path."""
-    path = quote(escape.encodable(place.file))
+    path = quote(escape.replace_surrogates(place.file))
     artifact = (
         {"uri": f"file://{path}"} if path.startswith("/") else {"uri": path, "uriBaseId": ROOT}
     )

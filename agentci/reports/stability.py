@@ -7,38 +7,40 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import count, number
+from agentci._util.text.format import format_count, format_number
 from agentci.model.json import JsonObject
-from agentci.model.result import RepeatRecord, Result
-from agentci.reports.locations import file_name
-from agentci.reports.report_format import several_configs, tallies
+from agentci.model.result import CheckResult, RepeatRecord
+from agentci.reports.report_format import format_path, group_by_evaluator, has_several_configs
 
 MAX_CASES: Final = 10
 
 
-class Stability(Struct, frozen=True, kw_only=True):
+class RepeatStability(Struct, frozen=True, kw_only=True):
     """One evaluator that was asked several times.
 
     Attributes:
         name: with its config where there are several.
-        told: how often it said something else.
+        flip_summary: how often it said something else.
         unstable: the cases in which it did, the worst of them, with its verdicts.
     """
 
     name: str
-    told: str
+    flip_summary: str
     unstable: tuple[str, ...]
 
     @property
     def line(self) -> str:
         """All of it."""
-        return f"{self.name}: {self.told}{': ' if self.unstable else ''}{', '.join(self.unstable)}"
+        return (
+            f"{self.name}: "
+            f"{self.flip_summary}{': ' if self.unstable else ''}{', '.join(self.unstable)}"
+        )
 
 
-def stabilities(results: tuple[Result, ...]) -> Iterator[Stability]:
+def summarize_repeats(results: tuple[CheckResult, ...]) -> Iterator[RepeatStability]:
     """The evaluators that were asked several times, in the order in which they come up."""
-    several = several_configs(results)
-    for tally in tallies(results):
+    several = has_several_configs(results)
+    for tally in group_by_evaluator(results):
         records = [
             (each.case.id, each.repeats, each.repeats.flip_rate)
             for each in tally.results
@@ -47,29 +49,32 @@ def stabilities(results: tuple[Result, ...]) -> Iterator[Stability]:
         if not records:
             continue
         flipped = sorted((each for each in records if each[2]), key=lambda each: -each[2])
-        rate = number(flip_rate(tally.results) or 0.0)
-        of = f" of {file_name(tally.any.config)}" if several else ""
-        cases = [f"{case} ({_votes(record)})" for case, record, _ in flipped]
-        yield Stability(
-            name=f"{tally.any.evaluator.name}{of}",
-            told=f"flip rate {rate}, {len(flipped):,} of {count(len(records), 'check')} unstable",
-            unstable=tuple(truncate.listed(cases, MAX_CASES)),
+        rate = format_number(mean_flip_rate(tally.results) or 0.0)
+        of = f" of {format_path(tally.representative.config)}" if several else ""
+        cases = [f"{case} ({_format_votes(record)})" for case, record, _ in flipped]
+        yield RepeatStability(
+            name=f"{tally.representative.evaluator.name}{of}",
+            flip_summary=(
+                f"flip rate {rate}, {len(flipped):,} of "
+                f"{format_count(len(records), 'check')} unstable"
+            ),
+            unstable=tuple(truncate.truncate_list(cases, MAX_CASES)),
         )
 
 
-def flip_rate(results: Sequence[Result]) -> float | None:
+def mean_flip_rate(results: Sequence[CheckResult]) -> float | None:
     """The mean of the checks that were asked several times and judged; None without any."""
     records = (result.repeats for result in results)
     rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
     return fsum(rates) / len(rates) if rates else None
 
 
-def record_fields(record: RepeatRecord | None) -> JsonObject | None:
+def repeats_to_json(record: RepeatRecord | None) -> JsonObject | None:
     """A record as JSON."""
     if record is None:
         return None
     return {
-        "by": record.by,
+        "by": record.aggregation,
         "flip_rate": record.flip_rate,
         "repeats": [
             {"status": each.status, "score": each.score, "reason": each.reason}
@@ -78,14 +83,14 @@ def record_fields(record: RepeatRecord | None) -> JsonObject | None:
     }
 
 
-def properties_of(record: RepeatRecord | None) -> dict[str, str]:
+def make_repeat_properties(record: RepeatRecord | None) -> dict[str, str]:
     """What is said of one check; nothing where its evaluator was asked once."""
     if record is None:
         return {}
-    rate = "" if record.flip_rate is None else number(record.flip_rate, digits=6)
+    rate = "" if record.flip_rate is None else format_number(record.flip_rate, digits=6)
     return {"repeats": f"{len(record.repeats)}", "flip_rate": rate}
 
 
-def _votes(record: RepeatRecord) -> str:
+def _format_votes(record: RepeatRecord) -> str:
     statuses = [each.status for each in record.repeats]
     return f"{statuses.count('passed')} of {len(statuses)} passed"

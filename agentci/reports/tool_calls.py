@@ -5,10 +5,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text import strict_json, truncate
+from agentci._util.text import json_text, truncate
 from agentci.model.json import Json, JsonObject
 
-Mark: TypeAlias = Literal["", "differs", "missing", "unexpected", "moved"]
+DiffMark: TypeAlias = Literal["", "differs", "missing", "unexpected", "moved"]
 
 MAX_CALLS = 40
 
@@ -16,10 +16,10 @@ _Call: TypeAlias = tuple[str, Json]
 _Pair: TypeAlias = tuple[_Call | None, _Call | None]
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ToolCallRow(Struct, frozen=True, kw_only=True):
     """An expected call beside the actual one that it goes with best; "" where there is none."""
 
-    mark: Mark
+    mark: DiffMark
     expected: str
     actual: str
 
@@ -33,11 +33,11 @@ class TurnCalls(Struct, frozen=True, kw_only=True):
     """
 
     number: int
-    rows: tuple[Row, ...]
+    rows: tuple[ToolCallRow, ...]
     hidden: int
 
 
-def unmatched(details: JsonObject) -> tuple[TurnCalls, ...]:
+def find_unmatched_turns(details: JsonObject) -> tuple[TurnCalls, ...]:
     """The turns that did not match, of ``details["comparisons"]``.
 
     Any program may put anything there: what has not the shape that the trajectory metric gives
@@ -50,19 +50,19 @@ def unmatched(details: JsonObject) -> tuple[TurnCalls, ...]:
     return tuple(turn for turn in turns if turn is not None)
 
 
-def diff(details: JsonObject) -> tuple[str, ...]:
+def format_diff(details: JsonObject) -> tuple[str, ...]:
     """The turns that did not match as lines: ``-`` was expected, ``+`` was done."""
     lines: list[str] = []
-    for turn in unmatched(details):
+    for turn in find_unmatched_turns(details):
         lines.append(f"tool calls of turn {turn.number} (- expected, + actual, = both):")
         for row in turn.rows:
             lines += _diff_lines(row)
         if turn.hidden:
-            lines.append(truncate.more(turn.hidden))
+            lines.append(truncate.format_omitted(turn.hidden))
     return tuple(lines)
 
 
-def _diff_lines(row: Row) -> Iterator[str]:
+def _diff_lines(row: ToolCallRow) -> Iterator[str]:
     moved = " (moved)" if row.mark == "moved" else ""
     if not row.mark:
         yield f"= {row.actual}"
@@ -79,7 +79,7 @@ def _turn(number: int, item: Json) -> TurnCalls | None:
     expected, actual = _calls(item.get("expected")), _calls(item.get("actual"))
     if expected is None or actual is None:
         return None
-    pairs = tuple(_pairs(expected[:MAX_CALLS], actual[:MAX_CALLS]))
+    pairs = tuple(_align_calls(expected[:MAX_CALLS], actual[:MAX_CALLS]))
     return TurnCalls(
         number=number,
         rows=_rows(pairs),
@@ -94,16 +94,16 @@ def _calls(found: Json) -> list[_Call] | None:
     for call in found:
         if not isinstance(call, Mapping) or not isinstance(name := call.get("name"), str):
             return None
-        calls.append((name, strict_json.strict(call.get("args"))))
+        calls.append((name, json_text.make_strict(call.get("args"))))
     return calls
 
 
-def _pairs(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair]:
+def _align_calls(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair]:
     """Both sides in their order, so paired that most calls stand beside their like."""
-    worth = _worths(expected, actual)
+    worth = _score_pairings(expected, actual)
     i = j = 0
     while i < len(expected) and j < len(actual):
-        likeness = _likeness(expected[i], actual[j])
+        likeness = _call_similarity(expected[i], actual[j])
         if likeness and worth[i][j] == likeness + worth[i + 1][j + 1]:
             yield expected[i], actual[j]
             i, j = i + 1, j + 1
@@ -117,37 +117,37 @@ def _pairs(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair
     yield from ((None, call) for call in actual[j:])
 
 
-def _worths(expected: Sequence[_Call], actual: Sequence[_Call]) -> list[list[int]]:
+def _score_pairings(expected: Sequence[_Call], actual: Sequence[_Call]) -> list[list[int]]:
     """Of the best pairing of what is left from (i, j): a longest common subsequence, weighted."""
     worth = [[0] * (len(actual) + 1) for _ in range(len(expected) + 1)]
     for i in reversed(range(len(expected))):
         for j in reversed(range(len(actual))):
-            likeness = _likeness(expected[i], actual[j])
+            likeness = _call_similarity(expected[i], actual[j])
             paired = likeness + worth[i + 1][j + 1] if likeness else 0
             worth[i][j] = max(paired, worth[i + 1][j], worth[i][j + 1])
     return worth
 
 
-def _likeness(expected: _Call, actual: _Call) -> int:
+def _call_similarity(expected: _Call, actual: _Call) -> int:
     if expected[0] != actual[0]:
         return 0
     return 3 if expected[1] == actual[1] else 1
 
 
-def _rows(pairs: Sequence[_Pair]) -> tuple[Row, ...]:
+def _rows(pairs: Sequence[_Pair]) -> tuple[ToolCallRow, ...]:
     missing = [expected for expected, actual in pairs if actual is None]
     unexpected = [actual for expected, actual in pairs if expected is None]
     return tuple(
-        Row(
+        ToolCallRow(
             mark=_mark(expected, actual, moved=expected in unexpected or actual in missing),
-            expected=_written(expected),
-            actual=_written(actual),
+            expected=_format_call(expected),
+            actual=_format_call(actual),
         )
         for expected, actual in pairs
     )
 
 
-def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> Mark:
+def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> DiffMark:
     if expected == actual:
         return ""
     if expected is not None and actual is not None:
@@ -157,7 +157,7 @@ def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> Mark:
     return "missing" if actual is None else "unexpected"
 
 
-def _written(call: _Call | None) -> str:
+def _format_call(call: _Call | None) -> str:
     """``search(query="x", limit=3)``; a call without arguments given has no brackets."""
     if call is None:
         return ""
@@ -165,6 +165,6 @@ def _written(call: _Call | None) -> str:
     if args is None:
         return name
     if not isinstance(args, Mapping):
-        return f"{name}({strict_json.readable(args)})"
-    written = (f"{key}={strict_json.readable(value)}" for key, value in args.items())
+        return f"{name}({json_text.dumps_readable(args)})"
+    written = (f"{key}={json_text.dumps_readable(value)}" for key, value in args.items())
     return f"{name}({', '.join(written)})"

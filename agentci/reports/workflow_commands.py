@@ -1,16 +1,40 @@
-"""Workflow commands that make annotations, in the grammar of the runner (``ActionCommand.cs``)."""
+"""GitHub workflow commands that create annotations, lines of the pull request diff first."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
-from agentci.model.place import Place
-from agentci.model.problem import Severity
+from agentci.model.problem import Place, Severity
 from agentci.reports import github_limits
-from agentci.reports.diff_lines import NO_DIFF, Diff, distance
+
+# By file, as the pull request leaves it: the lines of its hunks, those around a change included.
+DiffLines: TypeAlias = Mapping[str, tuple[range, ...]]
+NO_DIFF: Final[DiffLines] = {}
+
+# Lines of a file begin with another character.
+_HUNK: Final = re.compile(
+    r"^@@ -[0-9,]+ \+(?P<start>[0-9]{1,9})(?:,(?P<count>[0-9]{1,9}))? @@", re.MULTILINE
+)
+
+
+def parse_hunks(patch: str) -> tuple[range, ...]:
+    """The lines of a file's hunks, in the form of ``git diff`` without its head."""
+    return tuple(
+        range(start := int(hunk["start"]), start + int(hunk["count"] or 1))
+        for hunk in _HUNK.finditer(patch)
+    )
+
+
+def distance_to_diff(place: Place | None, diff: DiffLines) -> int:
+    """0 on a line that is shown, 1 in a file of the diff, 2 elsewhere."""
+    if place is None or place.file not in diff:
+        return 2
+    return 0 if any(place.line in lines for lines in diff[place.file]) else 1
+
 
 # The weightiest first.
 LEVELS: tuple[Severity, ...] = get_args(Severity)
@@ -30,13 +54,13 @@ class Annotation(Struct, frozen=True, kw_only=True):
     place: Place | None = None
 
 
-def are_too_many(annotations: Sequence[Annotation]) -> bool:
+def exceed_annotation_limit(annotations: Sequence[Annotation]) -> bool:
     """Whether GitHub would not show all of them."""
     levels = Counter(each.level for each in annotations)
     return any(count > github_limits.ANNOTATIONS_PER_TYPE for count in levels.values())
 
 
-def annotate(annotations: Sequence[Annotation], diff: Diff = NO_DIFF) -> str:
+def render_annotations(annotations: Sequence[Annotation], diff: DiffLines = NO_DIFF) -> str:
     """Commands for as many annotations of each level as GitHub shows, errors first.
 
     Args:
@@ -47,37 +71,37 @@ def annotate(annotations: Sequence[Annotation], diff: Diff = NO_DIFF) -> str:
     for level in LEVELS:
         of_level = sorted(
             (each for each in annotations if each.level == level),
-            key=lambda each: distance(each.place, diff),
+            key=lambda each: distance_to_diff(each.place, diff),
         )
         shown = of_level[: github_limits.ANNOTATIONS_PER_TYPE]
         hidden = len(of_level) - len(shown)
         note = f"\n({hidden:,} more not shown here)" if hidden else ""
-        commands += map(_command, shown[:-1])
-        commands += (_command(last, note) for last in shown[-1:])
+        commands += map(_render_command, shown[:-1])
+        commands += (_render_command(last, note) for last in shown[-1:])
     return "".join(f"{command}\n" for command in commands)
 
 
-def data(text: str) -> str:
+def escape_data(text: str) -> str:
     """Escape what stands after the second ``::`` of a command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def property_value(text: str) -> str:
+def escape_property(text: str) -> str:
     """Escape what stands after the ``=`` of a command's property."""
-    return data(text).replace(":", "%3A").replace(",", "%2C")
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _command(annotation: Annotation, note: str = "") -> str:
+def _render_command(annotation: Annotation, note: str = "") -> str:
     """The command for an annotation, with ``note`` at the end of its message."""
     place = annotation.place
-    message = escape.log(annotation.message)
+    message = escape.escape_for_log(annotation.message)
     kept = truncate.utf16(message, github_limits.ANNOTATION_MESSAGE_UNITS - len(note))
-    title = escape.one_line(annotation.title)
+    title = escape.escape_for_log_line(annotation.title)
     properties = {
-        "file": place and escape.one_line(place.file),
+        "file": place and escape.escape_for_log_line(place.file),
         "line": place and str(place.line),
         "col": place and place.column and str(place.column),
         "title": truncate.characters(title, github_limits.ANNOTATION_TITLE_CHARACTERS),
     }
-    written = ",".join(f"{k}={property_value(v)}" for k, v in properties.items() if v)
-    return f"::{annotation.level} {written}::{data(kept + note)}"
+    written = ",".join(f"{k}={escape_property(v)}" for k, v in properties.items() if v)
+    return f"::{annotation.level} {written}::{escape_data(kept + note)}"

@@ -8,64 +8,67 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agentci._util.text.secrets import without
+from agentci._util.text.secrets import redact
 from agentci._util.workspace import is_file, read_file
 from agentci.errors import EvaluatorError, InputError, RecordingError
-from agentci.evaluators.agentv.agent_prompt import prompt_of
+from agentci.evaluators.agentv.case_texts import format_agent_prompt
 from agentci.evaluators.agentv.command_template import (
     OUTPUT_FILE,
     PROMPT,
     PROMPT_FILE,
-    filled_in,
-    formatted,
-    names_in,
+    fill_command,
+    find_placeholders,
+    format_file_path,
 )
-from agentci.evaluators.process_errors import ending, last_lines
-from agentci.execution.job import Job
-from agentci.execution.limits import UNCONFINED
-from agentci.model.agent import Agent
-from agentci.model.requests import LOCAL, ProgramReply, RunCommand
-from agentci.model.sample import Sample
+from agentci.evaluators.program_output import describe_exit, format_log_tail
+from agentci.execution.executor_api import NO_SANDBOX, ProgramJob
+from agentci.model.case import AgentvCase
+from agentci.model.program import Agent
+from agentci.model.requests import LOCAL_EXECUTOR, ProgramOutput, RunCommand
 from agentci.model.values import replace
-from agentci.recordings.agentv.read import read_rows
+from agentci.recordings.agentv.read import read_recorded_runs
 from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.file_content import MAX_RECORDING_BYTES
-from agentci.runner.command_line import job_of_line
-from agentci.runner.services import World
-from agentci.runner.transcript import values_of
+from agentci.recordings.json_documents import MAX_RECORDING_BYTES
+from agentci.runner.command_jobs import make_command_job
+from agentci.runner.services import Services
+from agentci.runner.transcripts import find_secret_values
 
 # The longest word that Linux hands to a program.
-MAX_WORD_BYTES: Final = 128 * 1024 - 1
+MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 1
 FOLDER_MODE: Final = 0o755
 # What programs say that miss a variable.
-OF_VARIABLES: Final = re.compile(r"environ|credential|api.?key|auth|token|KeyError", re.IGNORECASE)
+MISSING_VARIABLE: Final = re.compile(
+    r"environ|credential|api.?key|auth|token|KeyError", re.IGNORECASE
+)
 
 
-def run_agent(agent: Agent, sample: Sample, attempt: int, world: World) -> RecordedRun:
+def run_agent(agent: Agent, sample: AgentvCase, attempt: int, world: Services) -> RecordedRun:
     """Have the agent answer a case once.
 
     Raises:
         EvaluatorError: it failed, took too long, or did not answer; says so as a sentence.
     """
     try:
-        with _folder(jailed=agent.jailed) as folder:
-            return _run(agent, sample, attempt, folder, world)
+        with _make_temporary_folder(jailed=agent.sandboxed) as folder:
+            return _run_once(agent, sample, attempt, folder, world)
     except OSError as error:
         raise EvaluatorError(f"the agent could not be run: {error}") from None
     except EvaluatorError as error:
-        secrets = values_of(agent.variables, world.variables)
-        raise EvaluatorError(f"the agent {without(str(error), secrets)}") from None
+        secrets = find_secret_values(agent.variables, world.variables)
+        raise EvaluatorError(f"the agent {redact(str(error), secrets)}") from None
 
 
-def _run(agent: Agent, sample: Sample, attempt: int, folder: Path, world: World) -> RecordedRun:
-    job = _job(agent, sample, attempt, folder, world)
+def _run_once(
+    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, world: Services
+) -> RecordedRun:
+    job = _make_agent_job(agent, sample, attempt, folder, world)
     started = world.clock()
-    reply = job.run(world.executors[LOCAL])
+    reply = job.run(world.executors[LOCAL_EXECUTOR])
     milliseconds = (world.clock() - started) * 1000
     if reply.exit_code != 0:
-        ended = ending(reply, network=agent.network, in_image=False, jailed=agent.jailed)
+        ended = describe_exit(reply, network=agent.network, in_image=False, jailed=agent.sandboxed)
         raise EvaluatorError(f"{ended}{_hint_at_variables(reply)}")
-    run = _read(_content(agent, reply, folder))
+    run = _parse_response(_find_response(agent, reply, folder))
     transcript = run.transcript
     if transcript.duration_ms is None:
         transcript = replace(transcript, duration_ms=round(milliseconds))
@@ -74,12 +77,14 @@ def _run(agent: Agent, sample: Sample, attempt: int, folder: Path, world: World)
     )
 
 
-def _job(agent: Agent, sample: Sample, attempt: int, folder: Path, world: World) -> Job:
-    prompt, named = prompt_of(sample), names_in(agent.command)
+def _make_agent_job(
+    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, world: Services
+) -> ProgramJob:
+    prompt, named = format_agent_prompt(sample), find_placeholders(agent.command)
     prompt_file = folder / "prompt.txt"
     prompt_file.write_text(prompt, encoding="utf-8", errors="backslashreplace", newline="\n")
     files = (*sample.guideline_files, *sample.input_files)
-    command = filled_in(
+    command = fill_command(
         agent.command,
         {
             PROMPT: prompt,
@@ -91,9 +96,9 @@ def _job(agent: Agent, sample: Sample, attempt: int, folder: Path, world: World)
             "ATTEMPT": str(attempt),
             OUTPUT_FILE: str(_output_file(folder)),
         },
-        [formatted(path, agent.files_format) for path in files],
+        [format_file_path(path, agent.files_format) for path in files],
     )
-    _look_at(command)
+    _check_command(command)
     request = RunCommand(
         command=command,
         folder=agent.folder,
@@ -104,46 +109,46 @@ def _job(agent: Agent, sample: Sample, attempt: int, folder: Path, world: World)
         variables=agent.variables,
         isolation="spawn",
     )
-    job = job_of_line(request, world)
-    if not agent.jailed:
-        return replace(job, confinement=UNCONFINED)
+    job = make_command_job(request, world)
+    if not agent.sandboxed:
+        return replace(job, confinement=NO_SANDBOX)
     readable = (*job.confinement.readable, folder)
     return replace(job, confinement=replace(job.confinement, readable=readable))
 
 
-def _look_at(command: tuple[str, ...]) -> None:
+def _check_command(command: tuple[str, ...]) -> None:
     for word in command:
         if "\0" in word:
             raise EvaluatorError("cannot be given a NUL character on its command line")
-        if len(word.encode("utf-8", "replace")) > MAX_WORD_BYTES:
+        if len(word.encode("utf-8", "replace")) > MAX_ARGUMENT_BYTES:
             hint = "name {PROMPT_FILE} in the place of {PROMPT}"
             raise EvaluatorError(f"cannot be given so long a prompt on its command line; {hint}")
 
 
-def _content(agent: Agent, reply: ProgramReply, folder: Path) -> bytes:
+def _find_response(agent: Agent, reply: ProgramOutput, folder: Path) -> bytes:
     """The reply: what is in the file that the command names for it, else what was printed."""
     content, where = reply.stdout, "printed nothing on stdout"
-    if OUTPUT_FILE in names_in(agent.command):
+    if OUTPUT_FILE in find_placeholders(agent.command):
         path = _output_file(folder)
         if not is_file(path):
-            raise EvaluatorError(f"wrote no {{{OUTPUT_FILE}}}{_last_words(reply)}")
-        content, where = _read_file(path), f"wrote nothing into {{{OUTPUT_FILE}}}"
+            raise EvaluatorError(f"wrote no {{{OUTPUT_FILE}}}{_format_stderr(reply)}")
+        content, where = _read_response_file(path), f"wrote nothing into {{{OUTPUT_FILE}}}"
     if not content.strip():
-        raise EvaluatorError(f"{where}{_last_words(reply)}")
+        raise EvaluatorError(f"{where}{_format_stderr(reply)}")
     return content
 
 
-def _read_file(path: Path) -> bytes:
+def _read_response_file(path: Path) -> bytes:
     try:
         return read_file(path, name=f"{{{OUTPUT_FILE}}}", limit_bytes=MAX_RECORDING_BYTES)
     except InputError as error:
         raise EvaluatorError(f"answered what cannot be read: {error.problems[0].message}") from None
 
 
-def _read(content: bytes) -> RecordedRun:
+def _parse_response(content: bytes) -> RecordedRun:
     try:
         content.decode()
-        runs = read_rows(content, file="its reply", of_one_case=True)
+        runs = read_recorded_runs(content, file="its reply", of_one_case=True)
     except UnicodeDecodeError:
         raise EvaluatorError("answered what is not UTF-8") from None
     except RecordingError as error:
@@ -153,9 +158,9 @@ def _read(content: bytes) -> RecordedRun:
     return runs[0]
 
 
-def _hint_at_variables(reply: ProgramReply) -> str:
+def _hint_at_variables(reply: ProgramOutput) -> str:
     """A way out for who looked for a key in vain."""
-    if OF_VARIABLES.search(reply.stderr) is None:
+    if MISSING_VARIABLE.search(reply.stderr) is None:
         return ""
     return "\n(of your environment variables it sees those that are named in its `env`)"
 
@@ -164,13 +169,13 @@ def _output_file(folder: Path) -> Path:
     return folder / "output.json"
 
 
-def _last_words(reply: ProgramReply) -> str:
-    said = last_lines(reply.stderr)
+def _format_stderr(reply: ProgramOutput) -> str:
+    said = format_log_tail(reply.stderr)
     return f"; on stderr:\n{said}" if said else ""
 
 
 @contextmanager
-def _folder(*, jailed: bool) -> Iterator[Path]:
+def _make_temporary_folder(*, jailed: bool) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="agentci-agent-"))
     try:
         if jailed:

@@ -8,23 +8,23 @@ from msgspec import Struct
 
 from agentci.errors import EvaluatorError, SkippedError
 from agentci.evaluators.evaluator import Evaluator
-from agentci.gate.repeats import repeated
-from agentci.model.case import Case, Synopsis
+from agentci.gate.aggregation import aggregate_repeats
+from agentci.model.case import Case, CaseSummary
 from agentci.model.judgement import Judgement
 from agentci.model.requests import Skip, Task
-from agentci.model.result import Result, Status
-from agentci.runner.execute import answer
-from agentci.runner.services import World
-from agentci.runner.transcript import Dealing, discreet, secrets_of
+from agentci.model.result import CheckResult, Status
+from agentci.runner.execute import execute_request
+from agentci.runner.services import Services
+from agentci.runner.transcripts import ExternalCall, find_call_secrets, redact_result
 
 if TYPE_CHECKING:
-    from agentci.runner.trial_runs import Attempts
+    from agentci.runner.load_outputs import CaseTrials
 
 NO_TURNS: Final = (
     "No invocations extracted from trace: nothing in it was said in the words of the GenAI semantic"
     " conventions or of Google's ADK"
 )
-ENDED: Final = "the run was to end before all repeats were judged"
+STOPPED_EARLY: Final = "the run was to end before all repeats were judged"
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -33,15 +33,15 @@ class Check(Struct, frozen=True, kw_only=True):
     Attributes:
         case: what is known of it all the time.
         load: brings all that was recorded of it.
-        attempts: the runs of the case, where an agent makes them or there are several.
-        fingerprint: as in ``Result``.
+        case_trials: the runs of the case, where an agent makes them or there are several.
+        fingerprint: as in ``CheckResult``.
     """
 
     config: str
     evaluator: Evaluator
-    case: Synopsis
+    case: CaseSummary
     load: Callable[[], Case]
-    attempts: "Attempts | None" = None
+    case_trials: "CaseTrials | None" = None
     fingerprint: str = ""
 
     @property
@@ -50,66 +50,66 @@ class Check(Struct, frozen=True, kw_only=True):
         return _digest(self.config, self.case.id, self.evaluator.identity.name)
 
     @property
-    def dealt_by(self) -> str:
+    def shard_key(self) -> str:
         """What says to which shard it belongs: checks that share a run of an agent go together."""
-        return self.id if self.attempts is None else _digest(self.config, self.case.id)
+        return self.id if self.case_trials is None else _digest(self.config, self.case.id)
 
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def judge(check: Check, world: World) -> Result:
+def run_check(check: Check, world: Services) -> CheckResult:
     """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
-    dealings: list[Dealing] = []
-    result = _outcome(check, world, dealings)
-    secrets = secrets_of(dealings, world.variables)
-    result = discreet(result, secrets)
-    if world.exchanges is not None and dealings:
-        world.exchanges.keep(result, dealings, secrets)
+    dealings: list[ExternalCall] = []
+    result = _evaluate(check, world, dealings)
+    secrets = find_call_secrets(dealings, world.variables)
+    result = redact_result(result, secrets)
+    if world.transcript_log is not None and dealings:
+        world.transcript_log.add(result, dealings, secrets)
     return result
 
 
-def _outcome(check: Check, world: World, dealings: list[Dealing]) -> Result:
+def _evaluate(check: Check, world: Services, dealings: list[ExternalCall]) -> CheckResult:
     started = world.clock()
     repetition = check.evaluator.identity.repetition
     try:
         if not check.case.dialogue:
-            raise EvaluatorError(check.case.no_run_because or NO_TURNS)
+            raise EvaluatorError(check.case.missing_run_reason or NO_TURNS)
         request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
-            return _result(check, status="skipped", reason=request.reason)
+            return _make_result(check, status="skipped", reason=request.reason)
         if repetition.times == 1:
-            return _answered(check, request, world, dealings)
-        answers = list(_answers(check, request, repetition.times, world, dealings))
-        return repeated(answers, repetition)
+            return _run_once(check, request, world, dealings)
+        answers = list(_run_repeats(check, request, repetition.times, world, dealings))
+        return aggregate_repeats(answers, repetition)
     except SkippedError as error:
-        return _result(check, status="skipped", reason=str(error))
+        return _make_result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
         seconds = world.clock() - started
-        return _result(check, status="errored", reason=str(error), seconds=seconds)
+        return _make_result(check, status="errored", reason=str(error), seconds=seconds)
 
 
-def _answers(
-    check: Check, request: Task, times: int, world: World, dealings: list[Dealing]
-) -> Iterator[Result]:
+def _run_repeats(
+    check: Check, request: Task, times: int, world: Services, dealings: list[ExternalCall]
+) -> Iterator[CheckResult]:
     """What comes of each time that an evaluator is asked, up to the first that is no judgement."""
     for ordinal in range(times):
-        if ordinal and world.interruption.asked():
-            raise EvaluatorError(ENDED)
+        if ordinal and world.interruption.is_requested():
+            raise EvaluatorError(STOPPED_EARLY)
         started = world.clock()
         try:
-            result = _answered(check, request, world, dealings, ordinal=ordinal)
+            result = _run_once(check, request, world, dealings, ordinal=ordinal)
         except EvaluatorError as error:
             seconds = world.clock() - started
-            yield _result(check, status="errored", reason=str(error), seconds=seconds)
+            yield _make_result(check, status="errored", reason=str(error), seconds=seconds)
             return
         yield result
 
 
-def _answered(
-    check: Check, request: Task, world: World, dealings: list[Dealing], *, ordinal: int = 0
-) -> Result:
+def _run_once(
+    check: Check, request: Task, world: Services, dealings: list[ExternalCall], *, ordinal: int = 0
+) -> CheckResult:
     """One answer, judged; what was asked and what came back is added to ``dealings``.
 
     Raises:
@@ -118,25 +118,29 @@ def _answered(
     """
     started = world.clock()
     name, read = check.evaluator.identity.name, check.evaluator.read
-    own: list[Dealing] = []
+    own: list[ExternalCall] = []
     try:
-        judgement, cached = answer(request, own, name=name, read=read, world=world, ordinal=ordinal)
+        judgement, cached = execute_request(
+            request, own, name=name, read=read, world=world, ordinal=ordinal
+        )
     finally:
         dealings += own
-    return _judged(check, judgement, seconds=world.clock() - started, cached=cached)
+    return _make_judged_result(check, judgement, seconds=world.clock() - started, cached=cached)
 
 
-def _judged(check: Check, judgement: Judgement, *, seconds: float, cached: bool) -> Result:
+def _make_judged_result(
+    check: Check, judgement: Judgement, *, seconds: float, cached: bool
+) -> CheckResult:
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:
         status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
-    return _result(
+    return _make_result(
         check, status=status, reason=reason, judgement=judgement, seconds=seconds, cached=cached
     )
 
 
-def _result(
+def _make_result(
     check: Check,
     *,
     status: Status,
@@ -144,8 +148,8 @@ def _result(
     judgement: Judgement | None = None,
     seconds: float = 0.0,
     cached: bool = False,
-) -> Result:
-    return Result(
+) -> CheckResult:
+    return CheckResult(
         id=check.id,
         config=check.config,
         case=check.case,

@@ -4,32 +4,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from agentci._util.child_programs import GRADE
+from agentci._util.child_programs import GRADE_PATH
 from agentci.errors import EvaluatorError
-from agentci.execution.job import Job
-from agentci.execution.limits import Confinement
-from agentci.execution.runtimes.command import interpreter_of
-from agentci.execution.runtimes.registry import command_elsewhere, command_for, imports_of
-from agentci.model.grading import GradeRemotely
+from agentci.execution.executor_api import ProgramJob, SandboxPolicy
+from agentci.execution.runtimes.command import find_interpreter
+from agentci.execution.runtimes.registry import (
+    find_preloadable_imports,
+    make_command,
+    make_image_command,
+)
 from agentci.model.program import LocalProgram, Program
 from agentci.model.requests import (
-    Measure,
-    Measurement,
-    ProgramReply,
-    Reply,
+    ComputeMetric,
+    ConstantJudgement,
+    GradeWithService,
+    MetricResult,
+    ProgramOutput,
+    Response,
     RunCommand,
     RunProgram,
-    Settled,
 )
-from agentci.remote.programs import Ready
-from agentci.runner.services import World
+from agentci.remote.programs import ReadyProgram
+from agentci.runner.services import Services
 
-OF_OUR_PYTHON: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
+OWN_PYTHON_VARIABLES: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 
 
-def carry_out(
-    request: RunProgram | RunCommand | GradeRemotely | Measure | Settled, *, name: str, world: World
-) -> Reply:
+def dispatch_request(
+    request: RunProgram | RunCommand | GradeWithService | ComputeMetric | ConstantJudgement,
+    *,
+    name: str,
+    world: Services,
+) -> Response:
     """Do what ``request`` says.
 
     Args:
@@ -40,18 +46,18 @@ def carry_out(
     """
     match request:
         case RunProgram() | RunCommand():
-            return run(request, name=name, world=world)
-        case GradeRemotely():
-            return _graded(request, world)
-        case Measure():
-            return _measure(request)
-        case Settled():
+            return run_program(request, name=name, world=world)
+        case GradeWithService():
+            return _grade_remotely(request, world)
+        case ComputeMetric():
+            return _compute_metric(request)
+        case ConstantJudgement():
             return request
         case _:
             assert_never(request)
 
 
-def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
+def make_job(request: RunProgram | RunCommand, *, name: str, world: Services) -> ProgramJob:
     """What an executor has to do for ``request``.
 
     Args:
@@ -61,129 +67,133 @@ def job_of(request: RunProgram | RunCommand, *, name: str, world: World) -> Job:
         EvaluatorError: its program is not there, or cannot be run on this machine.
     """
     if isinstance(request, RunCommand):
-        from agentci.runner.command_line import job_of_command  # noqa: PLC0415 (seldom of use)
+        from agentci.runner.command_jobs import make_evaluator_command_job  # noqa: PLC0415 (seldom of use)
 
-        return job_of_command(request, name=name, world=world)
-    ready = ready_for(request.program, name, world)
+        return make_evaluator_command_job(request, name=name, world=world)
+    ready = find_ready_program(request.program, name, world)
     folder = ready.path.parent
     ours = isinstance(request.program, LocalProgram)
-    return Job(
-        command=_command(request, ready, world),
+    return ProgramJob(
+        command=_make_command(request, ready, world),
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
         timeout_seconds=request.timeout_seconds,
         cwd=folder if request.image else world.workspace.cwd,
         environment={
-            **_environment(ready, world),
+            **_make_environment(ready, world),
             **{k: v for k, v in world.variables.items() if k in request.variables},
         },
-        confinement=Confinement(
+        confinement=SandboxPolicy(
             network=request.network,
             readable=(
                 *(folder, world.workspace.root),
-                *_home(request.program),
-                *_shims(request),
-                *_key_file(request, world),
+                *_find_home(request.program),
+                *_child_program_folders(request),
+                *_find_key_file(request, world),
             ),
             # Of the machine, which only those who work on it can mean.
-            interpreter=interpreter_of(ready.path) if ours else "",
+            interpreter=find_interpreter(ready.path) if ours else "",
             shares_memory=ours,
             memory_mb=request.memory_mb,
             processes=request.processes,
             image=request.image,
-            imports=_imports(request, ready),
-            own_packages=ready.python is not None,
+            imports=_find_imports(request, ready),
+            untrusted_packages=ready.python is not None,
         ),
     )
 
 
-def executor_of(request: RunProgram | RunCommand) -> str:
+def get_executor_name(request: RunProgram | RunCommand) -> str:
     """The name of the executor that runs a program."""
     return request.executor
 
 
-def run(request: RunProgram | RunCommand, *, name: str, world: World) -> ProgramReply:
-    """Run a program; as ``carry_out``."""
-    executor = world.executors.get(executor_of(request))
+def run_program(request: RunProgram | RunCommand, *, name: str, world: Services) -> ProgramOutput:
+    """Run a program; as ``dispatch_request``."""
+    executor = world.executors.get(get_executor_name(request))
     if executor is None:
-        raise EvaluatorError(f"there is no executor {executor_of(request)!r}")
-    job = job_of(request, name=name, world=world)
-    target = request.target if isinstance(request, RunCommand) else None
+        raise EvaluatorError(f"there is no executor {get_executor_name(request)!r}")
+    job = make_job(request, name=name, world=world)
+    target = request.model_access if isinstance(request, RunCommand) else None
     try:
         if target is None:
             return job.run(executor)
-        from agentci.runner.judge_proxy import asking  # noqa: PLC0415 (seldom of use)
+        from agentci.runner.judge_proxy import open_judge_proxy  # noqa: PLC0415 (seldom of use)
 
-        with asking(job, target, world) as job_with_target:
+        with open_judge_proxy(job, target, world) as job_with_target:
             return job_with_target.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
-def _command(request: RunProgram, ready: Ready, world: World) -> tuple[str, ...]:
+def _make_command(request: RunProgram, ready: ReadyProgram, world: Services) -> tuple[str, ...]:
     if request.image:
-        *before, file = command_elsewhere(ready.path)
-        shim = ("-c", Path(GRADE).read_text(encoding="utf-8")) if request.grades else ()
+        *before, file = make_image_command(ready.path)
+        shim = (
+            ("-c", Path(GRADE_PATH).read_text(encoding="utf-8")) if request.calls_function else ()
+        )
         return (*before, *shim, file)
-    program, *others = command_for(ready.path, search_path=world.search_path, python=ready.python)
-    return (program, *((GRADE,) if request.grades else ()), *others)
+    program, *others = make_command(ready.path, search_path=world.search_path, python=ready.python)
+    return (program, *((GRADE_PATH,) if request.calls_function else ()), *others)
 
 
-def _imports(request: RunProgram, ready: Ready) -> tuple[str, ...] | None:
+def _find_imports(request: RunProgram, ready: ReadyProgram) -> tuple[str, ...] | None:
     """What a program imports, where it may be a fork of a Python that has imported that already."""
     if request.isolation != "fork" or request.image:
         return None
-    imports = imports_of(ready.path)
-    if imports is None or not request.grades:
+    imports = find_preloadable_imports(ready.path)
+    if imports is None or not request.calls_function:
         return imports
-    return tuple(dict.fromkeys((*(imports_of(Path(GRADE)) or ()), *imports)))
+    return tuple(dict.fromkeys((*(find_preloadable_imports(Path(GRADE_PATH)) or ()), *imports)))
 
 
-def _shims(request: RunProgram) -> tuple[Path, ...]:
+def _child_program_folders(request: RunProgram) -> tuple[Path, ...]:
     """What calls a grader, and has to be read for that."""
-    return (Path(GRADE).parent,) if request.grades else ()
+    return (Path(GRADE_PATH).parent,) if request.calls_function else ()
 
 
-def _key_file(request: RunProgram, world: World) -> tuple[Path, ...]:
+def _find_key_file(request: RunProgram, world: Services) -> tuple[Path, ...]:
     """The file that one of its variables names."""
     named = world.variables.get(request.key_file)
     return (world.workspace.cwd / named,) if named else ()
 
 
-def _home(program: Program) -> tuple[Path, ...]:
+def _find_home(program: Program) -> tuple[Path, ...]:
     """The repository of a config that was named from elsewhere."""
     if isinstance(program, LocalProgram) and program.home is not None:
         return (Path(program.home),)
     return ()
 
 
-def _environment(ready: Ready, world: World) -> Mapping[str, str]:
+def _make_environment(ready: ReadyProgram, world: Services) -> Mapping[str, str]:
     """What a program sees of ours; with a Python of its own, nothing that leads to our packages."""
     if ready.python is None:
         return world.child_environment
     return {
-        name: value for name, value in world.child_environment.items() if name not in OF_OUR_PYTHON
+        name: value
+        for name, value in world.child_environment.items()
+        if name not in OWN_PYTHON_VARIABLES
     }
 
 
-def ready_for(program: Program, name: str, world: World) -> Ready:
+def find_ready_program(program: Program, name: str, world: Services) -> ReadyProgram:
     """Where a program is, and what it needs.
 
     Raises:
         EvaluatorError: it could not be made ready.
     """
     try:
-        return world.shelf.take(program)
+        return world.ready_programs.locate(program)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
-def _graded(request: GradeRemotely, world: World) -> Reply:
+def _grade_remotely(request: GradeWithService, world: Services) -> Response:
     if world.remote_grading is None:
         raise TypeError("a service is asked that no evaluator said it needs")
     return world.remote_grading.grade(request)
 
 
-def _measure(request: Measure) -> Measurement:
+def _compute_metric(request: ComputeMetric) -> MetricResult:
     from agentci.evaluators.metrics.registry import METRICS  # noqa: PLC0415 (programs have no use for them)
 
-    return METRICS[request.metric].measure(request.actual, request.golden, request.options)
+    return METRICS[request.metric].measure(request.actual, request.expected, request.options)

@@ -1,51 +1,197 @@
-"""Answers what evaluators ask: by replies of earlier runs, else by carrying it out."""
+"""Execute the requests of evaluators, or find the cached responses to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentci._util.workspace import is_file, real
-from agentci.errors import EvaluatorError, SkippedError, UnrecordedError
-from agentci.execution.executor import Sealing
-from agentci.execution.job import Job
-from agentci.execution.limits import ELSEWHERE, NO_LANDLOCK
-from agentci.model.embedding import CompareEmbeddings, Likeness
-from agentci.model.grading import GradeRemotely
+from msgspec import Struct
+
+from agentci._util.workspace import is_file, resolve_path
+from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
+from agentci.execution.executor_api import (
+    NO_LANDLOCK_WARNING,
+    NOT_LINUX_WARNING,
+    HermeticExecutor,
+    ProgramJob,
+)
+from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, ModelReply
+from agentci.model.judges import AggregateVerdict, AskModel, ModelResponse
 from agentci.model.requests import (
-    DOCKER,
-    LOCAL,
+    DOCKER_EXECUTOR,
+    LOCAL_EXECUTOR,
+    CompareEmbeddings,
     Compose,
-    Measure,
-    ProgramReply,
-    Reply,
+    ComputeMetric,
+    ConstantJudgement,
+    EmbeddingSimilarity,
+    GradeWithService,
+    ProgramOutput,
+    Response,
     RunCommand,
     RunProgram,
-    Settled,
     Task,
 )
-from agentci.model.ruling import Ruling
-from agentci.runner.dispatch import carry_out, executor_of, job_of, ready_for, run
-from agentci.runner.judge_responses import RecordedReplies, Ruled, with_rulings
+from agentci.model.values import replace
+from agentci.runner.dispatch import (
+    dispatch_request,
+    find_ready_program,
+    get_executor_name,
+    make_job,
+    run_program,
+)
 from agentci.runner.response_cache.circumstances import Circumstances, nth_key, words_of
-from agentci.runner.services import World
-from agentci.runner.transcript import Dealing, Dealt
+from agentci.runner.services import Services
+from agentci.runner.transcripts import CallRequest, ExternalCall
+
+# Members of the details of a check: who judged it, and where those were several, all of them.
+JUDGE_KEY: Final = "judge"
+JUDGES_KEY: Final = "judges"
+
+
+class NamedRuling(Struct, frozen=True, kw_only=True):
+    """A ruling, by whom it was asked for, and what was asked."""
+
+    name: str
+    request: AskModel
+    ruling: AggregateVerdict
+
+
+class CachedJudgeResponses:
+    """The replies to one question that are kept in the cache.
+
+    Attributes:
+        cached_keys: the keys of those that were taken.
+        pending_writes: what keeps those that were made, once they turn out to be of use.
+
+    Args:
+        ordinal: how often the question was answered before, where several answers are wanted.
+        said: is given all replies, also those that are of no use.
+        anew: nothing is looked for.
+    """
+
+    def __init__(
+        self,
+        request: AskModel | CompareEmbeddings,
+        world: Services,
+        ordinal: int,
+        said: list[ModelResponse],
+        *,
+        anew: bool,
+    ) -> None:
+        self.cached_keys: list[bytes] = []
+        self.pending_writes: list[Callable[[], None]] = []
+        self._ordinal = ordinal
+        self._all_responses = said
+        self._ignores_cache = anew
+        self._cache = None if request.judge.replay == "never" else world.cached_responses
+        self._digest: bytes | None = None
+        if self._cache is not None:
+            self._digest = self._cache.digest_question(request, _find_command_files(request, world))
+
+    def lock(self, number: int) -> AbstractContextManager[object]:
+        """Have nobody else look for the same one until it is kept."""
+        if self._cache is None or self._digest is None:
+            return nullcontext()
+        return self._cache.lock_judge_response(self._key(self._digest, number))
+
+    def find(self, number: int) -> ModelResponse | None:
+        """One of an earlier run or this one; None where there is none."""
+        if self._cache is None or self._digest is None or self._ignores_cache:
+            return None
+        key = self._key(self._digest, number)
+        reply = self._cache.find_judge_response(key)
+        if reply is not None:
+            self.cached_keys.append(key)
+        return reply
+
+    def store(self, number: int, reply: ModelResponse) -> None:
+        """Take one for later runs."""
+        replies = self._cache
+        if replies is not None and self._digest is not None:
+            key = self._key(self._digest, number)
+            replies.share_judge_response(key, reply)
+            self.pending_writes.append(lambda: replies.store_judge_response(key, reply))
+
+    def record(self, reply: ModelResponse) -> None:
+        """Take note of any reply, whether it gives a verdict or not."""
+        self._all_responses.append(reply)
+
+    def _key(self, digest: bytes, number: int) -> bytes:
+        from agentci.runner.response_cache.cache import make_sample_key  # noqa: PLC0415 (of no use to most runs)
+
+        return nth_key(make_sample_key(digest, number), self._ordinal)
+
+
+def add_judge_details(
+    judgement: Judgement, rulings: Sequence[NamedRuling], world: Services
+) -> Judgement:
+    """The judgement with what models had to do with it; what recorded replies saved is counted."""
+    if not rulings:
+        return judgement
+    from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
+
+    for each in rulings:
+        settings = each.request.judge.settings
+        for reply in each.ruling.cached_responses:
+            saved = compute_charge(each.request.prompt, settings, reply)
+            world.budgets[each.request.judge.payer].add_savings(saved)
+    own: JsonObject = (
+        {JUDGE_KEY: _describe_ruling(rulings[0])}
+        if len(rulings) == 1
+        else {JUDGES_KEY: [{"name": each.name, **_describe_ruling(each)} for each in rulings]}
+    )
+    return replace(judgement, details={**own, **judgement.details})
+
+
+def _describe_ruling(ruled: NamedRuling) -> JsonObject:
+    """The same where replies are found again: of those alone that gave verdicts."""
+    panel, ruling = ruled.request.judge, ruled.ruling
+    return {
+        "model": panel.settings.model or " ".join(panel.settings.command),
+        "samples": panel.samples,
+        "verdicts": len(ruling.verdicts),
+        "split": ruling.is_split,
+        "tokens": {
+            "read": _sum_tokens([each.tokens_in for each in ruling.responses]),
+            "written": _sum_tokens([each.tokens_out for each in ruling.responses]),
+        },
+    }
+
+
+def _sum_tokens(counted: Sequence[int | None]) -> Json:
+    """Of tokens; None where a service did not count."""
+    known = [each for each in counted if each is not None]
+    return sum(known) if len(known) == len(counted) else None
+
+
+def _find_command_files(request: AskModel | CompareEmbeddings, world: Services) -> tuple[Path, ...]:
+    """The files of the workspace that a judge's command names."""
+    panel = request.judge
+    folder = Path(panel.folder) if panel.folder else world.workspace.cwd
+    paths = (folder / word for word in words_of(panel.settings.command))
+    return tuple(
+        path
+        for path in paths
+        if is_file(path) and resolve_path(path).is_relative_to(world.workspace.root)
+    )
+
 
 # Of executors of others it is not known what their programs can read.
-KNOWN: Final = frozenset({LOCAL, DOCKER})
-OPEN: Final = frozenset({ELSEWHERE, NO_LANDLOCK})
-UNCONFINED: Final = "programs that are not confined can read what is not watched"
+CACHEABLE_EXECUTORS: Final = frozenset({LOCAL_EXECUTOR, DOCKER_EXECUTOR})
+UNCONFINED_SHORTCOMINGS: Final = frozenset({NOT_LINUX_WARNING, NO_LANDLOCK_WARNING})
+UNCONFINED_REASON: Final = "programs that are not confined can read what is not watched"
 
 
-def answer(
+def execute_request(
     request: Task,
-    dealings: list[Dealing],
+    dealings: list[ExternalCall],
     *,
     name: str,
-    read: Callable[[Reply], Judgement],
-    world: World,
+    read: Callable[[Response], Judgement],
+    world: Services,
     ordinal: int = 0,
 ) -> tuple[Judgement, bool]:
     """What ``read`` makes of the reply to ``request``, and whether nothing was run for it.
@@ -59,190 +205,204 @@ def answer(
         EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
         SkippedError: nobody is there who could.
     """
-    answering = _Answering(world, ordinal, dealings)
+    answering = _RequestExecution(world, ordinal, dealings)
     try:
-        judgement = read(answering.reply(request, name))
+        judgement = read(answering.get_response(request, name))
     except EvaluatorError as refusal:
-        if world.replies is None or not (found := answering.found):
+        if world.cached_responses is None or not (found := answering.cached_keys):
             raise
         refused = [*dealings]
         dealings.clear()
-        answering = _Answering(world, ordinal, dealings, anew=True)
+        answering = _RequestExecution(world, ordinal, dealings, anew=True)
         try:
-            judgement = read(answering.reply(request, name))
-        except (UnrecordedError, SkippedError):
+            judgement = read(answering.get_response(request, name))
+        except (UncachedResponseError, SkippedError):
             found = []  # what nobody can replace stays
             dealings[:] = refused
             raise refusal from None
         finally:
             for key in found:
-                world.replies.drop(key)
-    if not world.interruption.asked():
-        for keep in answering.kept:
+                world.cached_responses.drop(key)
+    if not world.interruption.is_requested():
+        for keep in answering.pending_writes:
             keep()
-    is_cached = bool(answering.found) and not answering.has_run
-    return with_rulings(judgement, answering.rulings, world), is_cached
+    is_cached = bool(answering.cached_keys) and not answering.has_run
+    return add_judge_details(judgement, answering.rulings, world), is_cached
 
 
-class _Answering:
+class _RequestExecution:
     """The replies to one request, each found or made.
 
     Attributes:
-        found: the keys of those of earlier runs.
-        kept: what keeps those that were made, once they turn out to be of use.
+        cached_keys: the keys of those of earlier runs.
+        pending_writes: what keeps those that were made, once they turn out to be of use.
         has_run: whether a program was run, or a model asked.
         rulings: what models said, each with the name of who asked.
 
     Args:
-        ordinal: as in ``answer``.
+        ordinal: as in ``execute_request``.
         dealings: is given all that was asked, in that order.
         anew: nothing is looked for.
     """
 
     def __init__(
-        self, world: World, ordinal: int, dealings: list[Dealing], *, anew: bool = False
+        self, world: Services, ordinal: int, dealings: list[ExternalCall], *, anew: bool = False
     ) -> None:
-        self.found: list[bytes] = []
-        self.kept: list[Callable[[], None]] = []
+        self.cached_keys: list[bytes] = []
+        self.pending_writes: list[Callable[[], None]] = []
         self.has_run = False
-        self.rulings: list[Ruled] = []
+        self.rulings: list[NamedRuling] = []
         self._world = world
         self._ordinal = ordinal
-        self._dealings = dealings
-        self._anew = anew
+        self._calls = dealings
+        self._ignores_cache = anew
 
-    def reply(self, request: Task, name: str) -> Reply:
-        """The reply to ``request``; as ``carry_out``."""
+    def get_response(self, request: Task, name: str) -> Response:
+        """The reply to ``request``; as ``dispatch_request``."""
         match request:
             case Compose():
-                replies = tuple(self.reply(part, each) for each, part in request.parts)
-                return self.reply(request.then(replies), name)
-            case Measure() | Settled():
-                return carry_out(request, name=name, world=self._world)
+                replies = tuple(self.get_response(part, each) for each, part in request.parts)
+                return self.get_response(request.then(replies), name)
+            case ComputeMetric() | ConstantJudgement():
+                return dispatch_request(request, name=name, world=self._world)
             case _:
-                return self._dealt(request, name)
+                return self._execute_call(request, name)
 
-    def _dealt(self, request: Dealt, name: str) -> Reply:
+    def _execute_call(self, request: CallRequest, name: str) -> Response:
         """The reply of somebody else, taken down."""
-        started, before, said = self._world.clock(), len(self.found), list[ModelReply]()
-        note = partial(Dealing, name=name, request=request)
+        started, before, said = self._world.clock(), len(self.cached_keys), list[ModelResponse]()
+        note = partial(ExternalCall, name=name, request=request)
         try:
             match request:
                 case AskModel():
-                    reply = self._of_model(request, name, said)
+                    reply = self._ask_model(request, name, said)
                 case CompareEmbeddings():
-                    reply = self._of_embeddings(request)
-                case GradeRemotely():
+                    reply = self._compare_embeddings(request)
+                case GradeWithService():
                     self.has_run = True
-                    reply = carry_out(request, name=name, world=self._world)
+                    reply = dispatch_request(request, name=name, world=self._world)
                 case _:
-                    reply = self._of_program(request, name)
+                    reply = self._run_with_cache(request, name)
         except (EvaluatorError, SkippedError) as error:
-            self._dealings.append(note(failure=str(error), said=tuple(said)))
+            self._calls.append(note(error=str(error), model_responses=tuple(said)))
             if isinstance(error, EvaluatorError):
-                self.found.clear()  # it is not their fault
+                self.cached_keys.clear()  # it is not their fault
             raise
-        is_cached = len(self.found) > before
-        if isinstance(reply, Ruling | Likeness):
-            is_cached = reply.is_recorded
+        is_cached = len(self.cached_keys) > before
+        if isinstance(reply, AggregateVerdict | EmbeddingSimilarity):
+            is_cached = reply.is_cached
         seconds = self._world.clock() - started
-        self._dealings.append(
-            note(reply=reply, said=tuple(said), seconds=seconds, cached=is_cached)
+        self._calls.append(
+            note(response=reply, model_responses=tuple(said), seconds=seconds, cached=is_cached)
         )
         return reply
 
-    def _of_model(self, request: AskModel, name: str, said: list[ModelReply]) -> Reply:
-        records = RecordedReplies(request, self._world, self._ordinal, said, anew=self._anew)
-        ruling = self._world.judges[request.panel.payer].rule(request, records)
-        self.found += records.found
-        self.kept += records.kept
-        self.has_run |= not ruling.is_recorded
-        self.rulings.append(Ruled(name=name, request=request, ruling=ruling))
+    def _ask_model(self, request: AskModel, name: str, said: list[ModelResponse]) -> Response:
+        records = CachedJudgeResponses(
+            request, self._world, self._ordinal, said, anew=self._ignores_cache
+        )
+        ruling = self._world.judges[request.judge.payer].evaluate(request, records)
+        self.cached_keys += records.cached_keys
+        self.pending_writes += records.pending_writes
+        self.has_run |= not ruling.is_cached
+        self.rulings.append(NamedRuling(name=name, request=request, ruling=ruling))
         return ruling
 
-    def _of_embeddings(self, request: CompareEmbeddings) -> Reply:
-        from agentci.judges.budget import charge_of  # noqa: PLC0415 (of no use to most runs)
+    def _compare_embeddings(self, request: CompareEmbeddings) -> Response:
+        from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
 
-        records = RecordedReplies(request, self._world, self._ordinal, [], anew=self._anew)
-        payer, settings = request.panel.payer, request.panel.settings
-        likeness = self._world.comparers[payer].compare(request, records)
-        self.found += records.found
-        self.kept += records.kept
-        self.has_run |= not likeness.is_recorded
-        if likeness.is_recorded:
-            saved = charge_of(request.question, settings, likeness.reply)
-            self._world.budgets[payer].save(saved)
+        records = CachedJudgeResponses(
+            request, self._world, self._ordinal, [], anew=self._ignores_cache
+        )
+        payer, settings = request.judge.payer, request.judge.settings
+        likeness = self._world.embedding_clients[payer].compare(request, records)
+        self.cached_keys += records.cached_keys
+        self.pending_writes += records.pending_writes
+        self.has_run |= not likeness.is_cached
+        if likeness.is_cached:
+            saved = compute_charge(request.prompt, settings, likeness.response)
+            self._world.budgets[payer].add_savings(saved)
         return likeness
 
-    def _of_program(self, request: RunProgram | RunCommand, name: str) -> Reply:
-        replies = self._world.replies
-        if replies is None or not request.cached or executor_of(request) not in KNOWN:
-            return self._made(request, name)
-        place = replies.place_of(request, lambda: _circumstances(request, name, self._world))
-        first = place.key(request.stdin)
+    def _run_with_cache(self, request: RunProgram | RunCommand, name: str) -> Response:
+        replies = self._world.cached_responses
+        if (
+            replies is None
+            or not request.cached
+            or get_executor_name(request) not in CACHEABLE_EXECUTORS
+        ):
+            return self._run_uncached(request, name)
+        place = replies.find_slot(request, lambda: _make_circumstances(request, name, self._world))
+        first = place.make_key(request.stdin)
         if first is None:
-            return self._made(request, name)
+            return self._run_uncached(request, name)
         key = nth_key(first, self._ordinal)
-        if not self._anew and (kept := replies.find(key)):
-            self.found.append(key)
+        if not self._ignores_cache and (kept := replies.find(key)):
+            self.cached_keys.append(key)
             return kept
         with replies.watching(place.given) as observation:
-            reply = self._made(request, name)
+            reply = self._run_uncached(request, name)
 
         def keep() -> None:
-            executor = self._world.executors[executor_of(request)]
-            if OPEN.isdisjoint(executor.shortcomings()):
-                replies.keep(key, reply, observation, place.given)
+            executor = self._world.executors[get_executor_name(request)]
+            if UNCONFINED_SHORTCOMINGS.isdisjoint(executor.shortcomings()):
+                replies.store_response(key, reply, observation, place.given)
             else:
-                replies.refuse(UNCONFINED)
+                replies.set_skip_reason(UNCONFINED_REASON)
 
-        self.kept.append(keep)
+        self.pending_writes.append(keep)
         return reply
 
-    def _made(self, request: RunProgram | RunCommand, name: str) -> ProgramReply:
+    def _run_uncached(self, request: RunProgram | RunCommand, name: str) -> ProgramOutput:
         self.has_run = True
-        return run(request, name=name, world=self._world)
+        return run_program(request, name=name, world=self._world)
 
 
-def _circumstances(request: RunProgram | RunCommand, name: str, world: World) -> Circumstances:
-    job = job_of(request, name=name, world=world)
-    executor = executor_of(request)
+def _make_circumstances(
+    request: RunProgram | RunCommand, name: str, world: Services
+) -> Circumstances:
+    job = make_job(request, name=name, world=world)
+    executor = get_executor_name(request)
     if isinstance(request, RunCommand):
-        programs = _named(request, job)
+        programs = _find_named_files(request, job)
         return Circumstances(
             job=job,
             executor=executor,
             programs=programs,
             line=request.command,
-            sealed=_sealed(job, executor, name, world),
+            sealed=_find_seal(job, executor, name, world),
         )
-    ready = ready_for(request.program, name, world)
+    ready = find_ready_program(request.program, name, world)
     return Circumstances(
         job=job,
         executor=executor,
         programs=(ready.path,),
         tree=ready.tree,
-        sealed=_sealed(job, executor, name, world),
+        sealed=_find_seal(job, executor, name, world),
     )
 
 
-def _named(request: RunCommand, job: Job) -> tuple[Path, ...]:
+def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
     """The files that a command line names, of those that are watched."""
-    roots = [real(each) for each in job.confinement.readable]
+    roots = [resolve_path(each) for each in job.confinement.readable]
     found = dict.fromkeys(Path(request.folder) / word for word in words_of(request.command))
     return tuple(
         path
         for path in found
-        if is_file(path) and any(real(path).is_relative_to(root) for root in roots)
+        if is_file(path) and any(resolve_path(path).is_relative_to(root) for root in roots)
     )
 
 
-def _sealed(job: Job, executor: str, name: str, world: World) -> str | None:
+def _find_seal(job: ProgramJob, executor: str, name: str, world: Services) -> str | None:
     """A digest of all that the program can read; None where that may be anything."""
-    if executor == LOCAL:  # which need not be made where no program is run
+    if executor == LOCAL_EXECUTOR:  # which need not be made where no program is run
         return None
     found: object = world.executors.get(executor)
     try:
-        return found.seal(job.cwd, job.confinement) if isinstance(found, Sealing) else None
+        return (
+            found.compute_input_digest(job.cwd, job.confinement)
+            if isinstance(found, HermeticExecutor)
+            else None
+        )
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentci._util.text import strict_json
+from agentci._util.text import json_text
 from agentci._util.workspace import Workspace, is_file
 from agentci.evaluators.evaluator import Evaluator
-from agentci.model.identity import Identity
 from agentci.model.json import Json
-from agentci.model.place import Place
+from agentci.model.judgement import EvaluatorIdentity
+from agentci.model.problem import Place
 from agentci.model.program import LocalProgram
-from agentci.model.values import names_of
+from agentci.model.values import list_field_names
 
 DIGITS: Final = 16
 # What changes neither a score nor whether it passes.
-OF_NO_WEIGHT: Final = frozenset(
+IGNORED_FIELDS: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
         *("home", "payer", "caps", "replay", "key_variable", "federation", "prices"),
@@ -24,7 +24,7 @@ OF_NO_WEIGHT: Final = frozenset(
     }
 )
 # Likewise, of a whole evaluator; criteria and fields have a weight in its score.
-OF_THE_GATE: Final = frozenset({"required", "weight", "needs_golden"})
+GATE_FIELDS: Final = frozenset({"required", "weight", "needs_golden"})
 MAX_PROGRAM_BYTES: Final = 16 * 1024**2
 
 
@@ -50,7 +50,7 @@ class Fingerprints:
         """Kept with the value, so that its id is not given to another one."""
         found = self._known.get(id(value))
         if found is None:
-            facts = strict_json.dumps(self._facts(value))
+            facts = json_text.dumps(self._facts(value))
             found = self._known[id(value)] = (value, _sha256(facts.encode()))
         return found[1]
 
@@ -61,38 +61,40 @@ class Fingerprints:
             case str():
                 return self._text(value)
             case Mapping() | list() | tuple():
-                return self._parts(value)
+                return self._container_facts(value)
             case LocalProgram():
-                return [self._text(value.path), self._content(Path(value.path))]
+                return [self._text(value.path), self._digest_file(Path(value.path))]
             case _:
-                return self._of_object(value)
+                return self._object_facts(value)
 
-    def _parts(self, value: Mapping[object, object] | Sequence[object]) -> Json:
+    def _container_facts(self, value: Mapping[object, object] | Sequence[object]) -> Json:
         if isinstance(value, Mapping):
             return {str(key): self._facts(value[key]) for key in sorted(value, key=str)}
         return [self._facts(each) for each in value]
 
-    def _of_object(self, value: object) -> Json:
+    def _object_facts(self, value: object) -> Json:
         """The fields of a value; of anything else what it is, which may be all that it is."""
-        return {"": type(value).__qualname__, **dict(self._members(value))}
+        return {"": type(value).__qualname__, **dict(self._field_facts(value))}
 
-    def _members(self, value: object) -> Iterator[tuple[str, Json]]:
-        left_out = OF_NO_WEIGHT | OF_THE_GATE if isinstance(value, Identity) else OF_NO_WEIGHT
-        for name in names_of(value):
+    def _field_facts(self, value: object) -> Iterator[tuple[str, Json]]:
+        left_out = (
+            IGNORED_FIELDS | GATE_FIELDS if isinstance(value, EvaluatorIdentity) else IGNORED_FIELDS
+        )
+        for name in list_field_names(value):
             member = getattr(value, name)
             if name not in left_out and not isinstance(member, Place):
                 yield name, self._facts(member)
         command, folder = getattr(value, "command", None), getattr(value, "folder", None)
         if isinstance(command, tuple) and isinstance(folder, str):
             named = (Path(folder, word) for word in command)
-            yield "files", [self._content(path) for path in named if is_file(path)]
+            yield "files", [self._digest_file(path) for path in named if is_file(path)]
 
     def _text(self, text: str) -> str:
         """A text, or a path as it is seen from the workspace."""
         root = str(self._workspace.root)
         return text.replace(root, ".") if root in text else text
 
-    def _content(self, path: Path) -> str:
+    def _digest_file(self, path: Path) -> str:
         try:
             with path.open("rb") as file:
                 return _sha256(file.read(MAX_PROGRAM_BYTES))

@@ -6,61 +6,62 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from agentci.errors import EvaluatorError, SkippedError
-from agentci.execution.job import Job
-from agentci.judges.proxy.server import HOST, serving
-from agentci.judges.proxy.target import Target
-from agentci.model.judging import ModelAccess, ModelReply, Question
+from agentci.execution.executor_api import ProgramJob
+from agentci.judges.target_proxy import HOST, ProxyTarget, serve_target
+from agentci.model.judges import JudgePrompt, ModelAccess, ModelResponse
 from agentci.model.values import replace
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
 TOKEN_BYTES: Final = 32
 # Of the names that AgentV's SDKs look for, the older ones and the newer ones.
-PREFIXES: Final = ("AGENTV_TARGET_PROXY", "AGENTV_PROVIDER_PROXY")
+VARIABLE_PREFIXES: Final = ("AGENTV_TARGET_PROXY", "AGENTV_PROVIDER_PROXY")
 # What is not asked for by way of a company's proxy.
-DIRECTLY: Final = ("NO_PROXY", "no_proxy")
+NO_PROXY_VARIABLES: Final = ("NO_PROXY", "no_proxy")
 
 
 @contextmanager
-def asking(job: Job, access: ModelAccess, world: World) -> Iterator[Job]:
+def open_judge_proxy(job: ProgramJob, access: ModelAccess, world: Services) -> Iterator[ProgramJob]:
     """The job of a program that may ask a model while the block lasts.
 
     Raises:
         EvaluatorError: there is no port, as the end of a sentence about the program.
         SkippedError: it asked, and nobody may be asked here; whatever it made of that.
     """
-    settings, judge = access.panel.settings, world.judges[access.panel.payer]
+    settings, judge = access.judge.settings, world.judges[access.judge.payer]
     skipped: list[SkippedError] = []
 
-    def ask(question: Question) -> ModelReply:
+    def ask(question: JudgePrompt) -> ModelResponse:
         # Its own time is up first: it began before it asked.
         try:
-            return judge.text(question, settings, seconds=job.timeout_seconds)
+            return judge.generate_text(question, settings, seconds=job.timeout_seconds)
         except SkippedError as error:
             skipped.append(error)
             raise EvaluatorError(str(error)) from None
 
     token = os.urandom(TOKEN_BYTES).hex()
     name = settings.model or settings.provider
-    target = Target(ask, name=name, token=token, max_calls=access.max_calls)
+    target = ProxyTarget(ask, name=name, token=token, max_calls=access.max_calls)
     with ExitStack() as stack:
         try:
-            port = stack.enter_context(serving(target))
+            port = stack.enter_context(serve_target(target))
         except OSError as error:
             raise EvaluatorError(
                 f"could not be given a port to ask its model by: {error}"
             ) from None
         told = {"URL": f"http://{HOST}:{port}", "TOKEN": token}
-        variables = {f"{p}_{name}": value for p in PREFIXES for name, value in told.items()}
+        variables = {
+            f"{p}_{name}": value for p in VARIABLE_PREFIXES for name, value in told.items()
+        }
         yield replace(
             job,
-            environment={**job.environment, **_direct(job.environment, HOST), **variables},
+            environment={**job.environment, **_bypass_proxy(job.environment, HOST), **variables},
             confinement=replace(job.confinement, port=port),
         )
     if skipped:
         raise skipped[0]
 
 
-def _direct(environment: Mapping[str, str], host: str) -> Mapping[str, str]:
+def _bypass_proxy(environment: Mapping[str, str], host: str) -> Mapping[str, str]:
     """What keeps a program from asking a company's proxy for ``host``."""
-    given = {environment.get(name, "") for name in DIRECTLY}
-    return dict.fromkeys(DIRECTLY, ",".join(sorted({*given, host} - {""})))
+    given = {environment.get(name, "") for name in NO_PROXY_VARIABLES}
+    return dict.fromkeys(NO_PROXY_VARIABLES, ",".join(sorted({*given, host} - {""})))

@@ -1,21 +1,212 @@
-"""Reads configs from disk into suites."""
+"""Read configs from disk into suites, and find the files that they name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from agentci._util.workspace import Workspace, is_file, read_file
-from agentci.config.detect import is_eval_file
-from agentci.config.discovery import CONFIG_NAMES, find_configs
-from agentci.config.overrides import Overrides, selection_problems
+from agentci._util.workspace import (
+    Workspace,
+    decode_utf8,
+    find_workspace,
+    is_file,
+    is_folder,
+    read_file,
+    resolve_path,
+)
+from agentci.config.discovery import CONFIG_NAMES, find_configs, find_matching_paths, is_eval_file
+from agentci.config.overrides import Overrides, find_only_option_problems
 from agentci.config.settings import Settings
-from agentci.config.suite import Suite, read_suite, suite_of_metrics
+from agentci.config.suite import Suite, make_metric_suite, read_suite
 from agentci.config.yaml_document import YamlDocument, read_yaml
-from agentci.errors import InputError
-from agentci.model.problem import Problem
-from agentci.runner.locate_programs import Locator
-from agentci.runner.services import World
+from agentci.errors import InputError, PermanentFetchError
+from agentci.execution.runtimes.registry import find_unsupported_reason
+from agentci.model.problem import Place, Problem
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
+from agentci.model.values import replace
+from agentci.remote.run_sources import Sources
+from agentci.runner.services import Services
+
+if TYPE_CHECKING:
+    from agentci.evaluators.evaluator_type import EvaluatorType, TextFile
+
+
+MAX_TEXT_BYTES = 1024**2
+# Where one of these lies, the requirements beside it are those of a project.
+PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
+
+
+class FileLocator:
+    """Finds what one config names; remembers what the user should know about that."""
+
+    def __init__(
+        self, folder: Path, workspace: Workspace, *, sources: Sources, executors: Collection[str]
+    ) -> None:
+        self.executors = executors
+        self.folder = str(resolve_path(folder))
+        self._folder = folder
+        self._workspace = workspace
+        self._sources = sources
+        # A config from elsewhere was named on the command line: its own repository is trusted.
+        self._home = workspace if workspace.contains(folder) else find_workspace(folder)
+        self._has_fallen_back = False
+        self.notices: list[Problem] = []
+
+    def type_named(self, name: str) -> "EvaluatorType[Any] | None":
+        """The type of evaluators that another package brings under ``name``.
+
+        Raises:
+            InputError: it is broken.
+        """
+        from agentci._util.plugins import (  # noqa: PLC0415 (of no use to most runs)
+            find_plugin_package,
+            make_plugin_error,
+            named,
+        )
+        from agentci.evaluators.evaluator_type import (  # noqa: PLC0415 (loads pydantic)
+            is_evaluator_type,
+            wrap_plugin_type,
+        )
+        from agentci.evaluators.registry import ENTRY_POINT_GROUP  # noqa: PLC0415 (likewise)
+
+        found = named(ENTRY_POINT_GROUP, name)
+        if found is None:
+            return None
+        if not is_evaluator_type(found):
+            raise make_plugin_error(ENTRY_POINT_GROUP, name, wanted="an EvaluatorType")
+        return wrap_plugin_type(
+            found, title=f"the type {name!r} of {find_plugin_package(ENTRY_POINT_GROUP, name)}"
+        )
+
+    def find(self, named: str, place: Place) -> LocalProgram:
+        """The evaluator's program ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, lies outside of the workspace, or cannot be run.
+        """
+        path = self.locate(named, place)
+        if reason := find_unsupported_reason(path):
+            raise InputError.from_message(reason, place=place)
+        home = None if self._home is self._workspace else str(self._home.root)
+        requirements = path.parent / REQUIREMENTS_NAME
+        if path.suffix != ".py" or not is_file(requirements):
+            return LocalProgram(path=str(path), home=home)
+        if self._is_project(path.parent):
+            self.notices.append(
+                Problem(
+                    message=f"the {REQUIREMENTS_NAME} beside {named} is not installed for it:"
+                    " it is the whole project's",
+                    place=place,
+                    hint="give evaluators that need packages a folder of their own",
+                    severity="notice",
+                )
+            )
+            return LocalProgram(path=str(path), home=home)
+        return LocalProgram(path=str(path), requirements=str(requirements), home=home)
+
+    def read(self, named: str, place: Place) -> "TextFile":
+        """The text of the file ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, lies outside of the workspace, or is no text.
+        """
+        from agentci.evaluators.evaluator_type import TextFile  # noqa: PLC0415 (loads pydantic)
+
+        path = self.locate(named, place)
+        name = self._workspace.display_path(path)
+        data = read_file(path, name=name, limit_bytes=MAX_TEXT_BYTES, place=place)
+        return TextFile(name=name, text=decode_utf8(data, file=name))
+
+    def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
+        """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.
+
+        Raises:
+            InputError: there is no such source, or no such place in it.
+        """
+        if program.is_local and program.repository:
+            folder = self._folder_of(program.repository, place_of("repo"))
+            program = replace(program, repository=self._workspace.display_path(folder))
+        field = "source"
+        try:
+            source = self._sources.get(program.source)
+            field = "ref"
+            return source.complete(program)
+        except PermanentFetchError as error:
+            raise InputError.from_message(
+                str(error), place=place_of(field), hint=error.hint
+            ) from None
+
+    def _folder_of(self, named: str, place: Place) -> Path:
+        paths = self.matches(named, place)
+        if not paths or not is_folder(paths[0]):
+            message = f"there is no folder {named}"
+            raise InputError.from_message(
+                message, place=place, hint="`repo` is relative to this config"
+            )
+        return paths[0]
+
+    def _is_project(self, folder: Path) -> bool:
+        """Whether ``folder`` holds more than evaluators, so that what it requires is not theirs."""
+        is_root = folder in (self._workspace.root, self._home.root)
+        return is_root or any((folder / name).exists() for name in PROJECT_NAMES)
+
+    def locate(self, named: str, place: Place) -> Path:
+        """The real path of the file ``named`` at ``place``.
+
+        Raises:
+            InputError: it does not exist, or lies outside of the workspace.
+        """
+        paths = self.matches(named, place)
+        if not paths:
+            raise InputError.from_message(
+                f"{named} does not exist",
+                place=place,
+                hint="paths are relative to the config's folder, else to the working directory",
+            )
+        if is_folder(paths[0]):
+            message = f"{named} is a folder, not a file"
+            raise InputError.from_message(message, place=place, hint="name the file")
+        if not is_file(paths[0]):
+            message = f"{named} is not a regular file, or is a link that leads nowhere"
+            raise InputError.from_message(message, place=place)
+        return paths[0]
+
+    def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
+        """The real paths that ``pattern`` matches beside the config, else from where we run.
+
+        Configs written for agentevals name paths from the directory it was started in.
+
+        Raises:
+            InputError: one of them lies outside of the workspace.
+        """
+        paths = find_matching_paths(self._folder, pattern)
+        if not paths and (paths := find_matching_paths(self._workspace.cwd, pattern)):
+            self._note_fallback(pattern, place)
+        return tuple(self._inside(path, pattern, place) for path in paths)
+
+    def _note_fallback(self, named: str, place: Place) -> None:
+        """Say once a config that it depends on the working directory."""
+        if not self._has_fallen_back:
+            self._has_fallen_back = True
+            self.notices.append(
+                Problem(
+                    message=f"{named} was found from the working directory, not beside the config",
+                    place=place,
+                    hint="paths in a config are relative to its folder",
+                    severity="notice",
+                )
+            )
+
+    def _inside(self, path: Path, named: str, place: Place) -> Path:
+        if not self._workspace.contains(path) and not self._home.contains(path):
+            raise InputError.from_message(
+                f"{named} leads out of the workspace",
+                place=place,
+                hint="a config may only name files inside of it, symbolic links followed",
+            )
+        return resolve_path(path)
+
 
 MAX_CONFIG_BYTES = 1024**2
 
@@ -24,7 +215,7 @@ class LoadedSuite(Struct, frozen=True, kw_only=True):
     """A suite, and what finds the files that its config names."""
 
     suite: Suite
-    locator: Locator
+    locator: FileLocator
 
     @property
     def notices(self) -> tuple[Problem, ...]:
@@ -32,7 +223,7 @@ class LoadedSuite(Struct, frozen=True, kw_only=True):
         return (*self.suite.notices, *self.locator.notices)
 
 
-def load_suites(settings: Settings, world: World) -> tuple[LoadedSuite, ...]:
+def load_suites(settings: Settings, world: Services) -> tuple[LoadedSuite, ...]:
     """Read all configs that ``settings`` name; none is read where they name metrics alone.
 
     Raises:
@@ -46,10 +237,10 @@ def load_suites(settings: Settings, world: World) -> tuple[LoadedSuite, ...]:
         only=settings.only,
     )
     if settings.metrics and not settings.configs:
-        locator = _locator(world.workspace.cwd, world)
-        locator.notices += _left_out(world.workspace)
-        suite = suite_of_metrics(overrides)
-        return _selected([LoadedSuite(suite=suite, locator=locator)], settings.only)
+        locator = _make_locator(world.workspace.cwd, world)
+        locator.notices += _warn_unused_configs(world.workspace)
+        suite = make_metric_suite(overrides)
+        return _select_suites([LoadedSuite(suite=suite, locator=locator)], settings.only)
     suites: list[LoadedSuite] = []
     paths, missing = find_configs(settings.configs, world.workspace)
     problems = [*missing]
@@ -60,10 +251,10 @@ def load_suites(settings: Settings, world: World) -> tuple[LoadedSuite, ...]:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return _selected(suites, settings.only)
+    return _select_suites(suites, settings.only)
 
 
-def _left_out(workspace: Workspace) -> Iterator[Problem]:
+def _warn_unused_configs(workspace: Workspace) -> Iterator[Problem]:
     """Configs that a run without metrics of its own would have found first."""
     for name in CONFIG_NAMES:
         if is_file(workspace.cwd / name):
@@ -74,69 +265,69 @@ def _left_out(workspace: Workspace) -> Iterator[Problem]:
             )
 
 
-def _selected(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[LoadedSuite, ...]:
+def _select_suites(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[LoadedSuite, ...]:
     """The suites that have an evaluator to run; each name has to be in one of them."""
     names = [name for loaded in suites for name in loaded.suite.names]
-    if problems := tuple(selection_problems(only, names)):
+    if problems := tuple(find_only_option_problems(only, names)):
         raise InputError(problems)
     return tuple(loaded for loaded in suites if loaded.suite.evaluators)
 
 
-def load_suite(path: Path, overrides: Overrides, world: World) -> LoadedSuite:
+def load_suite(path: Path, overrides: Overrides, world: Services) -> LoadedSuite:
     """Read one config.
 
     Raises:
         InputError: with every problem of it.
     """
-    document = _document(path, world)
-    locator = _locator(path.parent, world)
+    document = _read_document(path, world)
+    locator = _make_locator(path.parent, world)
     if is_eval_file(document):
         # They load much that eval configs have no use for.
-        from agentci.config.agentv.attachments import Attachments  # noqa: PLC0415
-        from agentci.config.agentv.read import read_eval_file  # noqa: PLC0415
+        from agentci.config.agentv.eval_file import read_eval_file  # noqa: PLC0415
+        from agentci.config.agentv.files import WorkspaceFileResolver  # noqa: PLC0415
 
-        files = Attachments(path.parent, world.workspace)
+        files = WorkspaceFileResolver(path.parent, world.workspace)
         suite = read_eval_file(document, overrides, files, variables=world.variables)
         return LoadedSuite(suite=suite, locator=locator)
     try:
         suite = read_suite(document, overrides, locator)
     except InputError as error:
-        raise InputError([*error.problems, *_missing_files(document, locator)]) from None
+        raise InputError([*error.problems, *_find_missing_files(document, locator)]) from None
     return LoadedSuite(suite=suite, locator=locator)
 
 
-def _document(path: Path, world: World) -> YamlDocument:
+def _read_document(path: Path, world: Services) -> YamlDocument:
     """A config, or an eval file; one of JSON Lines with what the file beside it adds."""
     if path.suffix != ".jsonl":
-        return _yaml(path, world)
-    from agentci.config.agentv.attachments import (  # noqa: PLC0415 (likewise)
+        return _read_yaml_file(path, world)
+    from agentci.config.agentv.external_files import read_jsonl  # noqa: PLC0415 (likewise)
+    from agentci.config.agentv.files import (  # noqa: PLC0415 (likewise)
         MAX_ATTACHMENT_BYTES,
-        sidecar_of,
+        find_sidecar,
     )
-    from agentci.config.agentv.jsonl import read_jsonl  # noqa: PLC0415 (likewise)
 
-    sidecar = sidecar_of(path)
+    sidecar = find_sidecar(path)
     return read_jsonl(
-        _content(path, world, limit_bytes=MAX_ATTACHMENT_BYTES),
-        file=world.workspace.name_of(path),
-        sidecar=None if sidecar is None else _yaml(sidecar, world),
+        _read_config_file(path, world, limit_bytes=MAX_ATTACHMENT_BYTES),
+        file=world.workspace.display_path(path),
+        sidecar=None if sidecar is None else _read_yaml_file(sidecar, world),
     )
 
 
-def _yaml(path: Path, world: World) -> YamlDocument:
-    return read_yaml(_content(path, world), file=world.workspace.name_of(path))
+def _read_yaml_file(path: Path, world: Services) -> YamlDocument:
+    return read_yaml(_read_config_file(path, world), file=world.workspace.display_path(path))
 
 
-def _content(path: Path, world: World, *, limit_bytes: int = MAX_CONFIG_BYTES) -> bytes:
-    name = world.workspace.name_of(path)
+def _read_config_file(path: Path, world: Services, *, limit_bytes: int = MAX_CONFIG_BYTES) -> bytes:
+    name = world.workspace.display_path(path)
     return read_file(path, name=name, limit_bytes=limit_bytes)
 
 
-def _locator(folder: Path, world: World) -> Locator:
-    return Locator(folder, world.workspace, sources=world.sources, executors=world.executors)
+def _make_locator(folder: Path, world: Services) -> FileLocator:
+    return FileLocator(folder, world.workspace, sources=world.sources, executors=world.executors)
 
 
-def _missing_files(document: YamlDocument, locator: Locator) -> Iterator[Problem]:
+def _find_missing_files(document: YamlDocument, locator: FileLocator) -> Iterator[Problem]:
     """Look for the other files of a config that is wrong anyway, to tell all of it at once."""
     for key in ("eval_set", "dataset"):
         named = document.data.get(key)

@@ -1,5 +1,6 @@
-"""Finds and reads the recorded outputs of an eval file, for its cases."""
+"""Find and read the recorded outputs of an eval file, and assign them to its cases."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -7,35 +8,194 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.spool import Spool
-from agentci._util.text.output_names import BESIDE, stem_of
+from agentci._util.files import SpooledChunks
+from agentci._util.text import truncate
+from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import Workspace, is_file, read_chunks
-from agentci.config.discovery import matches
+from agentci.config.discovery import find_matching_paths
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
-from agentci.model.place import COMMAND_LINE, Place
-from agentci.model.problem import Problem
+from agentci.evaluators.agentv.case_texts import extract_candidate_answer, extract_question
+from agentci.model.case import AgentvCase, Case
+from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.program import Agent
+from agentci.model.result import TrialSettings
+from agentci.model.trace import Trace
 from agentci.model.values import replace
-from agentci.recordings.agentv.read import first_value, read_rows
+from agentci.recordings.agentv.read import read_first_value, read_recorded_runs
 from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.transcripts import run_of
-from agentci.recordings.file_content import MAX_RECORDING_BYTES, content_of
+from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
+from agentci.recordings.json_documents import MAX_RECORDING_BYTES, unpack_content
 from agentci.recordings.registry import AUTO, FORMATS, read_recording
-from agentci.recordings.telemetry.conversion import trace_of
-from agentci.recordings.telemetry.groups import groups_of
-from agentci.recordings.telemetry.stored_trace import Recorded
+from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.telemetry.stored_trace import StoredTrace
 from agentci.runner.load_configs import LoadedSuite
-from agentci.runner.trial_runs import Attempts, pair
+from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
+
+MAX_LISTED_CASES: Final = 5
+NO_RUN: Final = "no recorded output is of this case"
+
+
+class CaseTrials(Struct, frozen=True, kw_only=True, eq=False):
+    """What is known of the runs of one case before any is judged; all its checks share it.
+
+    Attributes:
+        recorded: by attempt, counted from 0.
+        agent: makes the runs that are not recorded; None where nothing does.
+        trials: how many are wanted; None for one.
+    """
+
+    sample: AgentvCase
+    recorded: Mapping[int, RecordedRun]
+    agent: Agent | None = None
+    trials: TrialSettings | None = None
+
+    def list_attempts(self, *, runs_agent: bool) -> Sequence[int]:
+        """The attempts that there can be, in order; the first one, if none is recorded."""
+        if runs_agent and self.agent is not None:
+            return range(1 if self.trials is None else self.trials.count)
+        return sorted(self.recorded) or (0,)
+
+    def make_first_case(self) -> Case:
+        """The case with the first run that is recorded."""
+        if not self.recorded:
+            return make_case_without_run(self.sample)
+        return make_case_with_run(self.sample, self.recorded[min(self.recorded)])
+
+
+def assign_runs(
+    runs: Sequence[RecordedRun], suite: Suite
+) -> tuple[tuple[CaseTrials, ...], tuple[Problem, ...]]:
+    """Give each case of a suite its recorded runs; there may be none."""
+    samples = [each.eval_case for each in suite.eval_cases or ()]
+    by_case, problems = _group_by_case(runs, samples)
+    most = 1 if suite.trials is None else suite.trials.count
+    numbered = {case_id: _number_runs(own, most) for case_id, own in by_case.items()}
+    problems += [problem for _, found in numbered.values() for problem in found]
+    attempts = tuple(
+        CaseTrials(
+            sample=sample,
+            recorded=numbered[sample.id][0] if sample.id in numbered else {},
+            agent=suite.agent,
+            trials=suite.trials,
+        )
+        for sample in samples
+    )
+    if suite.trials is not None and suite.agent is None:
+        problems += _find_missing_trials(suite.trials, attempts)
+    return attempts, tuple(problems)
+
+
+def _group_by_case(
+    runs: Sequence[RecordedRun], samples: Sequence[AgentvCase]
+) -> tuple[Mapping[str, list[RecordedRun]], list[Problem]]:
+    """The runs of each case, and those that are of none."""
+    questions = {extract_question(each): each.id for each in reversed(samples)}
+    ids = {each.id for each in samples}
+    by_case: dict[str, list[RecordedRun]] = {}
+    problems: list[Problem] = []
+    for run in runs:
+        case_id = run.case_id if run.case_id in ids else None
+        if case_id is None and run.question is not None:
+            case_id = questions.get(run.question.strip())
+        if case_id is None:
+            problems.append(_make_unmatched_problem(run))
+        else:
+            by_case.setdefault(case_id, []).append(replace(run, case_id=case_id))
+    return by_case, problems
+
+
+def _number_runs(
+    runs: Sequence[RecordedRun], most: int
+) -> tuple[Mapping[int, RecordedRun], list[Problem]]:
+    """The first ``most`` runs of a case by attempt; those without a number take the free ones."""
+    numbered: dict[int, RecordedRun] = {}
+    problems: list[Problem] = []
+    for run in sorted(runs, key=lambda run: run.attempt is None):
+        free = next(number for number in range(most + 1) if number not in numbered)
+        attempt = free if run.attempt is None else run.attempt
+        if attempt in numbered or (run.attempt is None and attempt == most):
+            first = numbered[attempt if attempt in numbered else 0]
+            problems.append(_make_duplicate_problem(run, first, most))
+        elif attempt < most:
+            numbered[attempt] = replace(run, attempt=attempt)
+    return numbered, problems
+
+
+def _make_duplicate_problem(run: RecordedRun, first: RecordedRun, most: int) -> Problem:
+    many = "two recorded outputs" if most == 1 else f"more recorded outputs than trials ({most})"
+    if most > 1 and run.attempt is not None:
+        many = f"two recorded outputs of attempt {run.attempt}"
+    return Problem(
+        message=f"the case {quote_name(run.case_id or '')} has {many}",
+        place=run.place,
+        hint=f"the first is {first.place}; keep one of them",
+    )
+
+
+def _find_missing_trials(
+    trials: TrialSettings, attempts: Sequence[CaseTrials]
+) -> Iterator[Problem]:
+    """Tell of cases with fewer runs than would be made; the best of fewer is no easier to be."""
+    fewer = [
+        f"{quote_name(each.sample.id)} has {len(each.recorded)}"
+        for each in attempts
+        if 0 < len(each.recorded) < trials.count
+        and (trials.cost_limit_usd is None or sum_costs(each.recorded) < trials.cost_limit_usd)
+    ]
+    if fewer and trials.strategy != "pass_at_k":
+        yield Problem(
+            message=f"`trials` wants {trials.count} outputs of a case: "
+            + ", ".join(truncate.truncate_list(fewer, MAX_LISTED_CASES)),
+            place=trials.place,
+            hint="record the others, with the same `id` and `attempt: 1`, 2 and so on",
+            severity="warning",
+        )
+
+
+def _make_unmatched_problem(run: RecordedRun) -> Problem:
+    what = "a recorded output" if run.case_id is None else f"the output {quote_name(run.case_id)}"
+    return Problem(
+        message=f"{what} belongs to no case",
+        place=run.place,
+        hint="it names the id of its case, or a trace begins with the case's question",
+        severity="warning",
+    )
+
+
+def sum_costs(runs: Mapping[int, RecordedRun]) -> float:
+    """What runs cost together, in US dollars, as far as they say."""
+    return math.fsum(run.transcript.cost_usd or 0 for run in runs.values())
+
+
+def make_case_with_run(sample: AgentvCase, run: RecordedRun) -> Case:
+    """A case with one of its runs."""
+    turn = convert_transcript_to_turn(
+        run.transcript,
+        question=extract_question(sample),
+        answer=extract_candidate_answer(run.transcript),
+    )
+    trace = Trace(
+        id=sample.id, key=sample.id, turns=(turn,), place=run.place, warnings=run.warnings
+    )
+    return Case(id=sample.id, trace=trace, agentv_case=sample, transcript=run.transcript)
+
+
+def make_case_without_run(sample: AgentvCase, why: str = NO_RUN) -> Case:
+    """A case that cannot be judged: its checks are errored."""
+    trace = Trace(id=sample.id, key=sample.id, turns=(), place=sample.place)
+    return Case(id=sample.id, trace=trace, agentv_case=sample, missing_run_reason=why)
+
 
 # What follows the id of a case in the names of files beside its eval file.
-OF_A_CASE: Final = (".output.json", ".output.txt", ".output.md", ".json", ".txt")
+CASE_OUTPUT_ENDINGS: Final = (".output.json", ".output.txt", ".output.md", ".json", ".txt")
 
 
-class Paired(Struct, frozen=True, kw_only=True):
+class PairedOutputs(Struct, frozen=True, kw_only=True):
     """The runs of each case of an eval file, and what is worth knowing about them."""
 
-    attempts: tuple[Attempts, ...]
+    case_trials: tuple[CaseTrials, ...]
     problems: tuple[Problem, ...]
 
 
@@ -47,22 +207,24 @@ def find_outputs(loaded: LoadedSuite, settings: Settings, workspace: Workspace) 
             missing.
     """
     if settings.traces:
-        found = {each: matches(workspace.cwd, each) for each in settings.traces}
-        return _all(found, COMMAND_LINE)
-    return named_outputs(loaded) or _beside(loaded.suite, workspace)
+        found = {each: find_matching_paths(workspace.cwd, each) for each in settings.traces}
+        return _require_matches(found, COMMAND_LINE)
+    return find_named_outputs(loaded) or _find_adjacent_outputs(loaded.suite, workspace)
 
 
-def named_outputs(loaded: LoadedSuite) -> tuple[Path, ...]:
+def find_named_outputs(loaded: LoadedSuite) -> tuple[Path, ...]:
     """The files of recorded outputs that an eval file names.
 
     Raises:
         InputError: one of them is missing.
     """
     suite, place = loaded.suite, loaded.suite.place_of("outputs")
-    return _all({each: loaded.locator.matches(each, place) for each in suite.traces}, place)
+    return _require_matches(
+        {each: loaded.locator.matches(each, place) for each in suite.traces}, place
+    )
 
 
-def _all(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
+def _require_matches(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
     missing = [pattern for pattern, paths in found.items() if not paths]
     if missing:
         raise InputError(
@@ -78,49 +240,51 @@ def _all(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
 
 
-def _beside(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:
+def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:
     file = workspace.root / suite.file
-    stem = stem_of(file.name)
-    ids = [each.sample.id for each in suite.samples or ()]
+    stem = get_eval_file_stem(file.name)
+    ids = [each.eval_case.id for each in suite.eval_cases or ()]
     names = [
-        *(f"{stem}{ending}" for ending in BESIDE),
-        *(f"{each}{OF_A_CASE[0]}" for each in ids if "/" not in each),
+        *(f"{stem}{ending}" for ending in OUTPUT_SUFFIXES),
+        *(f"{each}{CASE_OUTPUT_ENDINGS[0]}" for each in ids if "/" not in each),
     ]
     found = tuple(file.parent / name for name in names if is_file(file.parent / name))
     if not found and suite.agent is None:
-        raise InputError.of(
+        raise InputError.from_message(
             "there are no recorded outputs to judge, and no `target` with a `command` to make them",
             place=suite.place,
-            hint=f"add `outputs:`, give --traces, or put {stem}{BESIDE[0]} beside the file",
+            hint=(
+                f"add `outputs:`, give --traces, or put {stem}{OUTPUT_SUFFIXES[0]} beside the file"
+            ),
         )
     return found
 
 
 def pair_outputs(
     loaded: LoadedSuite, paths: Sequence[Path], settings: Settings, workspace: Workspace
-) -> Paired:
+) -> PairedOutputs:
     """Read the outputs of a suite and give each case its runs; there may be none."""
     suite = loaded.suite
-    reader = _Reader(suite=suite, settings=settings, workspace=workspace)
-    attempts, problems = pair(reader.runs(paths), suite)
-    return Paired(attempts=attempts, problems=(*reader.problems, *problems))
+    reader = _OutputReader(suite=suite, settings=settings, workspace=workspace)
+    attempts, problems = assign_runs(reader.runs(paths), suite)
+    return PairedOutputs(case_trials=attempts, problems=(*reader.problems, *problems))
 
 
-class _Reader:
+class _OutputReader:
     """Reads files of outputs; what is wrong with one leaves the others alone."""
 
     def __init__(self, *, suite: Suite, settings: Settings, workspace: Workspace) -> None:
         self._suite = suite
         self._settings = settings
         self._workspace = workspace
-        self._ids = {each.sample.id for each in suite.samples or ()}
+        self._ids = {each.eval_case.id for each in suite.eval_cases or ()}
         self.problems: list[Problem] = []
 
     def runs(self, paths: Sequence[Path]) -> list[RecordedRun]:
         """All runs, those of traces last."""
         runs: list[RecordedRun] = []
-        recorded: list[Recorded] = []
-        spool = Spool()
+        recorded: list[StoredTrace] = []
+        spool = SpooledChunks()
         for path in paths:
             try:
                 runs += self._read(path, recorded, spool)
@@ -129,26 +293,28 @@ class _Reader:
             except InputError as error:
                 self.problems += error.problems
         group_by = self._settings.group_by or self._suite.group_by
-        groups = groups_of(recorded, spool, group_by=group_by, multi_turn_goldens=False)
-        return [*runs, *(run_of(trace_of(group, spool)) for group in groups)]
+        groups = group_traces(recorded, spool, group_by=group_by, multi_turn_goldens=False)
+        return [*runs, *(convert_trace_to_run(convert_to_trace(group, spool)) for group in groups)]
 
-    def _read(self, path: Path, recorded: list[Recorded], spool: Spool) -> Iterator[RecordedRun]:
-        file = self._workspace.name_of(path)
+    def _read(
+        self, path: Path, recorded: list[StoredTrace], spool: SpooledChunks
+    ) -> Iterator[RecordedRun]:
+        file = self._workspace.display_path(path)
         chunks = partial(read_chunks, path, name=file, limit_bytes=MAX_RECORDING_BYTES)
         trace_format = self._settings.trace_format or self._suite.trace_format or AUTO
-        first = first_value(content_of(chunks(), file=file), file=file)
+        first = read_first_value(unpack_content(chunks(), file=file), file=file)
         if trace_format != AUTO or any(each.recognises(first) for each in FORMATS.values()):
             recorded += read_recording(chunks(), file=file, spool=spool, trace_format=trace_format)
             return
-        content = b"".join(content_of(chunks(), file=file))
+        content = b"".join(unpack_content(chunks(), file=file))
         named = next(
             (
                 case_id
-                for ending in OF_A_CASE
+                for ending in CASE_OUTPUT_ENDINGS
                 if path.name.endswith(ending)
                 and (case_id := path.name.removesuffix(ending)) in self._ids
             ),
             None,
         )
-        for run in read_rows(content, file=file, of_one_case=named is not None):
+        for run in read_recorded_runs(content, file=file, of_one_case=named is not None):
             yield run if run.case_id is not None or named is None else replace(run, case_id=named)

@@ -1,34 +1,100 @@
-"""Turns settings into a plan: every check that will be judged, before any of them is."""
+"""Plan a run: pair the cases of every config with its evaluators, and select a shard of them."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from agentci._util.spool import Spool
+from agentci._util.files import SpooledChunks
+from agentci._util.text import json_text
 from agentci.config.settings import Settings
-from agentci.config.suite import JudgedSample
+from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.match_eval_case import Matching, multi_turn
-from agentci.model.case import Case, GoldenSet
-from agentci.model.dataset import Dataset
-from agentci.model.place import COMMAND_LINE
-from agentci.model.policy import Gate
-from agentci.model.problem import Problem
+from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher, has_multi_turn_case
+from agentci.model.case import Case, CaseSummary, Dataset, DatasetRow, EvalCase, EvalSet
+from agentci.model.gate import Gate
+from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Provenance
-from agentci.model.shard import Portion
+from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace
+from agentci.model.values import replace
 from agentci.recordings.registry import AUTO, FORMATS
-from agentci.recordings.telemetry.conversion import trace_of
-from agentci.recordings.telemetry.groups import groups_of
+from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
+from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import LoadedSuite, load_suites
-from agentci.runner.load_datasets import read_rows
-from agentci.runner.load_eval_sets import gaps, read_goldens
-from agentci.runner.load_recordings import find_files, read_recordings
-from agentci.runner.services import World
-from agentci.runner.stored_cases import hold, keep
+from agentci.runner.load_inputs import (
+    find_coverage_problems,
+    find_input_files,
+    load_eval_set,
+    load_suite_dataset,
+    read_recordings,
+)
+from agentci.runner.services import Services
+from agentci.version import __version__
+
+if TYPE_CHECKING:
+    from agentci.runner.load_outputs import CaseTrials
+
+
+# Evaluators judge a case one after the other.
+MAX_RECENT_CASES: Final = 8
+
+
+class StoredCase(Struct, frozen=True, kw_only=True, eq=False):
+    """A case that was set aside; what it is compared with stays in memory, where many share it."""
+
+    summary: CaseSummary
+    golden: EvalCase | None
+    row: DatasetRow | None
+    spool: SpooledChunks
+    number: int
+
+    def load(self) -> Case:
+        """All that was recorded of it: the same case for as long as it was asked for lately."""
+        return _load_stored_case(self)
+
+
+def store_case(case: Case, spool: SpooledChunks) -> StoredCase:
+    """Set ``case`` aside."""
+    synopsis, number = make_case_summary(case), spool.append(pack_trace(case.trace))
+    return StoredCase(
+        summary=synopsis, golden=case.expected, row=case.dataset_row, spool=spool, number=number
+    )
+
+
+class InMemoryCase(Struct, frozen=True, kw_only=True):
+    """A case that stays in memory: one of an eval file is more than its trace."""
+
+    summary: CaseSummary
+    case: Case
+
+    def load(self) -> Case:
+        """The case."""
+        return self.case
+
+
+def keep_in_memory(case: Case) -> InMemoryCase:
+    """Leave ``case`` in memory."""
+    return InMemoryCase(summary=make_case_summary(case), case=case)
+
+
+@lru_cache(maxsize=MAX_RECENT_CASES)
+def _load_stored_case(kept: StoredCase) -> Case:
+    synopsis = kept.summary
+    packed = kept.spool.read(kept.number)
+    return Case(
+        id=synopsis.id,
+        trace=unpack_trace(packed, place=synopsis.recording, warnings=synopsis.warnings),
+        expected=kept.golden,
+        dataset_row=kept.row,
+        unmatched_reason=synopsis.unmatched_reason,
+    )
 
 
 class PlannedSuite(Struct, frozen=True, kw_only=True):
@@ -50,7 +116,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     suites: tuple[PlannedSuite, ...]
     problems: tuple[Problem, ...]
     provenance: tuple[Provenance, ...] = ()
-    portion: Portion | None = None
+    portion: ShardInfo | None = None
 
     @property
     def gates(self) -> tuple[Gate, ...]:
@@ -63,7 +129,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         return tuple(check for suite in self.suites for check in suite.checks)
 
 
-def prepare(settings: Settings, world: World) -> Plan:
+def make_plan(settings: Settings, world: Services) -> Plan:
     """Read configs, eval sets and recordings, and pair them.
 
     A broken recording is a problem of the plan and leaves the others alone.
@@ -74,124 +140,126 @@ def prepare(settings: Settings, world: World) -> Plan:
     if settings.trace_format not in (None, AUTO, *FORMATS):
         known = ", ".join((AUTO, *FORMATS))
         message = f"there is no trace format {settings.trace_format!r}"
-        raise InputError.of(message, place=COMMAND_LINE, hint=f"use {known}")
-    return plan_of(load_suites(settings, world), settings, world)
+        raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use {known}")
+    return plan_suites(load_suites(settings, world), settings, world)
 
 
-def plan_of(suites: Sequence[LoadedSuite], settings: Settings, world: World) -> Plan:
-    """Read the eval sets and recordings of ``suites``, and pair them; as ``prepare``.
+def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, world: Services) -> Plan:
+    """Read the eval sets and recordings of ``suites``, and pair them; as ``make_plan``.
 
     Raises:
         InputError: an eval set cannot be used, or there are no recordings.
     """
-    return _pair(_find_sources(suites, settings, world), settings, world)
+    return _plan_inputs(_load_inputs(suites, settings, world), settings, world)
 
 
-class _Sources(Struct, frozen=True, kw_only=True):
+class _SuiteInputs(Struct, frozen=True, kw_only=True):
     """What one suite judges: golden cases, a dataset, and the files of recordings."""
 
     loaded: LoadedSuite
-    goldens: GoldenSet | None
+    goldens: EvalSet | None
     dataset: Dataset | None
     recordings: tuple[Path, ...]
 
 
-def _find_sources(
-    suites: Sequence[LoadedSuite], settings: Settings, world: World
-) -> tuple[_Sources, ...]:
+def _load_inputs(
+    suites: Sequence[LoadedSuite], settings: Settings, world: Services
+) -> tuple[_SuiteInputs, ...]:
     """Find and read what is cheap to read; whatever is wrong with it is raised together."""
-    sources: list[_Sources] = []
+    sources: list[_SuiteInputs] = []
     problems: list[Problem] = []
     for loaded in suites:
-        goldens: GoldenSet | None = None
+        goldens: EvalSet | None = None
         dataset: Dataset | None = None
         recordings: tuple[Path, ...] = ()
         try:
-            goldens = read_goldens(loaded, world.workspace, given=settings.eval_set)
+            goldens = load_eval_set(loaded, world.workspace, given=settings.eval_set)
         except InputError as error:
             problems += error.problems
         try:
-            recordings = find_files(loaded, settings, world.workspace)
+            recordings = find_input_files(loaded, settings, world.workspace)
         except InputError as error:
             problems += error.problems
         try:
             carries_runs = not (settings.traces or loaded.suite.traces)
-            dataset = read_rows(loaded, world.workspace, carries_runs=carries_runs)
+            dataset = load_suite_dataset(loaded, world.workspace, carries_runs=carries_runs)
         except InputError as error:
             problems += error.problems
         sources.append(
-            _Sources(loaded=loaded, goldens=goldens, dataset=dataset, recordings=recordings)
+            _SuiteInputs(loaded=loaded, goldens=goldens, dataset=dataset, recordings=recordings)
         )
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     return tuple(sources)
 
 
-def _pair(sources: Sequence[_Sources], settings: Settings, world: World) -> Plan:
+def _plan_inputs(sources: Sequence[_SuiteInputs], settings: Settings, world: Services) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
-    cases, prints = Spool(), Fingerprints(world.workspace)
+    cases, prints = SpooledChunks(), Fingerprints(world.workspace)
     for source in sources:
-        samples = source.loaded.suite.samples
+        samples = source.loaded.suite.eval_cases
         planned.append(
-            _planned_recordings(source, cases, problems, prints, settings, world)
+            _plan_recordings(source, cases, problems, prints, settings, world)
             if samples is None
-            else _planned_samples(source, samples, problems, prints, settings, world)
+            else _plan_eval_file(source, samples, problems, prints, settings, world)
         )
     return Plan(suites=tuple(planned), problems=tuple(problems))
 
 
-def _planned_recordings(
-    source: _Sources,
-    cases: Spool,
+def _plan_recordings(
+    source: _SuiteInputs,
+    cases: SpooledChunks,
     problems: dict[Problem, None],
     prints: Fingerprints,
     settings: Settings,
-    world: World,
+    world: Services,
 ) -> PlannedSuite:
     """The checks of a config, whose evaluators judge every recording, and every row."""
-    suite, recordings = source.loaded.suite, Spool()
+    suite, recordings = source.loaded.suite, SpooledChunks()
     recorded, broken = read_recordings(
         source.recordings, source.loaded, settings, world, spool=recordings
     )
-    groups = groups_of(
+    groups = group_traces(
         recorded,
         recordings,
         group_by=settings.group_by or suite.group_by,
-        multi_turn_goldens=multi_turn(source.goldens),
+        multi_turn_goldens=has_multi_turn_case(source.goldens),
     )
-    matching = Matching(source.goldens, are_alone=len(groups) == 1)
-    traces = (trace_of(group, recordings) for group in groups)
+    matching = EvalCaseMatcher(source.goldens, are_alone=len(groups) == 1)
+    traces = (convert_to_trace(group, recordings) for group in groups)
     checks = tuple(
         Check(
             config=suite.file,
             evaluator=evaluator,
-            case=kept.synopsis,
+            case=kept.summary,
             load=kept.load,
             fingerprint=prints.of(evaluator, expected),
         )
-        for case in _cases(source, traces, matching, problems)
-        for kept, expected in ((keep(case, cases), _expected(case)),)
+        for case in _match_cases(source, traces, matching, problems)
+        for kept, expected in ((store_case(case, cases), _find_expected(case)),)
         for evaluator in suite.evaluators
     )
     problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
-    problems.update(dict.fromkeys(gaps(suite, source.goldens, matching.uncovered)))
+    problems.update(
+        dict.fromkeys(find_coverage_problems(suite, source.goldens, matching.unmatched))
+    )
     gate = Gate(
         config=suite.file,
         policy=suite.gate,
         evaluators=tuple(each.identity.name for each in suite.evaluators),
-        uncovered=len(matching.uncovered),
+        uncovered=len(matching.unmatched),
     )
     return PlannedSuite(gate=gate, checks=checks)
 
 
-def _planned_samples(
-    source: _Sources,
-    samples: Sequence[JudgedSample],
+def _plan_eval_file(
+    source: _SuiteInputs,
+    samples: Sequence[EvalFileCase],
     problems: dict[Problem, None],
     prints: Fingerprints,
     settings: Settings,
-    world: World,
+    world: Services,
 ) -> PlannedSuite:
     """The checks of an eval file, each of whose cases has evaluators of its own."""
     from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (of no use to most runs)
@@ -203,13 +271,13 @@ def _planned_samples(
         Check(
             config=suite.file,
             evaluator=evaluator,
-            case=held.synopsis,
+            case=held.summary,
             load=held.load,
-            attempts=attempts if suite.agent or suite.trials else None,
-            fingerprint=prints.of(evaluator, held.case.sample),
+            case_trials=attempts if suite.agent or suite.trials else None,
+            fingerprint=prints.of(evaluator, held.case.agentv_case),
         )
-        for attempts, judged in zip(paired.attempts, samples, strict=True)
-        for held in (hold(attempts.first()),)
+        for attempts, judged in zip(paired.case_trials, samples, strict=True)
+        for held in (keep_in_memory(attempts.make_first_case()),)
         for evaluator in judged.evaluators
     )
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
@@ -217,20 +285,100 @@ def _planned_samples(
     return PlannedSuite(gate=gate, checks=checks)
 
 
-def _cases(
-    source: _Sources, traces: Iterable[Trace], matching: Matching, problems: dict[Problem, None]
+def _match_cases(
+    source: _SuiteInputs,
+    traces: Iterable[Trace],
+    matching: EvalCaseMatcher,
+    problems: dict[Problem, None],
 ) -> Iterator[Case]:
     """The recordings of a config, and the rows that none of them is of."""
     if source.dataset is None:
-        yield from map(matching.case_of, traces)
+        yield from map(matching.make_case, traces)
         return
-    from agentci.evaluators.pytest_agent_evals.match_row import Rows  # noqa: PLC0415 (likewise)
+    from agentci.evaluators.pytest_agent_evals.match_row import RowMatcher  # noqa: PLC0415 (likewise)
 
-    rows = Rows(source.dataset, carries_runs=not source.recordings)
+    rows = RowMatcher(source.dataset, carries_runs=not source.recordings)
     yield from rows.cases(traces, matching)
     problems.update(dict.fromkeys(rows.problems))
 
 
-def _expected(case: Case) -> object:
+def _find_expected(case: Case) -> object:
     """What an evaluator compares with, of a case."""
-    return case.golden if case.row is None else (case.golden, case.row.asked)
+    return (
+        case.expected
+        if case.dataset_row is None
+        else (case.expected, case.dataset_row.input_columns)
+    )
+
+
+def select_shard(plan: Plan, shard: Shard | None) -> Plan:
+    """The plan with the checks of ``shard`` alone; the whole plan where there is none."""
+    if shard is None:
+        return plan
+    checks = plan.checks
+    return replace(
+        plan,
+        suites=tuple(
+            replace(
+                suite, checks=tuple(each for each in suite.checks if shard.contains(each.shard_key))
+            )
+            for suite in plan.suites
+        ),
+        portion=ShardInfo(
+            shard=shard,
+            plan_digest=digest_plan(plan),
+            checks=tuple(check.id for check in checks),
+            shard_keys={
+                check.id: check.shard_key for check in checks if check.shard_key != check.id
+            },
+        ),
+    )
+
+
+def digest_plan(plan: Plan) -> str:
+    """What tells plans apart: the version of agentci, the gates, and every check.
+
+    A check is more than its id here: another threshold, another program, another recording of the
+    same golden case make another plan.
+    """
+    digest = hashlib.sha256()
+    for line in _plan_lines(plan):
+        digest.update(line.encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _plan_lines(plan: Plan) -> Iterator[str]:
+    yield __version__
+    yield from sorted(json_text.dumps(to_builtins(gate)) for gate in plan.gates)
+    yield from sorted(json_text.dumps(_check_facts(check)) for check in plan.checks)
+
+
+def _check_facts(check: Check) -> list[str | int | float | bool | None]:
+    identity, case = check.evaluator.identity, check.case
+    return [
+        check.id,
+        identity.type,
+        identity.requirement,
+        identity.threshold,
+        identity.required,
+        identity.weight,
+        identity.repetition.times,
+        identity.repetition.aggregation,
+        str(identity.place),
+        case.trace_id,
+        case.recording.file,
+        case.performance,
+        case.eval_case_id,
+        check.fingerprint,
+        *(said for each in case.dialogue for said in (each.question, each.answer)),
+        *_trial_facts(check.case_trials),
+    ]
+
+
+def _trial_facts(attempts: "CaseTrials | None") -> Iterator[str]:
+    if attempts is not None:
+        agent, trials = attempts.agent, attempts.trials
+        yield repr(agent and agent.command)
+        yield repr(trials and (trials.count, trials.strategy, trials.cost_limit_usd))
+        yield repr(sorted(attempts.recorded))

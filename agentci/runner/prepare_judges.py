@@ -1,194 +1,266 @@
-"""Has the judges of a plan ready before anything is judged by them."""
+"""Prepare the judges and the grading services that the evaluators of a plan need."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentci._util.files import say
-from agentci._util.text.escape import one_line
+from agentci._util.files import write_to_stream
+from agentci._util.text.escape import escape_for_log_line
 from agentci.config.settings import Settings
-from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.evaluator import needs_of
-from agentci.execution.limits import Confinement
-from agentci.github.read_event import read_event
-from agentci.github.secrets import withheld
-from agentci.model.judging import Panel, WantedPanel
+from agentci.errors import EvaluatorError, FetchError, InputError
+from agentci.evaluators.evaluator import collect_needs
+from agentci.execution.executor_api import SandboxPolicy
+from agentci.github.events import explain_missing_secrets, read_event
+from agentci.model.judges import JudgeConfig, RequiredJudge
 from agentci.model.problem import Problem
-from agentci.model.requests import LOCAL
-from agentci.model.spending import Spending
+from agentci.model.requests import LOCAL_EXECUTOR, RequiredService
+from agentci.model.result import JudgeSpending
 from agentci.model.values import replace
 from agentci.runner.plan import Plan
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
 if TYPE_CHECKING:
     from agentci.judges.budget import Budget
-    from agentci.judges.client import ServiceAsker
-    from agentci.judges.command import CommandAsker
-    from agentci.judges.keys import Keys
-    from agentci.judges.replay import OfflineAsker
+    from agentci.judges.client import ServiceClient
+    from agentci.judges.command import CommandClient
+    from agentci.judges.judge import OfflineModelClient
+    from agentci.judges.keys import ApiKeys
     from agentci.judges.transport import Transport
 
-HINT: Final = "see docs/judges.md#without-secrets"
+
+OPENAI_HOST: Final = "api.openai.com"
+OPENAI_EVALS_ENDED: Final = (
+    "OpenAI takes no evals since 2026-10-31; leave `backend` out, and agentci grades by itself"
+)
+
+
+def prepare_graders(plan: Plan, settings: Settings, world: Services) -> Services:
+    """Have what asks services there, where the plan's evaluators want that.
+
+    Raises:
+        InputError: one of them cannot be asked.
+    """
+    services = collect_needs((check.evaluator for check in plan.checks), RequiredService)
+    if not services:
+        return world
+    from agentci.judges.evals_api_client import (  # noqa: PLC0415 (of no use to most runs)
+        EvalsApiClient,
+        OfflineEvalsApiClient,
+    )
+    from agentci.judges.transport import Transport  # noqa: PLC0415 (likewise)
+
+    if settings.fetch_settings.offline:
+        return replace(world, remote_grading=OfflineEvalsApiClient())
+    if problems := (*find_service_problems(services), *_find_missing_service_keys(services, world)):
+        raise InputError([*plan.problems, *problems])
+    transport = Transport(
+        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", world.err),
+        stopped=world.interruption.is_requested,
+    )
+    return replace(world, remote_grading=EvalsApiClient(transport, variables=world.variables))
+
+
+def find_service_problems(wanted: Iterable[RequiredService]) -> Iterator[Problem]:
+    """What is wrong with services, as far as one can tell from a config alone."""
+    # requests is slow to import, and most runs ask no service.
+    from agentci._util.http.addresses import parse_base_url  # noqa: PLC0415 (see above)
+
+    for each in wanted:
+        service = each.service
+        try:
+            address = parse_base_url(service.base_url, unencrypted=not service.key_variable)
+        except FetchError as error:
+            yield _make_service_problem(each, f"base_url cannot be used: {error}; {error.hint}")
+        else:
+            if address.origin[1] == OPENAI_HOST:
+                yield _make_service_problem(each, OPENAI_EVALS_ENDED)
+
+
+def _find_missing_service_keys(
+    wanted: Iterable[RequiredService], world: Services
+) -> Iterator[Problem]:
+    for each in wanted:
+        variable = each.service.key_variable
+        if variable and not world.variables.get(variable, "").strip():
+            said = f"the environment variable {variable}, for the key of the service, is not set"
+            yield _make_service_problem(each, said)
+
+
+def _make_service_problem(wanted: RequiredService, said: str) -> Problem:
+    return Problem(message=f"{wanted.name} cannot be graded: {said}", place=wanted.place)
+
+
+SECRETS_HINT: Final = "see docs/judges.md#without-secrets"
 KEY_HINT: Final = "set it, in a workflow by `env:` of the step, or name another with `api_key_env`"
 
 
-def seat(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
+def prepare_judges(plan: Plan, settings: Settings, world: Services) -> tuple[Plan, Services]:
     """Have the judges there that the plan's evaluators need; the plan tells of them.
 
     Raises:
         InputError: one of them cannot be asked.
     """
-    wanted = needs_of((check.evaluator for check in plan.checks), WantedPanel)
+    wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
     if not wanted:
         return plan, world
-    from agentci.judges.embedding_client import Comparer  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (of no use to most runs)
     from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
-    from agentci.judges.keys import Keys  # noqa: PLC0415
-    from agentci.judges.registry import COMMAND, PROVIDERS  # noqa: PLC0415
+    from agentci.judges.keys import ApiKeys  # noqa: PLC0415
+    from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
     from agentci.judges.transport import Transport  # noqa: PLC0415
 
     github = world.github
-    reason = withheld(read_event(github), github.actor)
+    reason = explain_missing_secrets(read_event(github), github.actor)
     transport = Transport(
-        tell=lambda text: say(f"{one_line(text)}\n", world.err), stopped=world.interruption.asked
+        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", world.err),
+        stopped=world.interruption.is_requested,
     )
-    keys = Keys(world.variables, transport, withheld=reason)
-    asked = () if settings.access.offline else tuple(e for e in wanted if _asks(e.panel))
-    problems = [*panel_problems(wanted), *_key_problems(asked, keys)]
-    if not _errors(problems):  # else services would be asked about models that nobody named
-        problems += _endings(asked, keys, transport)
-    if _errors(problems):
+    keys = ApiKeys(world.variables, transport, withheld=reason)
+    asked = (
+        () if settings.fetch_settings.offline else tuple(e for e in wanted if _calls_model(e.judge))
+    )
+    problems = [*find_judge_problems(wanted), *_find_missing_keys(asked, keys)]
+    if not _has_errors(problems):  # else services would be asked about models that nobody named
+        problems += _find_deprecations(asked, keys, transport)
+    if _has_errors(problems):
         raise InputError([*plan.problems, *problems])
-    payers = {each.panel.payer: each.panel for each in wanted}
-    budgets = _budgets(payers, world)
-    offline = settings.access.offline
-    service_of = _services(keys, transport, offline=offline)
+    payers = {each.judge.payer: each.judge for each in wanted}
+    budgets = _make_budgets(payers, world)
+    offline = settings.fetch_settings.offline
+    service_of = _make_client_factory(keys, transport, offline=offline)
     services = {payer: service_of(budget) for payer, budget in budgets.items()}
     judges: dict[str, Judge] = {}
     for payer, panel in payers.items():
         service = services[payer]
-        program = _program(panel, budgets[payer], keys, transport, world)
+        program = _make_command_client(panel, budgets[payer], keys, transport, world)
         askers = {
             **dict.fromkeys(PROVIDERS, service),
-            COMMAND: service if offline else program,
+            COMMAND_PROVIDER: service if offline else program,
         }
         judges[payer] = Judge(askers, clock=transport.clock)
     comparers = {
-        payer: Comparer(service, clock=transport.clock) for payer, service in services.items()
+        payer: EmbeddingComparer(service, clock=transport.clock)
+        for payer, service in services.items()
     }
     plan = replace(plan, problems=(*plan.problems, *problems))
-    return plan, replace(world, judges=judges, comparers=comparers, budgets=budgets)
+    return plan, replace(world, judges=judges, embedding_clients=comparers, budgets=budgets)
 
 
-def panel_problems(wanted: Iterable[WantedPanel]) -> Iterator[Problem]:
+def find_judge_problems(wanted: Iterable[RequiredJudge]) -> Iterator[Problem]:
     """What is wrong with panels, as far as one can tell before anything is asked."""
-    from agentci.judges.validate import objections  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (of no use to most runs)
 
     for each in wanted:
-        for said in objections(each.panel.settings):
-            yield _cannot(each, said)
+        for said in find_settings_problems(each.judge.settings):
+            yield _make_judge_problem(each, said)
 
 
-def spending_of(plan: Plan, world: World) -> tuple[Spending, ...]:
+def collect_spending(plan: Plan, world: Services) -> tuple[JudgeSpending, ...]:
     """What the judges of a plan have cost so far."""
     if not world.budgets:
         return ()
-    wanted = needs_of((check.evaluator for check in plan.checks), WantedPanel)
-    unpriced = {each.panel.payer for each in wanted if each.panel.settings.prices is None}
+    wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
+    unpriced = {each.judge.payer for each in wanted if each.judge.settings.prices is None}
     return tuple(
-        Spending(config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced)
+        JudgeSpending(
+            config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced
+        )
         for payer, budget in world.budgets.items()
     )
 
 
-def _errors(problems: Iterable[Problem]) -> bool:
+def _has_errors(problems: Iterable[Problem]) -> bool:
     return any(each.severity == "error" for each in problems)
 
 
-def _asks(panel: Panel) -> bool:
+def _calls_model(panel: JudgeConfig) -> bool:
     return panel.replay != "only"
 
 
-def _cannot(wanted: WantedPanel, said: str, *, hint: str | None = None) -> Problem:
+def _make_judge_problem(wanted: RequiredJudge, said: str, *, hint: str | None = None) -> Problem:
     return Problem(message=f"{wanted.name} cannot be judged: {said}", place=wanted.place, hint=hint)
 
 
-def _key_problems(asked: Iterable[WantedPanel], keys: "Keys") -> Iterator[Problem]:
+def _find_missing_keys(asked: Iterable[RequiredJudge], keys: "ApiKeys") -> Iterator[Problem]:
     """Keys that are missing, each once; where they cannot be there, that is a warning."""
-    missing: dict[str, WantedPanel] = {}
+    missing: dict[str, RequiredJudge] = {}
     for each in asked:
-        if said := keys.missing(each.panel.settings):
+        if said := keys.explain_missing(each.judge.settings):
             missing.setdefault(said, each)
     for said, each in missing.items():
-        if keys.withheld:
-            why = f"what no recorded reply judges is skipped: {said}, since {keys.withheld}"
-            yield Problem(message=why, place=each.place, hint=HINT, severity="warning")
+        if keys.unavailable_reason:
+            why = (
+                f"what no recorded reply judges is skipped: {said}, since {keys.unavailable_reason}"
+            )
+            yield Problem(message=why, place=each.place, hint=SECRETS_HINT, severity="warning")
         else:
-            is_key = each.panel.settings.federation is None
-            yield _cannot(each, said, hint=KEY_HINT if is_key else None)
+            is_key = each.judge.settings.federation is None
+            yield _make_judge_problem(each, said, hint=KEY_HINT if is_key else None)
 
 
-def _endings(
-    asked: Iterable[WantedPanel], keys: "Keys", transport: "Transport"
+def _find_deprecations(
+    asked: Iterable[RequiredJudge], keys: "ApiKeys", transport: "Transport"
 ) -> Iterator[Problem]:
     """Models that have ended or are about to; each is looked up once."""
-    from agentci.judges.deprecations import tells_ends, warning_of  # noqa: PLC0415 (likewise)
+    from agentci.judges.validate import find_shutdown_warning, reports_shutdown_dates  # noqa: PLC0415 (likewise)
 
-    known: dict[Hashable, WantedPanel] = {}
+    known: dict[Hashable, RequiredJudge] = {}
     for each in asked:
-        settings = each.panel.settings
-        if tells_ends(settings):
+        settings = each.judge.settings
+        if reports_shutdown_dates(settings):
             way = (settings.base_url, settings.key_variable, settings.federation)
             known.setdefault((settings.model, way), each)
     for each in known.values():
-        settings = each.panel.settings
+        settings = each.judge.settings
         try:
-            said = warning_of(settings, transport, keys=keys, today=datetime.now(UTC).date())
+            said = find_shutdown_warning(
+                settings, transport, keys=keys, today=datetime.now(UTC).date()
+            )
         except EvaluatorError as error:
-            yield _cannot(each, str(error))
+            yield _make_judge_problem(each, str(error))
         else:
             if said:
                 yield Problem(message=said, place=each.place, severity="warning")
 
 
-def _budgets(payers: Mapping[str, Panel], world: World) -> dict[str, "Budget"]:
+def _make_budgets(payers: Mapping[str, JudgeConfig], world: Services) -> dict[str, "Budget"]:
     from agentci.judges.budget import Budget  # noqa: PLC0415 (likewise)
 
     return {
-        payer: Budget(panel.caps, stopped=world.interruption.asked)
+        payer: Budget(panel.caps, stopped=world.interruption.is_requested)
         for payer, panel in payers.items()
     }
 
 
-def _services(
-    keys: "Keys", transport: "Transport", *, offline: bool
-) -> Callable[["Budget"], "ServiceAsker | OfflineAsker"]:
+def _make_client_factory(
+    keys: "ApiKeys", transport: "Transport", *, offline: bool
+) -> Callable[["Budget"], "ServiceClient | OfflineModelClient"]:
     """What makes those who ask services; what one learns of an account, all know."""
-    from agentci.judges.client import ServiceAsker  # noqa: PLC0415
-    from agentci.judges.rate_limit import Accounts  # noqa: PLC0415 (likewise)
-    from agentci.judges.replay import OfflineAsker  # noqa: PLC0415
+    from agentci.judges.client import ServiceClient  # noqa: PLC0415
+    from agentci.judges.judge import OfflineModelClient  # noqa: PLC0415
+    from agentci.judges.transport import ServiceStates  # noqa: PLC0415 (likewise)
 
-    accounts = Accounts()
+    accounts = ServiceStates()
 
-    def service(budget: "Budget") -> "ServiceAsker | OfflineAsker":
+    def service(budget: "Budget") -> "ServiceClient | OfflineModelClient":
         if offline:
-            return OfflineAsker()
-        return ServiceAsker(transport, budget, keys=keys, accounts=accounts)
+            return OfflineModelClient()
+        return ServiceClient(transport, budget, keys=keys, accounts=accounts)
 
     return service
 
 
-def _program(
-    panel: Panel, budget: "Budget", keys: "Keys", transport: "Transport", world: World
-) -> "CommandAsker":
-    from agentci.judges.command import CommandAsker, Seat  # noqa: PLC0415 (likewise)
+def _make_command_client(
+    panel: JudgeConfig, budget: "Budget", keys: "ApiKeys", transport: "Transport", world: Services
+) -> "CommandClient":
+    from agentci.judges.command import CommandClient, CommandSandbox  # noqa: PLC0415 (likewise)
 
     folder = Path(panel.folder) if panel.folder else world.workspace.cwd
-    seat = Seat(
-        executor=world.executors[LOCAL],
+    seat = CommandSandbox(
+        executor=world.executors[LOCAL_EXECUTOR],
         cwd=folder,
         environment=world.child_environment,
-        confinement=Confinement(readable=(world.workspace.root, folder)),
+        confinement=SandboxPolicy(readable=(world.workspace.root, folder)),
     )
-    return CommandAsker(seat, budget, keys=keys, clock=transport.clock)
+    return CommandClient(seat, budget, keys=keys, clock=transport.clock)

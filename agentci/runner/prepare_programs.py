@@ -7,57 +7,58 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentci._util.files import say
-from agentci._util.ownership import FOLDER_MODE
-from agentci._util.text.escape import one_line
-from agentci._util.workspace import read_file, real
-from agentci.config.settings import Access, Settings
+from agentci._util.files import FOLDER_MODE, write_to_stream
+from agentci._util.text.escape import escape_for_log_line
+from agentci._util.workspace import read_file, resolve_path
+from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import InputError
-from agentci.evaluators.evaluator import needs_of
-from agentci.github.checkout import is_committed
-from agentci.model.program import LocalProgram, Wanted
+from agentci.evaluators.evaluator import collect_needs
+from agentci.github.checkout import is_tracked
+from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.values import replace
 from agentci.runner.plan import Plan
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
 if TYPE_CHECKING:
-    from agentci.execution.environments.installer_runner import Workshop
-    from agentci.execution.environments.store import Environments
+    from agentci.execution.environments.installers import InstallerRunner
+    from agentci.execution.environments.store import EnvironmentStore
     from agentci.model.lock import Lock
-    from agentci.remote.options import Stock
+    from agentci.remote.fetch import FetchOptions
 
 MAX_LOCK_BYTES = 16 * 1024**2
 
 
-def equip(plan: Plan, settings: Settings, world: World) -> tuple[Plan, World]:
+def prepare_programs(plan: Plan, settings: Settings, world: Services) -> tuple[Plan, Services]:
     """Fetch what the plan's evaluators need; the plan tells of it, the world has it.
 
     Raises:
         InputError: what a config names is not there, or not what was pinned.
     """
-    wanted = needs_of((check.evaluator for check in plan.checks), Wanted)
+    wanted = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
     if not any(needs_preparation(each) for each in wanted):
         return plan, world
-    from agentci.remote.prepare import gather  # noqa: PLC0415 (of no use to most runs)
+    from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (of no use to most runs)
 
     try:
-        gathered = gather(wanted, stock_of(settings.access, world, lock=load_lock(world)))
+        gathered = prepare_wanted_programs(
+            wanted, make_fetch_options(settings.fetch_settings, world, lock=load_lock(world))
+        )
     except InputError as error:
         raise InputError([*plan.problems, *error.problems]) from None
     notices = tuple(each for each in gathered.notices if each not in plan.problems)
     return (
         replace(plan, problems=(*plan.problems, *notices), provenance=gathered.provenance),
-        replace(world, shelf=gathered.shelf),
+        replace(world, ready_programs=gathered.table),
     )
 
 
-def needs_preparation(wanted: Wanted) -> bool:
+def needs_preparation(wanted: RequiredProgram) -> bool:
     """Whether a program is not ready as it lies there."""
     program = wanted.program
     return not isinstance(program, LocalProgram) or program.requirements is not None
 
 
-def load_lock(world: World) -> "Lock | None":
+def load_lock(world: Services) -> "Lock | None":
     """The lock of the workspace, None where there is none.
 
     Raises:
@@ -74,49 +75,55 @@ def load_lock(world: World) -> "Lock | None":
     return read_lock(read_file(path, name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES), file=LOCK_NAME)
 
 
-def stock_of(access: Access, world: World, *, lock: "Lock | None") -> "Stock":
+def make_fetch_options(
+    access: FetchSettings, world: Services, *, lock: "Lock | None"
+) -> "FetchOptions":
     """Where programs are taken from."""
-    from agentci.remote.cache.evaluators import EvaluatorStore  # noqa: PLC0415
-    from agentci.remote.environments import Packages  # noqa: PLC0415 (likewise)
-    from agentci.remote.options import Stock  # noqa: PLC0415
+    from agentci.remote.cache.store import EvaluatorCache  # noqa: PLC0415
+    from agentci.remote.fetch import (  # noqa: PLC0415
+        FetchOptions,
+        LazyEnvironments,
+    )
 
-    folder = cache_folder(access, world)
-    return Stock(
-        sources=world.sources.offline() if access.offline else world.sources,
-        store=EvaluatorStore(folder, owner=world.workspace.root),
-        spare=_spare_folder,
-        packages=Packages(lambda: _environments(folder, world, offline=access.offline)),
+    folder = find_cache_folder(access, world)
+    return FetchOptions(
+        sources=world.sources.without_network() if access.offline else world.sources,
+        cache=EvaluatorCache(folder, owner=world.workspace.root),
+        make_fallback_folder=_make_temporary_folder,
+        environments=LazyEnvironments(
+            lambda: _make_environment_store(folder, world, offline=access.offline)
+        ),
         lock=lock,
-        locked=access.locked,
+        require_locked=access.locked,
         offline=access.offline,
-        anew=access.anew,
+        refetch=access.no_cache,
     )
 
 
-def _environments(folder: Path, world: World, *, offline: bool) -> "Environments":
-    from agentci.execution.environments.store import Environments  # noqa: PLC0415 (likewise)
+def _make_environment_store(folder: Path, world: Services, *, offline: bool) -> "EnvironmentStore":
+    from agentci.execution.environments.store import EnvironmentStore  # noqa: PLC0415 (likewise)
 
-    return Environments(
+    return EnvironmentStore(
         folder,
-        workshop=workshop_of(world),
-        tell=lambda text: say(f"{one_line(text)}\n", world.err),
+        installer_runner=make_installer_runner(world),
+        notify=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", world.err),
         offline=offline,
         owner=world.workspace.root,
     )
 
 
-def workshop_of(world: World) -> "Workshop":
+def make_installer_runner(world: Services) -> "InstallerRunner":
     """Where installers of packages do their work."""
-    from agentci.execution.environments.installer_runner import Workshop  # noqa: PLC0415 (likewise)
+    from agentci.execution.environments.installers import InstallerRunner  # noqa: PLC0415 (likewise)
 
-    return Workshop(
+    return InstallerRunner(
         executor=world.executors["local"],
         environment=world.installer_environment,
         search_path=world.search_path,
     )
 
 
-def cache_folder(access: Access, world: World) -> Path:
+def find_cache_folder(access: FetchSettings, world: Services) -> Path:
     """The folder of the cache: what the user names, from the working directory.
 
     Raises:
@@ -125,22 +132,24 @@ def cache_folder(access: Access, world: World) -> Path:
     named, workspace = access.cache_dir, world.workspace
     folder = workspace.cwd / named if named else world.cache_folder
     if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
-        if not workspace.holds(folder):
+        if not workspace.contains(folder):
             return folder
-        folder = real(folder)  # a link leads in, as one to the whole workspace does
-    shown = workspace.name_of(folder)
-    if not workspace.holds(folder):
+        folder = resolve_path(folder)  # a link leads in, as one to the whole workspace does
+    shown = workspace.display_path(folder)
+    if not workspace.contains(folder):
         message = f"the cache {shown} leads out of the workspace by a link"
-        raise InputError.of(message, hint="remove the link, or name the folder with --cache-dir")
-    if is_committed(folder, workspace):
-        raise InputError.of(
+        raise InputError.from_message(
+            message, hint="remove the link, or name the folder with --cache-dir"
+        )
+    if is_tracked(folder, workspace):
+        raise InputError.from_message(
             f"the cache {shown} is committed: evaluators would come from it that nobody reviewed",
             hint=f"git rm -r --cached {shown}, or name another folder with --cache-dir",
         )
     return folder
 
 
-def _spare_folder() -> Path:
+def _make_temporary_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="agentci-"))
     folder.chmod(FOLDER_MODE)  # programs may run as another user
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

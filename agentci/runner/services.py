@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, TextIO
 from agentci._util.workspace import Workspace
 from agentci.errors import InterruptionError
 from agentci.execution.registry import Executors
-from agentci.github.api.client import GitHubApi
-from agentci.github.context import GitHub
-from agentci.remote.programs import Shelf
+from agentci.github.api_client import GitHubApi
+from agentci.github.context import GitHubContext
+from agentci.remote.programs import ProgramTable
 from agentci.remote.run_sources import Sources
 
 if TYPE_CHECKING:
     from agentci.judges.budget import Budget
-    from agentci.judges.embedding_client import Comparer
-    from agentci.judges.evals_api.grading import NoGrading, RemoteGrading
+    from agentci.judges.embeddings import EmbeddingComparer
+    from agentci.judges.evals_api_client import EvalsApiClient, OfflineEvalsApiClient
     from agentci.judges.judge import Judge
-    from agentci.runner.keep_transcripts import ExchangeLog
-    from agentci.runner.response_cache.cache import ReplyCache
+    from agentci.runner.response_cache.cache import ResponseCache
+    from agentci.runner.transcripts import TranscriptLog
 
 
 class Interruption:
@@ -28,34 +28,34 @@ class Interruption:
     Without a lock, because a second signal may come in the middle of the first one's handler.
 
     Attributes:
-        at_once: what is being done may be broken off: nothing would be lost.
+        is_immediate_allowed: what is being done may be broken off: nothing would be lost.
     """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
-        self.at_once = True
+        self.is_immediate_allowed = True
 
-    def ask(self, signal_number: int) -> None:
+    def request_stop(self, signal_number: int) -> None:
         """End the run as soon as that loses nothing."""
         self.signal_number = signal_number
 
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """True from the first signal on."""
         return self.signal_number is not None
 
-    def break_off(self) -> None:
+    def raise_if_allowed(self) -> None:
         """Leave what is being done, once.
 
         Raises:
             InterruptionError: it may be left.
         """
-        if self.at_once and self.signal_number is not None:
-            self.at_once = False
+        if self.is_immediate_allowed and self.signal_number is not None:
+            self.is_immediate_allowed = False
             raise InterruptionError(self.signal_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Services:
     """What is outside of the program.
 
     Attributes:
@@ -66,14 +66,14 @@ class World:
         search_path: folders in which runtimes look for interpreters, as in ``PATH``.
         sources: where remote evaluators come from.
         cache_folder: for what is fetched, where the user names no other.
-        shelf: the programs that are ready to run.
+        ready_programs: the programs that are ready to run.
         judges: that ask models, by whose budget it is.
-        comparers: that ask for embeddings, likewise.
+        embedding_clients: that ask for embeddings, likewise.
         remote_grading: asks services to grade; None where nobody wants that.
         budgets: of the judges.
-        replies: what they replied in earlier runs; None where that is of no interest.
+        cached_responses: what they replied in earlier runs; None where that is of no interest.
         github_api: of the repository that the workflow belongs to.
-        exchanges: takes down what evaluators are sent and what comes back; None for nothing.
+        transcript_log: takes down what evaluators are sent and what comes back; None for nothing.
         out: for results; err: for progress.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
@@ -86,18 +86,18 @@ class World:
     search_path: str
     sources: Sources
     cache_folder: Path
-    github: GitHub
+    github: GitHubContext
     github_api: GitHubApi
     out: TextIO
     err: TextIO
     clock: Callable[[], float]
     processors: int
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    shelf: Shelf = field(default_factory=Shelf)
+    ready_programs: ProgramTable = field(default_factory=ProgramTable)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
-    comparers: "Mapping[str, Comparer]" = field(default_factory=dict)
-    remote_grading: "RemoteGrading | NoGrading | None" = None
+    embedding_clients: "Mapping[str, EmbeddingComparer]" = field(default_factory=dict)
+    remote_grading: "EvalsApiClient | OfflineEvalsApiClient | None" = None
     budgets: "Mapping[str, Budget]" = field(default_factory=dict)
-    replies: "ReplyCache | None" = None
-    exchanges: "ExchangeLog | None" = None
+    cached_responses: "ResponseCache | None" = None
+    transcript_log: "TranscriptLog | None" = None
     interruption: Interruption = field(default_factory=Interruption)

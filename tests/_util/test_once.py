@@ -4,12 +4,12 @@ from threading import Event, Thread
 
 import pytest
 
-from agentci._util.once import Once
+from agentci._util.parallel import OncePerKey
 from agentci.errors import InterruptionError, UnreachableError
 
 
 def test_an_interrupt_is_for_the_thread_that_it_came_to_alone() -> None:
-    once: Once[str, str] = Once()
+    once: OncePerKey[str, str] = OncePerKey()
     asked, interrupted = Event(), Event()
     told: list[Exception] = []
 
@@ -17,7 +17,7 @@ def test_an_interrupt_is_for_the_thread_that_it_came_to_alone() -> None:
         asked.wait()
         interrupted.set()
         try:
-            once.answer("key", lambda: "never asked")
+            once.get_or_compute("key", lambda: "never asked")
         except UnreachableError as error:
             told.append(error)
 
@@ -29,6 +29,6 @@ def test_an_interrupt_is_for_the_thread_that_it_came_to_alone() -> None:
     other = Thread(target=wait)
     other.start()
     with pytest.raises(InterruptionError):
-        once.answer("key", ask)
+        once.get_or_compute("key", ask)
     other.join()
     assert [str(error) for error in told] == ["was interrupted"]

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
-from agentci._util.once import Once
-from agentci._util.parallel import HANDS, side_by_side
-from agentci.errors import RefusedError, UnreachableError
+from agentci._util.parallel import MAX_WORKERS, OncePerKey, parallel_map
+from agentci.errors import PermanentFetchError, UnreachableError
 
 
 class TestWorkSideBySide:
@@ -16,15 +15,15 @@ class TestWorkSideBySide:
             time.sleep((20 - item) / 2000)
             return item * item
 
-        assert side_by_side(work, range(20)) == [item * item for item in range(20)]
+        assert parallel_map(work, range(20)) == [item * item for item in range(20)]
 
     def test_of_nothing_gives_nothing(self) -> None:
-        assert side_by_side(str, ()) == []
+        assert parallel_map(str, ()) == []
 
     def test_is_done_by_so_many_hands_and_no_more(self) -> None:
-        together = threading.Barrier(HANDS, timeout=10)
+        together = threading.Barrier(MAX_WORKERS, timeout=10)
         # Waits until as many as there are hands have come, twice.
-        side_by_side(lambda _: together.wait(), range(2 * HANDS))
+        parallel_map(lambda _: together.wait(), range(2 * MAX_WORKERS))
 
     def test_ends_with_the_first_failure(self) -> None:
         begun = []
@@ -32,11 +31,11 @@ class TestWorkSideBySide:
         def work(item: int) -> None:
             begun.append(item)
             if item == 3:
-                raise RefusedError("no")
+                raise PermanentFetchError("no")
             time.sleep(0.05)
 
-        with pytest.raises(RefusedError, match="no"):
-            side_by_side(work, range(1000))
+        with pytest.raises(PermanentFetchError, match="no"):
+            parallel_map(work, range(1000))
         assert len(begun) < 50
 
     def test_does_not_wait_for_hands_where_it_is_interrupted(self) -> None:
@@ -49,7 +48,7 @@ class TestWorkSideBySide:
 
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            side_by_side(work, range(HANDS))
+            parallel_map(work, range(MAX_WORKERS))
         assert time.monotonic() - started < 10
         assert all(each.daemon for each in threading.enumerate() if each is not main)
         held.set()
@@ -57,20 +56,20 @@ class TestWorkSideBySide:
 
 class TestWhatIsAskedForOnce:
     def test_is_known_from_then_on(self) -> None:
-        once: Once[str, int] = Once()
-        assert [once.answer("a", lambda: 1), once.answer("a", lambda: 2)] == [1, 1]
-        assert once.answer("b", lambda: 3) == 3
+        once: OncePerKey[str, int] = OncePerKey()
+        assert [once.get_or_compute("a", lambda: 1), once.get_or_compute("a", lambda: 2)] == [1, 1]
+        assert once.get_or_compute("b", lambda: 3) == 3
 
     def test_fails_from_then_on(self) -> None:
-        once: Once[str, int] = Once()
+        once: OncePerKey[str, int] = OncePerKey()
 
         def ask() -> int:
             raise UnreachableError("down")
 
         for question in (ask, lambda: 1):
             with pytest.raises(UnreachableError, match="down"):
-                once.answer("a", question)
+                once.get_or_compute("a", question)
 
     def test_holds_nobody_who_asks_for_something_else(self) -> None:
-        once: Once[str, int] = Once()
-        assert once.answer("a", lambda: once.answer("b", lambda: 2) + 1) == 3
+        once: OncePerKey[str, int] = OncePerKey()
+        assert once.get_or_compute("a", lambda: once.get_or_compute("b", lambda: 2) + 1) == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.plugins import all_of, misfit, named
+from agentci._util.plugins import load_all_plugins, make_plugin_error, named
 from agentci.errors import InputError
 
 GROUP = "agentci.test_things"
@@ -32,12 +32,12 @@ class TestEntryPoints:
     def test_are_found_by_their_names(self, site: Path) -> None:
         install(site, "ext-one", "thing = ext_one:THING\nother = ext_one:THING")
         assert named(GROUP, "thing") == 7
-        assert all_of(GROUP) == {"other": 7, "thing": 7}
+        assert load_all_plugins(GROUP) == {"other": 7, "thing": 7}
 
     def test_are_none_where_no_package_brings_them(self, site: Path) -> None:
         install(site, "ext-two", "thing = ext_two:THING")
         assert named(GROUP, "thimg") is None
-        assert all_of("agentci.nothing") == {}
+        assert load_all_plugins("agentci.nothing") == {}
 
     @pytest.mark.parametrize(
         ("module", "reason"),
@@ -53,7 +53,7 @@ class TestEntryPoints:
     ) -> None:
         sys.modules.pop("ext_three", None)
         install(site, "ext-three", "thing = ext_three:THING", module=module)
-        for look in (partial(named, GROUP, "thing"), partial(all_of, GROUP)):
+        for look in (partial(named, GROUP, "thing"), partial(load_all_plugins, GROUP)):
             with pytest.raises(InputError) as error:
                 look()
             (problem,) = error.value.problems
@@ -75,11 +75,11 @@ class TestEntryPoints:
 
     def test_that_do_not_fit_are_told_with_their_package(self, site: Path) -> None:
         install(site, "ext-six", "thing = ext_six:THING")
-        (problem,) = misfit(GROUP, "thing", wanted="a source").problems
+        (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
         assert problem.message == (
             "the package ext-six brings 'thing' for agentci.test_things, which is not a source"
         )
 
     def test_that_are_gone_meanwhile_are_told_all_the_same(self) -> None:
-        (problem,) = misfit(GROUP, "thing", wanted="a source").problems
+        (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
         assert problem.message.startswith("a package brings 'thing'")

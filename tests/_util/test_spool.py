@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.spool import Spool
+from agentci._util.files import SpooledChunks
 from agentci.errors import InputError
 
 
@@ -17,40 +17,40 @@ from agentci.errors import InputError
 def test_chunks_are_taken_as_they_were_put_in_any_order(
     chunks: list[bytes], memory_bytes: int
 ) -> None:
-    spool = Spool(memory_bytes)
-    numbers = [spool.put(chunk) for chunk in chunks]
-    assert [spool.take(number) for number in reversed(numbers)] == chunks[::-1]
+    spool = SpooledChunks(memory_bytes)
+    numbers = [spool.append(chunk) for chunk in chunks]
+    assert [spool.read(number) for number in reversed(numbers)] == chunks[::-1]
 
 
 def test_chunks_may_be_taken_between_those_that_are_put() -> None:
-    spool = Spool(memory_bytes=10)
-    first = spool.put(b"first")
-    second = spool.put(b"the second one")
-    assert spool.take(first) == b"first"
-    third = spool.put(b"third")
-    assert [spool.take(each) for each in (third, second)] == [b"third", b"the second one"]
+    spool = SpooledChunks(memory_bytes=10)
+    first = spool.append(b"first")
+    second = spool.append(b"the second one")
+    assert spool.read(first) == b"first"
+    third = spool.append(b"third")
+    assert [spool.read(each) for each in (third, second)] == [b"third", b"the second one"]
 
 
 def test_several_threads_may_take_at_a_time() -> None:
-    spool = Spool(memory_bytes=2_000)
+    spool = SpooledChunks(memory_bytes=2_000)
     chunks = [bytes([number % 256]) * number for number in range(500)]
-    numbers = [spool.put(chunk) for chunk in chunks]
+    numbers = [spool.append(chunk) for chunk in chunks]
     with ThreadPoolExecutor(max_workers=4) as pool:
-        assert list(pool.map(spool.take, numbers)) == chunks
+        assert list(pool.map(spool.read, numbers)) == chunks
 
 
 def test_what_did_not_fit_may_fit_later_and_spoils_nothing() -> None:
-    spool = Spool(memory_bytes=100)
-    first = spool.put(b"1" * 100)
+    spool = SpooledChunks(memory_bytes=100)
+    first = spool.append(b"1" * 100)
     now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50, most))
     try:
         with pytest.raises(InputError, match="File too large"):
-            spool.put(b"2")
+            spool.append(b"2")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (now, most))
-    third = spool.put(b"3" * 100)
-    assert (spool.take(first), spool.take(third)) == (b"1" * 100, b"3" * 100)
+    third = spool.append(b"3" * 100)
+    assert (spool.read(first), spool.read(third)) == (b"1" * 100, b"3" * 100)
 
 
 class TestWithoutAFolderForFiles:
@@ -59,14 +59,14 @@ class TestWithoutAFolderForFiles:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
 
     def test_little_is_kept_all_the_same(self) -> None:
-        spool = Spool(memory_bytes=10)
-        assert spool.take(spool.put(b"0123456789")) == b"0123456789"
+        spool = SpooledChunks(memory_bytes=10)
+        assert spool.read(spool.append(b"0123456789")) == b"0123456789"
 
     def test_more_is_an_error_with_a_way_out(self) -> None:
-        spool = Spool(memory_bytes=10)
-        spool.put(b"0123456789")
+        spool = SpooledChunks(memory_bytes=10)
+        spool.append(b"0123456789")
         with pytest.raises(InputError) as caught:
-            spool.put(b"a")
+            spool.append(b"a")
         [problem] = caught.value.problems
         assert problem.message == (
             "the recordings need more room than there is: No such file or directory"

@@ -5,48 +5,48 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.workspace import Workspace, read_file, workspace_of
+from agentci._util.workspace import Workspace, find_workspace, read_file
 from agentci.errors import InputError
-from agentci.model.place import Place
+from agentci.model.problem import Place
 
 
 class TestWorkspace:
     def test_the_repository_around_the_working_directory_is_its_root(self, tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir()
         (tmp_path / "a" / "b").mkdir(parents=True)
-        assert workspace_of(tmp_path / "a" / "b").root == tmp_path
+        assert find_workspace(tmp_path / "a" / "b").root == tmp_path
 
     def test_outside_of_a_repository_the_working_directory_is_its_root(
         self, tmp_path: Path
     ) -> None:
-        assert workspace_of(tmp_path).root == tmp_path
+        assert find_workspace(tmp_path).root == tmp_path
 
     def test_github_says_where_the_root_is(self, tmp_path: Path) -> None:
         (tmp_path / "sub").mkdir()
-        assert workspace_of(tmp_path / "sub", root=tmp_path).root == tmp_path
+        assert find_workspace(tmp_path / "sub", root=tmp_path).root == tmp_path
 
     def test_files_are_named_from_the_root(self, tmp_path: Path) -> None:
         workspace = Workspace(root=tmp_path, cwd=tmp_path / "sub")
-        assert workspace.name_of(tmp_path / "x.json") == "x.json"
-        assert workspace.name_of(Path("y.json")) == "sub/y.json"
-        assert workspace.name_of(Path("../z.json")) == "z.json"
-        assert workspace.name_of(Path("/elsewhere/t.json")) == "/elsewhere/t.json"
+        assert workspace.display_path(tmp_path / "x.json") == "x.json"
+        assert workspace.display_path(Path("y.json")) == "sub/y.json"
+        assert workspace.display_path(Path("../z.json")) == "z.json"
+        assert workspace.display_path(Path("/elsewhere/t.json")) == "/elsewhere/t.json"
 
     def test_a_link_that_leads_out_is_not_held(self, tmp_path: Path) -> None:
         inside = tmp_path / "inside"
         inside.mkdir()
         (tmp_path / "secret").write_text("s")
         (inside / "link").symlink_to(tmp_path / "secret")
-        workspace = workspace_of(inside)
-        assert not workspace.holds(inside / "link")
-        assert not workspace.holds(inside / ".." / "secret")
-        assert workspace.holds(inside / "not-there-yet")
+        workspace = find_workspace(inside)
+        assert not workspace.contains(inside / "link")
+        assert not workspace.contains(inside / ".." / "secret")
+        assert workspace.contains(inside / "not-there-yet")
 
     def test_a_link_in_a_circle_leads_nowhere(self, tmp_path: Path) -> None:
         (tmp_path / "loop").symlink_to("loop")
-        workspace = workspace_of(tmp_path, root=tmp_path / "loop")
+        workspace = find_workspace(tmp_path, root=tmp_path / "loop")
         assert workspace.root == tmp_path
-        assert workspace.holds(tmp_path / "loop")
+        assert workspace.contains(tmp_path / "loop")
 
 
 class TestReadFile:

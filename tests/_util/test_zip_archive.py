@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.zip_archive import MAX_MEMBERS, ArchiveError, pack, read_member
+from agentci._util.zip_archive import MAX_MEMBERS, ArchiveError, make_zip_archive, read_zip_member
 from tests.remote.sources.archives import zip_info, zipped
 
 NAME = "results.json"
@@ -17,7 +17,7 @@ LIMIT = 1024**2
 
 
 def read(content: bytes) -> bytes:
-    return read_member(content, NAME, limit_bytes=LIMIT)
+    return read_zip_member(content, NAME, limit_bytes=LIMIT)
 
 
 def refused(content: bytes) -> str:
@@ -28,8 +28,8 @@ def refused(content: bytes) -> str:
 
 @given(data=st.binary(max_size=2000))
 def test_what_is_packed_is_read(data: bytes) -> None:
-    assert read(pack(NAME, data)) == data
-    assert pack(NAME, data) == pack(NAME, data)
+    assert read(make_zip_archive(NAME, data)) == data
+    assert make_zip_archive(NAME, data) == make_zip_archive(NAME, data)
 
 
 @pytest.mark.parametrize("folder", ["", "agentci-results/", "/etc/", "../../"])
@@ -62,7 +62,7 @@ class TestIsRefused:
         assert said == "'results.json' in the archive is neither a file nor a folder"
 
     def test_where_it_is_encrypted(self) -> None:
-        content = bytearray(pack(NAME, b"{}"))
+        content = bytearray(make_zip_archive(NAME, b"{}"))
         content[content.index(b"PK\x01\x02") + 8] |= 1
         assert refused(bytes(content)) == "'results.json' in the archive is encrypted"
 
@@ -73,11 +73,13 @@ class TestIsRefused:
         assert refused(content.getvalue()).endswith("compressed in a way that is not known here")
 
     def test_where_it_grows_beyond_all_limits(self) -> None:
-        assert refused(pack(NAME, bytes(LIMIT + 1))) == "results.json is larger than 1 MiB"
-        assert len(read(pack(NAME, bytes(LIMIT)))) == LIMIT
+        assert (
+            refused(make_zip_archive(NAME, bytes(LIMIT + 1))) == "results.json is larger than 1 MiB"
+        )
+        assert len(read(make_zip_archive(NAME, bytes(LIMIT)))) == LIMIT
 
     def test_where_it_says_that_it_is_smaller(self) -> None:
-        content = pack(NAME, b"x" * 1000)
+        content = make_zip_archive(NAME, b"x" * 1000)
         lie = content.replace(struct.pack("<I", 1000), struct.pack("<I", 10))
         assert lie != content
         assert refused(lie).startswith("the archive is broken: ")
@@ -95,13 +97,15 @@ class TestIsRefused:
 
     @pytest.mark.parametrize("kept", [0, 10, 60, -1, -22, -30])
     def test_where_it_is_cut_off(self, kept: int) -> None:
-        assert refused(pack(NAME, b"{}" * 100)[:kept]).startswith("the archive is broken: ")
+        assert refused(make_zip_archive(NAME, b"{}" * 100)[:kept]).startswith(
+            "the archive is broken: "
+        )
 
     @given(data=st.binary(max_size=300), where=st.integers(0, 200), bits=st.integers(1, 255))
     def test_or_read_as_it_was_whatever_happens_to_it(
         self, data: bytes, where: int, bits: int
     ) -> None:
-        content = bytearray(pack(NAME, data))
+        content = bytearray(make_zip_archive(NAME, data))
         content[where % len(content)] ^= bits
         with suppress(ArchiveError):
             assert read(bytes(content)) == data

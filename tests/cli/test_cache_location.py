@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli.cache_location import default_folder
-from agentci.github.context import github_of
+from agentci.cli.process import find_default_cache_folder
+from agentci.github.context import read_github_context
 
 STEP = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/github/workspace", "HOME": "/github/home"}
 
@@ -30,4 +30,4 @@ STEP = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/github/workspace", "HOME
     ],
 )
 def test_is(environ: Mapping[str, str], folder: str) -> None:
-    assert default_folder(environ, github_of(environ)) == Path(folder)
+    assert find_default_cache_folder(environ, read_github_context(environ)) == Path(folder)

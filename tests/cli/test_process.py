@@ -10,10 +10,10 @@ from tests.helpers.support import ROOT
 
 CRASH = """\
 import os, sys
-from agentci.cli.process import run_guarded
+from agentci.cli.process import run_in_process
 def command(world):
     raise LookupError("::error::lost")
-sys.exit(run_guarded(command, os.environ))
+sys.exit(run_in_process(command, os.environ))
 """
 
 
@@ -28,9 +28,9 @@ def test_a_bug_of_ours_is_shown_as_one_with_what_a_report_needs(tmp_path: Path) 
 def test_at_the_end_nothing_is_searched_for_cycles(tmp_path: Path) -> None:
     program = (
         "import atexit, gc, os\n"
-        "from agentci.cli.process import run_guarded\n"
+        "from agentci.cli.process import run_in_process\n"
         "atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
-        "run_guarded(lambda world: 0, os.environ)\n"
+        "run_in_process(lambda world: 0, os.environ)\n"
     )
     assert _run(program, tmp_path).stdout == "True\n"
 

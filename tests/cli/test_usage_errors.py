@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli.arguments import PLANNING
+from agentci.cli.arguments import PLAN_OPTIONS
 from agentci.cli.main import main
 from agentci.config.options import OPTIONS
 
@@ -24,7 +24,7 @@ def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_help_of_plan_lists_what_changes_a_plan(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (f"--{name}" in _told(["plan", "--help"], capsys).split()) is (name in PLANNING)
+    assert (f"--{name}" in _told(["plan", "--help"], capsys).split()) is (name in PLAN_OPTIONS)
 
 
 def test_plan_takes_the_command_line_of_run(

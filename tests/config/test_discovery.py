@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.workspace import workspace_of
-from agentci.config.discovery import find_configs, matches
+from agentci._util.workspace import find_workspace
+from agentci.config.discovery import find_configs, find_matching_paths
 from agentci.errors import InputError
 
 
@@ -30,7 +30,7 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _found(folder: Path, *given: str) -> list[str]:
-    found, problems = find_configs(given, workspace_of(folder))
+    found, problems = find_configs(given, find_workspace(folder))
     if problems:
         raise InputError(problems)
     return [path.relative_to(folder).as_posix() for path in found]
@@ -111,7 +111,7 @@ class TestConfigs:
 class TestMatches:
     def test_stars_reach_into_folders(self, tmp_path: Path) -> None:
         _touch(tmp_path, "t/a.json", "t/deep/er/b.json", "t/c.txt")
-        names = [path.name for path in matches(tmp_path, "t/**/*.json")]
+        names = [path.name for path in find_matching_paths(tmp_path, "t/**/*.json")]
         assert names == ["a.json", "b.json"]
 
     @pytest.mark.parametrize(
@@ -133,33 +133,33 @@ class TestMatches:
     )
     def test_patterns(self, tmp_path: Path, pattern: str, expected: list[str]) -> None:
         _touch(tmp_path, "a.json", "t/b.json", "t/u/c.json", ".h/d.json")
-        found = matches(tmp_path, pattern)
+        found = find_matching_paths(tmp_path, pattern)
         assert [str(path).removeprefix(f"{tmp_path}/") for path in found] == expected
-        absolute = matches(Path("/nowhere"), f"{tmp_path}/{pattern}")
+        absolute = find_matching_paths(Path("/nowhere"), f"{tmp_path}/{pattern}")
         assert absolute == found
 
     def test_links_that_lead_in_circles_are_not_followed(self, tmp_path: Path) -> None:
         _touch(tmp_path, "t/a.json")
         for name in "bcdef":
             (tmp_path / name).symlink_to(".")
-        assert matches(tmp_path, "**/*.json") == (tmp_path / "t" / "a.json",)
-        assert matches(tmp_path, "b/t/*.json") == (tmp_path / "b" / "t" / "a.json",)
+        assert find_matching_paths(tmp_path, "**/*.json") == (tmp_path / "t" / "a.json",)
+        assert find_matching_paths(tmp_path, "b/t/*.json") == (tmp_path / "b" / "t" / "a.json",)
 
     def test_stars_reach_to_the_bottom_of_a_very_deep_folder(self, deep: Path) -> None:
-        assert len(matches(deep, "**/*.yaml")) == 2
+        assert len(find_matching_paths(deep, "**/*.yaml")) == 2
 
     def test_a_name_with_brackets_is_found_as_it_is(self, tmp_path: Path) -> None:
         _touch(tmp_path, "run[1].json")
-        assert matches(tmp_path, "run[1].json") == (tmp_path / "run[1].json",)
+        assert find_matching_paths(tmp_path, "run[1].json") == (tmp_path / "run[1].json",)
 
     def test_a_file_whose_name_is_a_pattern_hides_no_other(self, tmp_path: Path) -> None:
         _touch(tmp_path, "t/*.json", "t/+.json", "t/a.json")
-        assert [path.name for path in matches(tmp_path, "t/*.json")] == [
+        assert [path.name for path in find_matching_paths(tmp_path, "t/*.json")] == [
             "*.json",
             "+.json",
             "a.json",
         ]
-        assert [path.name for path in matches(tmp_path, "t/?.json")] == [
+        assert [path.name for path in find_matching_paths(tmp_path, "t/?.json")] == [
             "*.json",
             "+.json",
             "a.json",
@@ -167,21 +167,21 @@ class TestMatches:
 
     def test_folders_may_have_brackets_and_stars_in_their_names(self, tmp_path: Path) -> None:
         _touch(tmp_path, "[x]/a.json", "*/b.json")
-        assert matches(tmp_path, "[x]/*.json") == (tmp_path / "[x]" / "a.json",)
-        assert matches(tmp_path, "*") == (tmp_path / "*",)
+        assert find_matching_paths(tmp_path, "[x]/*.json") == (tmp_path / "[x]" / "a.json",)
+        assert find_matching_paths(tmp_path, "*") == (tmp_path / "*",)
 
     def test_brackets_in_the_folder_around_do_not_matter(self, tmp_path: Path) -> None:
         _touch(tmp_path, "[x]/a.json")
-        assert matches(tmp_path / "[x]", "*.json") == (tmp_path / "[x]" / "a.json",)
+        assert find_matching_paths(tmp_path / "[x]", "*.json") == (tmp_path / "[x]" / "a.json",)
 
     def test_folders_are_no_recordings(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").mkdir()
-        assert matches(tmp_path, "*.json") == ()
+        assert find_matching_paths(tmp_path, "*.json") == ()
 
 
 @pytest.mark.parametrize("name", ["agentci.yml", ".agentci/a.yml", "deep/er/x.eval.yml"])
 def test_a_config_of_another_extension_is_told_how_to_be_found(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).touch()
-    _, [problem] = find_configs([], workspace_of(tmp_path, root=tmp_path))
+    _, [problem] = find_configs([], find_workspace(tmp_path, root=tmp_path))
     assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or name it"

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.config.yaml_scalars import MAX_CHARACTERS, read_plain
+from agentci.config.yaml_scalars import MAX_NUMBER_CHARACTERS, resolve_plain_scalar
 
 
 class TestTaken:
@@ -41,8 +41,8 @@ class TestTaken:
         ],
     )
     def test_without_a_word(self, text: str, value: object) -> None:
-        reading = read_plain(text)
-        assert (reading.value, reading.refusal, reading.notice) == (value, None, None)
+        reading = resolve_plain_scalar(text)
+        assert (reading.value, reading.error, reading.note) == (value, None, None)
 
     @pytest.mark.parametrize(
         ("text", "value"),
@@ -58,9 +58,9 @@ class TestTaken:
         ],
     )
     def test_with_a_notice(self, text: str, value: object) -> None:
-        reading = read_plain(text)
-        assert (reading.value, reading.refusal) == (value, None)
-        assert text in str(reading.notice)
+        reading = resolve_plain_scalar(text)
+        assert (reading.value, reading.error) == (value, None)
+        assert text in str(reading.note)
 
 
 class TestRefused:
@@ -74,7 +74,9 @@ class TestRefused:
             pytest.param(".nan", "JSON", id="not a number"),
             pytest.param("-.INF", "JSON", id="infinity"),
             pytest.param("1e999", "too large", id="beyond a float"),
-            pytest.param("9" * (MAX_CHARACTERS + 1), "1001 characters", id="a wall of digits"),
+            pytest.param(
+                "9" * (MAX_NUMBER_CHARACTERS + 1), "1001 characters", id="a wall of digits"
+            ),
             pytest.param("0o" + "7" * 6000, "6002 characters", id="octal without end"),
             pytest.param("1" + ":59" * 300_000, "900001 characters", id="base 60 without end"),
             pytest.param("1" + ":59" * 300, "base 60", id="base 60 beyond a float"),
@@ -82,17 +84,19 @@ class TestRefused:
         ],
     )
     def test_with_the_reason(self, text: str, part: str) -> None:
-        reading = read_plain(text)
+        reading = resolve_plain_scalar(text)
         assert reading.value is None
-        assert part in str(reading.refusal)
+        assert part in str(reading.error)
         assert reading.hint is not None
 
     def test_text_may_be_of_any_length(self) -> None:
         text = "2024-01-31 " + "x" * 2000
-        assert read_plain(text).value == text
+        assert resolve_plain_scalar(text).value == text
 
     def test_the_longest_number_is_read(self) -> None:
-        assert read_plain("9" * MAX_CHARACTERS).value == 10**MAX_CHARACTERS - 1
+        assert (
+            resolve_plain_scalar("9" * MAX_NUMBER_CHARACTERS).value == 10**MAX_NUMBER_CHARACTERS - 1
+        )
 
 
 PIECES = st.sampled_from(
@@ -110,8 +114,8 @@ PLAIN = (
 @given(PLAIN)
 def test_what_differs_from_yaml_1_1_is_told(text: str) -> None:
     """PyYAML is what agentevals reads configs with."""
-    reading = read_plain(text)
-    if reading.refusal is None and reading.notice is None:
+    reading = resolve_plain_scalar(text)
+    if reading.error is None and reading.note is None:
         assert repr(_from_pyyaml(text)) == repr(reading.value)
 
 

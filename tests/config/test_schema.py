@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agentci.config.model_errors import rejections
-from agentci.config.schema import json_schema
-from agentci.config.schema_errors import violations
-from agentci.config.validate import complaints
+from agentci.config.schema import make_config_schema
+from agentci.config.schema_errors import find_schema_errors
+from agentci.config.validate import find_config_problems, find_model_errors
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.evaluators.metrics.tool_trajectory import MATCHERS
 from agentci.evaluators.registry import EVALUATOR_TYPES
@@ -24,19 +23,19 @@ COMMITTED = ROOT / "schemas" / "config.schema.json"
 
 class TestForEditors:
     def test_the_committed_schema_is_fresh(self) -> None:
-        generated = json.dumps(json_schema(), indent=2, ensure_ascii=False)
+        generated = json.dumps(make_config_schema(), indent=2, ensure_ascii=False)
         assert f"{generated}\n" == COMMITTED.read_text(encoding="utf-8"), "run `make schemas`"
 
     def test_it_is_a_schema(self) -> None:
-        Draft202012Validator.check_schema(json_schema())
+        Draft202012Validator.check_schema(make_config_schema())
 
     def test_it_points_to_nothing_outside_of_itself(self) -> None:
-        references = [part["$ref"] for part in _parts(json_schema()) if "$ref" in part]
+        references = [part["$ref"] for part in _parts(make_config_schema()) if "$ref" in part]
         assert references
         assert [each for each in references if not each.startswith("#/$defs/")] == []
 
     def test_every_field_is_described(self) -> None:
-        schema = json_schema()
+        schema = make_config_schema()
         fields = {
             f"{name}.{key}": field
             for name, part in {"top": schema, **schema["$defs"]}.items()
@@ -45,15 +44,15 @@ class TestForEditors:
         assert [key for key, field in fields.items() if not _description(field, schema)] == []
 
     def test_names_of_metrics_are_offered(self) -> None:
-        names = json_schema()["$defs"]["BuiltinEntry"]["properties"]["name"]["examples"]
+        names = make_config_schema()["$defs"]["BuiltinEntry"]["properties"]["name"]["examples"]
         assert "tool_trajectory_avg_score" in names
 
     def test_executors_are_those_that_there_are(self) -> None:
-        field = json_schema()["$defs"]["CodeEntry"]["properties"]["executor"]
+        field = make_config_schema()["$defs"]["CodeEntry"]["properties"]["executor"]
         assert field["examples"] == list(EXECUTORS)
 
     def test_match_types_are_those_of_the_metric(self) -> None:
-        field = json_schema()["properties"]["trajectory_match_type"]
+        field = make_config_schema()["properties"]["trajectory_match_type"]
         assert field["anyOf"][0]["enum"] == list(MATCHERS)
 
 
@@ -96,7 +95,7 @@ BARS = st.dictionaries(
     max_size=3,
 )
 TOP: dict[str, st.SearchStrategy[Any]] = {
-    **{key: VALUES for key in json_schema()["properties"] if key != "evaluators"},
+    **{key: VALUES for key in make_config_schema()["properties"] if key != "evaluators"},
     "defaults": st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=2) | VALUES,
     "gate": st.builds(
         lambda bar, bars: {**bar, **bars},
@@ -119,15 +118,15 @@ CONFIGS = st.builds(
 @given(CONFIGS)
 def test_schema_and_models_accept_the_same_configs(data: dict[str, Json]) -> None:
     document = _document(data)
-    rejected = rejections(document, EVALUATOR_TYPES)
-    breaches = violations(document, EVALUATOR_TYPES)
+    rejected = find_model_errors(document, EVALUATOR_TYPES)
+    breaches = find_schema_errors(document, EVALUATOR_TYPES)
     beyond = any(each.is_beyond_schema for each in rejected)
     assert bool(rejected) == (bool(breaches) or beyond)
 
 
 @given(CONFIGS)
 def test_every_complaint_has_a_place_and_speaks_plainly(data: dict[str, Json]) -> None:
-    for problem in complaints(_document(data)):
+    for problem in find_config_problems(_document(data)):
         assert problem.place is not None
         assert not any(word in problem.message for word in ("schema", "Input", "pydantic", "$"))
 

@@ -3,13 +3,13 @@
 import pytest
 
 from agentci.config.options import OPTIONS
-from agentci.config.settings import settings_of
+from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.model.shard import Shard
 
 
 def test_without_options_the_config_decides() -> None:
-    settings = settings_of([], {})
+    settings = parse_settings([], {})
     assert (settings.group_by, settings.eval_set, settings.threshold) == (None, None, None)
     assert (settings.output_dir, settings.fail_on) == ("agentci-results", "failed")
     assert settings.annotations
@@ -17,22 +17,22 @@ def test_without_options_the_config_decides() -> None:
 
 
 def test_empty_texts_are_not_given_as_inputs_of_an_action_come() -> None:
-    assert settings_of([], {"threshold": [""], "metric": ["", " "], "jobs": [" "]}) == settings_of(
-        [], {}
-    )
+    assert parse_settings(
+        [], {"threshold": [""], "metric": ["", " "], "jobs": [" "]}
+    ) == parse_settings([], {})
 
 
 def test_the_last_of_several_values_counts() -> None:
-    assert settings_of([], {"threshold": ["0.1", "0.2"]}).threshold == 0.2
+    assert parse_settings([], {"threshold": ["0.1", "0.2"]}).threshold == 0.2
 
 
 def test_options_that_repeat_keep_all_values() -> None:
-    assert settings_of([], {"traces": ["a.json", "b*.json"]}).traces == ("a.json", "b*.json")
+    assert parse_settings([], {"traces": ["a.json", "b*.json"]}).traces == ("a.json", "b*.json")
 
 
 @pytest.mark.parametrize("text", ["in_order", "IN_ORDER", "in-order"])
 def test_choices_are_found_in_any_spelling(text: str) -> None:
-    assert settings_of([], {"trajectory-match-type": [text]}).trajectory_match_type == "IN_ORDER"
+    assert parse_settings([], {"trajectory-match-type": [text]}).trajectory_match_type == "IN_ORDER"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_value_that_cannot_be_is_a_problem_that_names_option_and_value(
     name: str, text: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        settings_of([], {name: [text]})
+        parse_settings([], {name: [text]})
     assert f"--{name}" in str(caught.value)
     assert text in str(caught.value)
 
@@ -75,13 +75,13 @@ def test_a_value_that_cannot_be_is_a_problem_that_names_option_and_value(
 )
 def test_a_threshold_in_percents_is_told_as_a_share(text: str, hint: str | None) -> None:
     with pytest.raises(InputError) as caught:
-        settings_of([], {"threshold": [text]})
+        parse_settings([], {"threshold": [text]})
     assert [problem.hint for problem in caught.value.problems] == [hint]
 
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(InputError) as caught:
-        settings_of([], {"threshold": ["2"], "jobs": ["-1"], "fail-on": ["x"]})
+        parse_settings([], {"threshold": ["2"], "jobs": ["-1"], "fail-on": ["x"]})
     assert len(caught.value.problems) == 3
 
 
@@ -90,10 +90,10 @@ def test_every_option_says_what_it_is_for() -> None:
 
 
 def test_the_shard_of_a_matrix_is_read_only_where_it_is_asked_for() -> None:
-    assert settings_of([], {"matrix-job": ["1/4"]}).shard is None
-    assert settings_of([], {"matrix-job": ["1/4"], "shard": ["2/2"]}).shard == Shard(
+    assert parse_settings([], {"matrix-job": ["1/4"]}).shard is None
+    assert parse_settings([], {"matrix-job": ["1/4"], "shard": ["2/2"]}).shard == Shard(
         index=2, total=2
     )
-    assert settings_of([], {"matrix-job": ["1/4"], "shard": ["auto"]}).shard == Shard(
+    assert parse_settings([], {"matrix-job": ["1/4"], "shard": ["auto"]}).shard == Shard(
         index=2, total=4
     )

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentci.config.detect import is_eval_file
+from agentci.config.discovery import is_eval_file
 from agentci.config.overrides import Overrides
-from agentci.config.suite import Suite, read_suite, suite_of_metrics
+from agentci.config.suite import Suite, make_metric_suite, read_suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.builtin import BuiltinEvaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
-from agentci.model.place import COMMAND_LINE, Place
-from agentci.model.policy import Bar
+from agentci.model.gate import GateThresholds
+from agentci.model.problem import COMMAND_LINE, Place
 from agentci.model.program import LocalProgram
 from tests.helpers.programs import AnyPrograms
 from tests.helpers.support import ROOT
@@ -77,7 +77,7 @@ class TestPrograms:
         assert evaluator.run.program == LocalProgram(path="/w/ev.py")
         assert (evaluator.run.timeout_seconds, evaluator.config) == (30, {})
         assert evaluator.run.executor == "local"
-        assert evaluator.identity.bar == "at least 0.5"
+        assert evaluator.identity.requirement == "at least 0.5"
         assert evaluator.identity.required
 
     def test_have_what_their_entry_says(self) -> None:
@@ -94,7 +94,10 @@ class TestPrograms:
             )
         )
         assert (evaluator.run.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
-        assert (evaluator.identity.bar, evaluator.identity.threshold) == ("at least 0.7", 0.7)
+        assert (evaluator.identity.requirement, evaluator.identity.threshold) == (
+            "at least 0.7",
+            0.7,
+        )
         assert not evaluator.identity.required
         assert evaluator.identity.place == Place(file="c.yaml", line=2, column=5)
 
@@ -295,7 +298,7 @@ class TestOptions:
 
 class TestGate:
     def test_is_open_to_nothing_less_than_all_by_default(self) -> None:
-        assert _suite(TWO_METRICS).gate.overall == Bar()
+        assert _suite(TWO_METRICS).gate.overall == GateThresholds()
 
     def test_bars_of_evaluators_take_policies_but_no_demands_from_the_whole(self) -> None:
         gate = _suite(
@@ -307,8 +310,10 @@ class TestGate:
             "  evaluators:\n"
             "    ev: {min_score: null, on_error: fail}\n"
         ).gate
-        assert gate.overall == Bar(min_pass_rate=0.9, min_score=0.5, on_error="warn")
-        assert gate.evaluators == {"ev": Bar(min_pass_rate=None, min_score=None, on_error="fail")}
+        assert gate.overall == GateThresholds(min_pass_rate=0.9, min_score=0.5, on_error="warn")
+        assert gate.evaluators == {
+            "ev": GateThresholds(min_pass_rate=None, min_score=None, on_error="fail")
+        }
 
 
 class TestSuite:
@@ -349,7 +354,7 @@ class TestSuite:
 
 class TestWithoutConfig:
     def test_judges_by_the_default_metric_of_agentevals(self) -> None:
-        suite = suite_of_metrics(Overrides())
+        suite = make_metric_suite(Overrides())
         assert _thresholds(suite) == {TRAJECTORY: 0.5}
         assert suite.place_of("traces") == COMMAND_LINE
 
@@ -357,18 +362,18 @@ class TestWithoutConfig:
         overrides = Overrides(
             metrics=(RESPONSE, TRAJECTORY), threshold=0.25, trajectory_match_type="ANY_ORDER"
         )
-        suite = suite_of_metrics(overrides)
+        suite = make_metric_suite(overrides)
         assert _thresholds(suite) == {RESPONSE: 0.25, TRAJECTORY: 0.25}
         assert _match_types(suite) == ["ANY_ORDER", "ANY_ORDER"]
-        assert suite.evaluators[0].identity.bar == "at least 0.25"
+        assert suite.evaluators[0].identity.requirement == "at least 0.25"
 
     def test_judges_by_the_selected_ones_alone(self) -> None:
         overrides = Overrides(metrics=(RESPONSE, TRAJECTORY), only=(RESPONSE,))
-        assert list(_thresholds(suite_of_metrics(overrides))) == [RESPONSE]
+        assert list(_thresholds(make_metric_suite(overrides))) == [RESPONSE]
 
     def test_names_are_checked(self) -> None:
         with pytest.raises(InputError) as refusal:
-            suite_of_metrics(Overrides(metrics=("token_usage_v1",)))
+            make_metric_suite(Overrides(metrics=("token_usage_v1",)))
         messages = [problem.message for problem in refusal.value.problems]
         assert messages == ["the metric 'token_usage_v1' is not run by this version of agentci"]
 
@@ -387,7 +392,7 @@ class TestStartUp:
         ("run", "left_out"),
         [
             pytest.param(
-                "suite_of_metrics(Overrides())",
+                "make_metric_suite(Overrides())",
                 {"yaml", "pydantic", "jsonschema"},
                 id="nothing heavy without a config",
             ),
@@ -405,7 +410,7 @@ class TestStartUp:
             "import sys\n"
             "from agentci.config.yaml_document import read_yaml\n"
             "from agentci.config.overrides import Overrides\n"
-            "from agentci.config.suite import read_suite, suite_of_metrics\n"
+            "from agentci.config.suite import read_suite, make_metric_suite\n"
             f"{run}\n"
             f"print(*(sys.modules.keys() & {left_out}))\n"
         )

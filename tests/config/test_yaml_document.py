@@ -11,8 +11,7 @@ from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.config.yaml_parse import MAX_DEPTH, MAX_NODES
 from agentci.errors import InputError
 from agentci.model.json import Json
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 
 CONFIG = """\
 # judged every night
@@ -85,11 +84,11 @@ class TestPlaces:
 class TestData:
     def test_a_value_as_it_is_written(self) -> None:
         document = _read("a: no\nb: 'no'\nc: [1e3]\n")
-        assert document.written(("a",)) == "no"
-        assert document.written(("b",)) is None
-        assert document.written(("c", 0)) == "1e3"
-        assert document.written(("c",)) is None
-        assert document.written(("d", 0)) is None
+        assert document.plain_text(("a",)) == "no"
+        assert document.plain_text(("b",)) is None
+        assert document.plain_text(("c", 0)) == "1e3"
+        assert document.plain_text(("c",)) is None
+        assert document.plain_text(("d", 0)) is None
 
     def test_a_value_by_its_path(self) -> None:
         document = _read(CONFIG)

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import pytest
 import yaml
 
-from agentci.config.settings import settings_of
-from agentci.evaluators.agentv.helpers import question_of, reference_answer_of
+from agentci.config.settings import parse_settings
+from agentci.evaluators.agentv.case_texts import extract_question, extract_reference_answer
 from agentci.runner.load_configs import load_suites
 from tests._util.http.servers import Asked, script, serve
 from tests.helpers.support import Ran, run_agentci, world_at
@@ -306,17 +306,17 @@ def test_cases_are_put_together_as_agentv_does_it(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "91-written-out-4x"
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     shutil.copy(folder / "eval.N.yaml", tmp_path / "a.eval.yaml")
-    [loaded] = load_suites(settings_of([], {}), world_at(tmp_path, {}))
+    [loaded] = load_suites(parse_settings([], {}), world_at(tmp_path, {}))
     theirs = json.loads((folder / "expected.json").read_text())["results"][V4]["tests"]
-    for judged, case in zip(loaded.suite.samples or (), theirs, strict=True):
-        sample = judged.sample
+    for judged, case in zip(loaded.suite.eval_cases or (), theirs, strict=True):
+        sample = judged.eval_case
         assert (sample.id, sample.criteria, sample.metadata) == (
             case["id"], case["criteria"], case["metadata"],
         )  # fmt: skip
         assert list(sample.input_messages) == _as_written(case["input"])
         assert list(sample.expected_messages) == case["expected_output"]
-        assert question_of(sample) == case["question"]
-        assert reference_answer_of(sample) == case["reference_answer"]
+        assert extract_question(sample) == case["question"]
+        assert extract_reference_answer(sample) == case["reference_answer"]
         files = [path.replace(str(tmp_path), "<CASE_DIR>") for path in sample.input_files]
         assert files == case["file_paths"]
         assert [each.identity.name for each in judged.evaluators] == case["assertions"]

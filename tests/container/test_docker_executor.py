@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
+from agentci.execution.docker.container import OWNER_LABEL, make_owner_label
 from agentci.execution.docker.executor import DockerExecutor
-from agentci.execution.docker.owner import LABEL, own_label
-from agentci.execution.limits import Confinement
-from agentci.model.requests import ProgramReply
+from agentci.execution.executor_api import SandboxPolicy
+from agentci.model.requests import ProgramOutput
 from tests.container.engine import BASE_IMAGE, ROOT, RunImage, output_of
 from tests.helpers.recordings import otlp
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(180)]
 
 SOCKET = "/var/run/docker.sock"
-NARROW = Confinement(network=False, memory_mb=64, processes=32, image=BASE_IMAGE)
+NARROW = SandboxPolicy(network=False, memory_mb=64, processes=32, image=BASE_IMAGE)
 
 
 class Ground:
@@ -49,10 +49,10 @@ class Ground:
         stdin: bytes = b"",
         seconds: float = 60,
         environment: Mapping[str, str] | None = None,
-        confinement: Confinement = NARROW,
+        confinement: SandboxPolicy = NARROW,
         command: tuple[str, ...] = ("python3",),
         name: str = "ev.py",
-    ) -> ProgramReply:
+    ) -> ProgramOutput:
         path = self.folder / name
         path.write_text(source)
         path.chmod(0o755)
@@ -80,12 +80,12 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
     folder = tmp_path / "evaluator"
     folder.mkdir()
     yield Ground(folder)
-    assert left_by(own_label()) == []
+    assert left_by(make_owner_label()) == []
 
 
 def left_by(label: str) -> list[str]:
     """The containers of a process that are still there."""
-    return output_of("docker", "ps", "-aq", "--filter", f"label={LABEL}={label}").split()
+    return output_of("docker", "ps", "-aq", "--filter", f"label={OWNER_LABEL}={label}").split()
 
 
 class TestAProgram:
@@ -95,12 +95,12 @@ class TestAProgram:
             "print('a word', file=sys.stderr)\nsys.exit(7)",
             stdin=b"\xffbc\r\n",
         )
-        assert reply == ProgramReply(stdout=b"\n\rcb\xff", stderr="a word\n", exit_code=7)
+        assert reply == ProgramOutput(stdout=b"\n\rcb\xff", stderr="a word\n", exit_code=7)
 
     def test_is_read_from_and_written_to_at_the_same_time(self, ground: Ground) -> None:
         text = b"0123456789abcde\n" * 200_000
         assert ground.run("import sys\nsys.stdout.write(sys.stdin.read())", stdin=text) == (
-            ProgramReply(stdout=text, stderr="", exit_code=0)
+            ProgramOutput(stdout=text, stderr="", exit_code=0)
         )
 
     def test_need_not_read(self, ground: Ground) -> None:
@@ -132,7 +132,7 @@ class TestAProgram:
         try:
             told = ground.told(
                 "import json, os\nprint(json.dumps(os.environ['OF_IMAGE']))",
-                confinement=Confinement(image=tag),
+                confinement=SandboxPolicy(image=tag),
             )
         finally:
             output_of("docker", "rmi", tag)
@@ -215,7 +215,7 @@ class TestTheWalls:
 
     def test_leave_it_no_network(self, seen: Any, ground: Ground) -> None:
         assert seen["addresses"] == ["lo"]
-        with_network = Confinement(network=True, image=BASE_IMAGE)
+        with_network = SandboxPolicy(network=True, image=BASE_IMAGE)
         names = ground.told(
             "import json, socket\nprint(json.dumps([name for _, name in socket.if_nameindex()]))",
             confinement=with_network,
@@ -294,7 +294,7 @@ except OSError as error:
 
 class TestWhatIsNotThere:
     def test_an_image(self, ground: Ground) -> None:
-        nowhere = Confinement(image="localhost:1/nobody/nothing:1")
+        nowhere = SandboxPolicy(image="localhost:1/nobody/nothing:1")
         begun = time.monotonic()
         for _ in range(3):
             with pytest.raises(
@@ -325,7 +325,7 @@ class TestContainers:
     def test_are_ended_from_elsewhere(self, ground: Ground) -> None:
         with ThreadPoolExecutor(max_workers=4) as pool:
             runs = [pool.submit(ground.run, "import time\ntime.sleep(600)") for _ in range(4)]
-            wait_for(lambda: len(left_by(own_label())) == 4)
+            wait_for(lambda: len(left_by(make_owner_label())) == 4)
             begun = time.monotonic()
             ground.executor.stop()
             for each in runs:
@@ -338,9 +338,9 @@ class TestContainers:
     def test_may_be_killed_from_outside(self, ground: Ground) -> None:
         with ThreadPoolExecutor(max_workers=1) as pool:
             run = pool.submit(ground.run, "import time\ntime.sleep(600)")
-            wait_for(lambda: bool(left_by(own_label())))
+            wait_for(lambda: bool(left_by(make_owner_label())))
             wait_for(lambda: bool(running_for(os.getpid())))
-            output_of("docker", "rm", "--force", *left_by(own_label()))
+            output_of("docker", "rm", "--force", *left_by(make_owner_label()))
             try:
                 code = run.result().exit_code
             except EvaluatorError as error:
@@ -349,7 +349,7 @@ class TestContainers:
                 assert code == 128 + signal.SIGKILL
 
     def test_of_the_dead_are_removed_and_all_others_left(self, ground: Ground) -> None:
-        place, process, start = own_label().rsplit(" ", 2)
+        place, process, start = make_owner_label().rsplit(" ", 2)
         gone = subprocess.Popen(["true"])
         gone.wait()
         labels = {
@@ -368,7 +368,7 @@ class TestContainers:
                     "--name",
                     names[key],
                     "--label",
-                    f"{LABEL}={label}",
+                    f"{OWNER_LABEL}={label}",
                     BASE_IMAGE,
                     "true",
                 )
@@ -482,8 +482,8 @@ def test_is_told_that_the_image_of_the_action_has_no_docker(
 
 def running_for(process: int) -> list[str]:
     """The containers of a process of this machine that run."""
-    form = f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
-    listed = output_of("docker", "ps", "--filter", f"label={LABEL}", "--format", form)
+    form = f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}'
+    listed = output_of("docker", "ps", "--filter", f"label={OWNER_LABEL}", "--format", form)
     return [line for line in listed.splitlines() if f" {process} " in line]
 
 

@@ -271,7 +271,11 @@ def test_a_prompt_that_no_command_line_takes_is_errored(
 ) -> None:
     _file(folder, tests=[{"id": "a", "input": prompt}])
     assert told in _run(folder).results["results"][0]["reason"]
-    _file(folder, tests=[{"id": "a", "input": prompt}], target={"command": "wc -c {PROMPT_FILE}"})
+    _file(
+        folder,
+        tests=[{"id": "a", "input": prompt}],
+        target={"command": "wc -c {PROMPT_FILE}"},
+    )
     _run(folder)
     assert _kept(folder)[0]["output_messages"][0]["content"].startswith(str(len(prompt)))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentci.github.baseline.search import MAX_TRIED
+from agentci.github.baseline.find import MAX_RUNS_TRIED
 from tests._util.http.servers import Answer
 from tests.e2e.based import ARTIFACT, Workflow, packed, pull_request, push, record
 from tests.github.api.description import NEEDS_DESCRIPTION
@@ -281,13 +281,13 @@ class TestRuns:
 
     def test_are_not_asked_without_end(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
-        for _ in range(MAX_TRIED):
+        for _ in range(MAX_RUNS_TRIED):
             workflow.past.run(M1)
         workflow.hub.asked.clear()
         refused = compared(workflow.step("push", M2, push(M1, M2)))["refused"]
         assert "nothing to compare with" in refused
-        assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_TRIED
-        assert f"{MAX_TRIED - 4} more" in refused
+        assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_RUNS_TRIED
+        assert f"{MAX_RUNS_TRIED - 4} more" in refused
 
     def test_that_the_base_does_not_hold_are_no_older_ones(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)

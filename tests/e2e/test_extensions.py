@@ -391,9 +391,9 @@ def test_a_run_that_needs_nothing_of_others_does_not_look_for_them(folder: Path)
     program = (
         "import sys\n"
         "from agentci.execution.registry import Executors\n"
-        "from agentci.execution.runtimes.registry import command_for\n"
+        "from agentci.execution.runtimes.registry import make_command\n"
         "from pathlib import Path\n"
-        "command_for(Path('it.py'), search_path='')\n"
+        "make_command(Path('it.py'), search_path='')\n"
         "executors = Executors()\n"
         "assert 'local' in executors\n"
         "executors.stop()\n"

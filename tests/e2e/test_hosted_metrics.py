@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentci.evaluators.metrics.registry import HOSTED
+from agentci.evaluators.metrics.registry import HOSTED_METRICS
 from tests.helpers.adk import STAND_IN
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import PATH, ROOT, run_agentci
@@ -24,7 +24,7 @@ def run(
     """The exit code, and the results by evaluator; ADK is beside agentci."""
     (folder / "trace.json").write_text(otlp(answer=answer))
     (folder / "goldens.json").write_text(eval_set())
-    evaluators = [{"name": name, "type": "builtin"} for name in HOSTED]
+    evaluators = [{"name": name, "type": "builtin"} for name in HOSTED_METRICS]
     config = {"traces": "trace.json", "eval_set": "goldens.json", "evaluators": evaluators}
     (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
     ran = subprocess.run(
@@ -42,7 +42,9 @@ def run(
 def test_each_of_them_judges_and_nothing_is_kept(tmp_path: Path) -> None:
     for found in (run(tmp_path, **PROJECT)[1] for _ in range(2)):
         scores = {name: each["score"] for name, each in found.items()}
-        tools = dict.fromkeys((name for name in HOSTED if name.startswith("multi_turn")), 0.0)
+        tools = dict.fromkeys(
+            (name for name in HOSTED_METRICS if name.startswith("multi_turn")), 0.0
+        )
         assert scores == {"response_evaluation_score": 1.0, "safety_v1": 1.0, **tools}
         assert not any(each["cached"] for each in found.values())
         misses = found["multi_turn_tool_use_quality_v1"]["misses"]
@@ -81,13 +83,14 @@ def test_a_metric_of_the_command_line_needs_no_config(tmp_path: Path) -> None:
 
 
 def test_where_adk_is_not_installed_each_line_says_so(tmp_path: Path) -> None:
-    entries = "".join(f"  - {{name: {name}, type: builtin}}\n" for name in HOSTED)
+    entries = "".join(f"  - {{name: {name}, type: builtin}}\n" for name in HOSTED_METRICS)
     (tmp_path / "agentci.yaml").write_text(f"traces: t.json\nevaluators:\n{entries}")
     ran = run_agentci(["validate"], cwd=tmp_path)
     install = 'pip install "google-adk[eval]>=2.13"'
     why = f"needs Google's ADK, which is not installed beside agentci ({install})"
     told = [
-        f"agentci.yaml:{line}:12: error: the metric '{n}' {why}" for line, n in enumerate(HOSTED, 3)
+        f"agentci.yaml:{line}:12: error: the metric '{n}' {why}"
+        for line, n in enumerate(HOSTED_METRICS, 3)
     ]
     assert ran.code == 2
     assert [line for line in told if line not in ran.out] == []

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.model.program import ProgramFile, ProgramSnapshot
 from agentci.remote.cache.index import read_index
+from agentci.remote.cache.store import EvaluatorCache
 from tests._util.http.servers import Answer, serve
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.helpers.support import run_agentci
@@ -19,11 +19,11 @@ MODEST = b"print('{\"score\": 0.75}')\n"
 
 
 @pytest.fixture
-def store(folder: Path) -> EvaluatorStore:
-    return EvaluatorStore(folder / ".agentci" / "cache")
+def store(folder: Path) -> EvaluatorCache:
+    return EvaluatorCache(folder / ".agentci" / "cache")
 
 
-def poison(store: EvaluatorStore, **others: bytes) -> None:
+def poison(store: EvaluatorCache, **others: bytes) -> None:
     """Put ``others`` in the place of files of the one evaluator there is, all digests included."""
     [path] = (store.folder / "evaluators" / "index").iterdir()
     inventory = read_index(path)
@@ -31,21 +31,21 @@ def poison(store: EvaluatorStore, **others: bytes) -> None:
     tree = store.folder / "evaluators" / "trees" / inventory.digest
     kept = {name: ProgramFile(content=(tree / name).read_bytes()) for name in inventory.files}
     kept |= {f"{name}.py": ProgramFile(content=content) for name, content in others.items()}
-    store.put(inventory.key, Snapshot(entry=inventory.entry, files=kept))
+    store.put(inventory.key, ProgramSnapshot(entry=inventory.entry, files=kept))
 
 
-def swap(store: EvaluatorStore, entry: str) -> None:
+def swap(store: EvaluatorCache, entry: str) -> None:
     """Have another file of the folder run in place of the program."""
     [path] = (store.folder / "evaluators" / "index").iterdir()
     inventory = read_index(path)
     assert inventory is not None
     tree = store.folder / "evaluators" / "trees" / inventory.digest
     kept = {name: ProgramFile(content=(tree / name).read_bytes()) for name in inventory.files}
-    store.put(inventory.key, Snapshot(entry=entry, files=kept))
+    store.put(inventory.key, ProgramSnapshot(entry=entry, files=kept))
 
 
 class TestALockedEvaluator:
-    def test_is_not_replaced(self, folder: Path, github: FakeGitHub, store: EvaluatorStore) -> None:
+    def test_is_not_replaced(self, folder: Path, github: FakeGitHub, store: EvaluatorCache) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         poison(store, fixed=BOAST)
@@ -53,7 +53,7 @@ class TestALockedEvaluator:
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
 
     def test_is_no_other_file_of_its_folder(
-        self, folder: Path, github: FakeGitHub, store: EvaluatorStore
+        self, folder: Path, github: FakeGitHub, store: EvaluatorCache
     ) -> None:
         github.publish(REPOSITORY, files(**{"evaluators/fixed/example.py": BOAST.decode()}))
         agentci(folder, github, "lock")
@@ -63,7 +63,7 @@ class TestALockedEvaluator:
         assert "the cache has another program" in ran.results["problems"][0]["message"]
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
 
-    def test_is_no_other_file_of_its_archive(self, folder: Path, store: EvaluatorStore) -> None:
+    def test_is_no_other_file_of_its_archive(self, folder: Path, store: EvaluatorCache) -> None:
         archive = zipped({"a/fixed.py": MODEST, "a/example.py": BOAST})
         with serve(lambda _: Answer(body=archive)) as server:
             at(folder, f"{server.url}/x.zip#a/fixed.py", archive)
@@ -74,7 +74,7 @@ class TestALockedEvaluator:
 
 class TestAnEvaluatorAtAnAddress:
     def test_is_what_its_digest_says_from_the_cache_too(
-        self, folder: Path, store: EvaluatorStore
+        self, folder: Path, store: EvaluatorCache
     ) -> None:
         with serve(lambda _: Answer(body=MODEST)) as server:
             at(folder, f"{server.url}/fixed.py?as=it", MODEST)
@@ -86,7 +86,7 @@ class TestAnEvaluatorAtAnAddress:
 class TestAnEvaluatorOfTheWorkspace:
     """No lock speaks of it: what lies in the repository is what counts."""
 
-    def test_is_what_lies_there(self, folder: Path, store: EvaluatorStore) -> None:
+    def test_is_what_lies_there(self, folder: Path, store: EvaluatorCache) -> None:
         (folder / "fixed.py").write_bytes(MODEST)
         (folder / "index.yaml").write_text("evaluators: [{name: fixed, path: fixed.py}]\n")
         configure(folder, "source: local")

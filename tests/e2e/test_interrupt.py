@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli.main import carry_out
+from agentci.cli.main import run_command
 from agentci.model.values import replace
 from agentci.runner.services import Interruption
 from tests.helpers.recordings import otlp
@@ -66,8 +66,8 @@ def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) ->
     interruption = _WhileReading()
     world = replace(world_at(tmp_path, {}), interruption=interruption)
     arguments = ["run", "--metric", "response_match_score", "--traces", "trace.json"]
-    assert carry_out(arguments, world) == 130
-    assert not interruption.at_once
+    assert run_command(arguments, world) == 130
+    assert not interruption.is_immediate_allowed
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert (report["complete"], report["results"]) == (False, [])
     assert "interrupted by SIGINT" in report["decision"]["why"][0]
@@ -76,23 +76,23 @@ def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) ->
 class _WhileReading(Interruption):
     """A signal that comes when the first recording is about to be read."""
 
-    def asked(self) -> bool:
-        if self.at_once:
-            self.ask(signal.SIGINT)
-            self.break_off()
-        return super().asked()
+    def is_requested(self) -> bool:
+        if self.is_immediate_allowed:
+            self.request_stop(signal.SIGINT)
+            self.raise_if_allowed()
+        return super().is_requested()
 
 
 def test_a_command_that_only_prints_is_broken_off_at_once(tmp_path: Path) -> None:
     program = """
 import os, signal, sys, time
-from agentci.cli.process import run_guarded
+from agentci.cli.process import run_in_process
 
 def command(world):
     signal.raise_signal(signal.SIGTERM)
     time.sleep(60)
 
-sys.exit(run_guarded(command, os.environ))
+sys.exit(run_in_process(command, os.environ))
 """
     ran = subprocess.run(
         [sys.executable, "-c", program],
@@ -142,7 +142,7 @@ def interrupt(moment):
     lines = itertools.count()
     interruption, executor = Interruption(), LocalExecutor()
     def end(number, frame):
-        interruption.ask(number)
+        interruption.request_stop(number)
         executor.stop()
     def trace(frame, event, argument):
         if event == "line" and next(lines) == moment:
@@ -153,7 +153,7 @@ def interrupt(moment):
     sys.settrace(trace)
     signal.raise_signal(signal.SIGINT)
     sys.settrace(None)
-    return interruption.asked() and next(lines) > moment
+    return interruption.is_requested() and next(lines) > moment
 
 print(sum(interrupt(moment) for moment in range(30)))
 """

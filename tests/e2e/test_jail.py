@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentci.cli.main import carry_out
+from agentci.cli.main import run_command
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.values import replace
@@ -111,7 +111,7 @@ class Weak(LocalExecutor):
 def test_what_cannot_be_enforced_is_told_once_and_changes_no_verdict(tmp_path: Path) -> None:
     _run(tmp_path, LOOKS, "cache: false")
     world = replace(world_at(tmp_path, {}), executors=Executors({"local": Weak}))
-    assert carry_out(["run"], world) == 0
+    assert run_command(["run"], world) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     told = [(each["severity"], each["message"]) for each in report["problems"]]
     assert told == [("warning", "evaluators' programs run wild here")]

@@ -20,11 +20,10 @@ from pathlib import Path
 import pytest
 
 from agentci._util.http.client import HttpClient
-from agentci._util.http.limits import Limits
-from agentci.cli.main import carry_out
+from agentci._util.http.interface import HttpLimits
+from agentci.cli.main import run_command
 from agentci.model.values import replace
-from agentci.remote.run_sources import Sources
-from agentci.remote.sources.variables import surroundings_of
+from agentci.remote.run_sources import Sources, read_source_context
 from tests._util.http.servers import Answer, Asked, Raw, head, script, serve
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, Ran, run_agentci, world_at
@@ -184,10 +183,10 @@ class TestAServer:
             http = HttpClient(
                 tell=lambda _: None,
                 sleep=lambda _: None,
-                limits=Limits(document_seconds=0.2, tries=2),
+                limits=HttpLimits(document_seconds=0.2, tries=2),
             )
-            around = surroundings_of(environ, http=http, workspace=bench.folder)
-            code = carry_out(["run"], replace(world, sources=Sources(around)))
+            around = read_source_context(environ, http=http, workspace=bench.folder)
+            code = run_command(["run"], replace(world, sources=Sources(around)))
         ran = Ran(code=code, out="", err="", folder=bench.folder)
         check_errored(ran, "it was not all there after 0.2 s", "tried 2 times")
 

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agentci.reports.results_schema import results_schema
+from agentci.reports.results_schema import make_results_schema
 from tests._util.http.servers import script, serve
 from tests.e2e.dice import dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
@@ -205,7 +205,7 @@ class TestReports:
         assert told in (folder / "report.html").read_text()
 
     def test_are_as_the_schema_has_them(self, ran: Ran) -> None:
-        jsonschema.validate(ran.results, results_schema())
+        jsonschema.validate(ran.results, make_results_schema())
         [told] = ran.results["evaluators"]
         assert told["flip_rate"] == pytest.approx(1 / 6)
 

@@ -21,8 +21,12 @@ NAMES = list(PROGRAMS)
 # Each would take milliseconds of a second that has little to do.
 IDLE = {
     *("asyncio", "concurrent.futures", "difflib", "http.client", "jsonschema", "logging"),
-    *("requests", "ssl", "subprocess", "agentci.cli.action", "agentci.config.agentv.attachments"),
-    *("agentci.config.agentv.jsonl", "agentci.evaluators.agentv", "agentci.runner.command_line"),
+    *("requests", "ssl", "subprocess", "agentci.cli.action", "agentci.config.agentv.files"),
+    *(
+        "agentci.config.agentv.external_files",
+        "agentci.evaluators.agentv",
+        "agentci.runner.command_jobs",
+    ),
     *("agentci.execution.local", "agentci.execution.docker", "agentci.recordings.adk_eval_set"),
     *(
         "agentci.recordings.agentv",
@@ -34,7 +38,7 @@ IDLE = {
         "agentci.runner.load_outputs",
         "agentci.runner.trial_runner",
         "agentci.remote.sources.registry",
-        "agentci.remote.cache.evaluators",
+        "agentci.remote.cache.store",
     ),
 }
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli.main import carry_out
-from agentci.execution.limits import ELSEWHERE, NO_LANDLOCK
+from agentci.cli.main import run_command
+from agentci.execution.executor_api import NO_LANDLOCK_WARNING, NOT_LINUX_WARNING
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.values import replace
@@ -175,7 +175,7 @@ def _asked(engine: Path) -> list[str]:
 class OpenExecutor(LocalExecutor):
     """As on a machine that has not what a jail takes."""
 
-    missing = NO_LANDLOCK
+    missing = NO_LANDLOCK_WARNING
 
     def shortcomings(self) -> Collection[str]:
         """All files are open to programs."""
@@ -185,7 +185,7 @@ class OpenExecutor(LocalExecutor):
 class OtherSystem(OpenExecutor):
     """As on a system that has no jail at all."""
 
-    missing = ELSEWHERE
+    missing = NOT_LINUX_WARNING
 
 
 @pytest.mark.parametrize("executor", [OpenExecutor, OtherSystem])
@@ -209,6 +209,6 @@ def test_nothing_is_kept_of_executors_of_others(tmp_path: Path) -> None:
 def _run(folder: Path, executors: Executors) -> Judged:
     out = io.StringIO()
     world = replace(world_at(folder, {}), executors=executors, out=out)
-    code = carry_out(["run"], world)
+    code = run_command(["run"], world)
     report = json.loads((folder / "agentci-results" / "results.json").read_text())
     return Judged(code=code, out=out.getvalue(), results=report["results"])

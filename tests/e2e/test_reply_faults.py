@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.cache.init import REPLIES
-from agentci.model.requests import ProgramReply
-from agentci.runner.response_cache.database import SELECT, Row, row_of
-from agentci.runner.response_cache.inspect import inspect
+from agentci._util.cache_folder import RESPONSES_FILE
+from agentci.model.requests import ProgramOutput
+from agentci.runner.response_cache.inspect import inspect_responses
+from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_row
 from tests.e2e.replies import run, write_program
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
 
-FILE = Path(".agentci", "cache", REPLIES)
+FILE = Path(".agentci", "cache", RESPONSES_FILE)
 # Without a variable, which programs see, too: in a folder of modules nothing else may happen.
 MAIN = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
@@ -80,25 +80,25 @@ def test_a_reply_that_is_not_as_it_was_written_is_not_taken(folder: Path, change
 def test_no_list_of_inputs_that_anybody_wrote_breaks_a_run(folder: Path, listed: bytes) -> None:
     """Whoever can write the file can write its digests, too."""
     with sqlite3.connect(folder / FILE) as connection:
-        row = row_of(connection.execute(SELECT).fetchone())
+        row = parse_row(connection.execute(SELECT_ROWS).fetchone())
         assert row is not None
         digest = sha256(listed).digest()
-        forged = Row(key=row.key, inputs=digest, reply=row.reply, used=row.used)
+        forged = ResponseRow(key=row.key, inputs=digest, response=row.response, used=row.used)
         connection.execute("INSERT INTO inputs VALUES (?, ?)", (digest, listed))
         marks = ", ".join("?" * 7)
-        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.values())
+        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.to_columns())
     connection.close()
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
 def test_a_reply_that_is_no_verdict_is_thrown_away(folder: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
-        row = row_of(connection.execute(SELECT).fetchone())
+        row = parse_row(connection.execute(SELECT_ROWS).fetchone())
         assert row is not None
-        broken = ProgramReply(stdout=b"no verdict", stderr="", exit_code=1)
-        forged = Row(key=row.key, inputs=row.inputs, reply=broken, used=row.used)
+        broken = ProgramOutput(stdout=b"no verdict", stderr="", exit_code=1)
+        forged = ResponseRow(key=row.key, inputs=row.inputs, response=broken, used=row.used)
         marks = ", ".join("?" * 7)
-        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.values())
+        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.to_columns())
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
@@ -130,7 +130,7 @@ def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> Non
         for half in ("01234", "56789")
     ]
     assert [process.wait(60) for process in halves] == [0, 0]
-    assert inspect(tmp_path / ".agentci" / "cache").damaged == 0
+    assert inspect_responses(tmp_path / ".agentci" / "cache").corrupt == 0
     run(tmp_path)
     assert run(tmp_path).cached == [True] * 10
 

@@ -14,8 +14,8 @@ import yaml
 
 from agentci.cli.action import run_action
 from agentci.cli.commands.merge import merge
-from agentci.config.settings import settings_of
-from agentci.reports.merge.part import MAX_REPORT_BYTES
+from agentci.config.settings import parse_settings
+from agentci.reports.merge.report_files import MAX_REPORT_BYTES
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.runner import commands_in, read_output_file
 from tests.helpers.support import ROOT, Ran, run_agentci, world_at
@@ -400,7 +400,7 @@ class TestShardsThatAreNotAllOfThem:
         world = world_at(folder, {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
         world.out.close()  # only a bug of ours could
         with pytest.raises(ValueError, match="closed file"):
-            merge(["out"], settings_of([], {}), world)
+            merge(["out"], parse_settings([], {}), world)
         assert read_output_file(output.read_text())["verdict"] == "error"
 
     def test_need_a_folder_for_the_report(self, folder: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.model.judging import ModelAccess, ModelSettings, Panel
+from agentci.model.judges import JudgeConfig, ModelAccess, ModelSettings
 from agentci.model.requests import RunCommand
 from agentci.model.values import replace
-from agentci.runner.dispatch import carry_out
+from agentci.runner.dispatch import dispatch_request
 from tests._util.http.servers import Answer, Asked, Raw, script, serve
 from tests.helpers.support import ROOT, Ran, run_agentci, world_at
 from tests.judges.bench import Bench, refused, said
@@ -247,21 +247,21 @@ def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Pat
 
 
 def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
-    panel = Panel(settings=ModelSettings(provider="openai"))
+    panel = JudgeConfig(settings=ModelSettings(provider="openai"))
     command = RunCommand(
         command=("true",),
         folder=str(tmp_path),
         stdin="",
         timeout_seconds=20,
-        target=ModelAccess(panel=panel, max_calls=1),
+        model_access=ModelAccess(judge=panel, max_calls=1),
     )
     world = replace(world_at(tmp_path, {}), judges={"": Bench().judge})
-    carry_out(command, name="j", world=world)
+    dispatch_request(command, name="j", world=world)
     _, most = usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
     try:
         with pytest.raises(EvaluatorError, match=r"could not be given a port .* Too many open"):
-            carry_out(command, name="j", world=world)
+            dispatch_request(command, name="j", world=world)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, usual)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from agentci.cli.main import carry_out
-from agentci.execution.limits import Confinement
+from agentci.cli.main import run_command
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 from agentci.model.values import replace
 from agentci.reports.github_limits import SUMMARY_BYTES
 from tests.helpers.recordings import otlp
@@ -191,8 +191,8 @@ class Unconfined(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: Confinement | None = None,
-    ) -> ProgramReply:
+        confinement: SandboxPolicy | None = None,
+    ) -> ProgramOutput:
         del confinement
         return super().run(
             command,
@@ -205,7 +205,7 @@ class Unconfined(LocalExecutor):
 
 def _run_unconfined(folder: Path) -> tuple[int, str]:
     world = replace(world_at(folder, {}), executors=Executors({"local": Unconfined}))
-    code = carry_out(["run"], world)
+    code = run_command(["run"], world)
     assert isinstance(world.out, io.StringIO)
     return code, world.out.getvalue()
 
@@ -243,12 +243,12 @@ def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path
 def test_what_only_the_machine_lacks_is_no_bug(folder: Path, shortage: str) -> None:
     program = f"""
 import os, sys
-from agentci.cli.process import run_guarded
+from agentci.cli.process import run_in_process
 
 def command(world):
     raise {shortage}
 
-sys.exit(run_guarded(command, os.environ))
+sys.exit(run_in_process(command, os.environ))
 """
     ran = subprocess.run(
         [sys.executable, "-c", program],

@@ -5,20 +5,21 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.evaluator_plugin import ForeignEvaluator
+from agentci.evaluators.evaluator_type import PluginEvaluator
 from agentci.model.case import Case
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.program import LocalProgram, Wanted
-from agentci.model.requests import ProgramReply, Skip
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.program import LocalProgram, RequiredProgram
+from agentci.model.requests import ProgramOutput, Skip
 from agentci.model.trace import Trace
 
 PLACE = Place(file="c.yaml")
-IDENTITY = Identity(name="a", type="x", bar="any", threshold=None, required=True, place=PLACE)
-WANTED = Wanted(program=LocalProgram(path="/p"), name="a", place=PLACE)
+IDENTITY = EvaluatorIdentity(
+    name="a", type="x", requirement="any", threshold=None, required=True, place=PLACE
+)
+WANTED = RequiredProgram(program=LocalProgram(path="/p"), name="a", place=PLACE)
 CASE = Case(id="1", trace=Trace(id="1", key="1", turns=(), place=PLACE))
-REPLY = ProgramReply(stdout=b"", stderr="", exit_code=0)
+REPLY = ProgramOutput(stdout=b"", stderr="", exit_code=0)
 JUDGEMENT = Judgement(score=1.0, passed=True)
 SKIP = Skip(reason="nothing to judge")
 
@@ -45,8 +46,8 @@ class Scripted:
         return answer
 
 
-def foreign(**answers: object) -> ForeignEvaluator:
-    return ForeignEvaluator(Scripted(**answers), title="the type 'x' of the package y")
+def foreign(**answers: object) -> PluginEvaluator:
+    return PluginEvaluator(Scripted(**answers), title="the type 'x' of the package y")
 
 
 def test_it_is_asked_as_ours_are() -> None:

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from agentci._util.text.strict_json import compact
-from agentci.evaluators.grader_payload import graded, item_of, sample_of
-from agentci.model.case import Case, Golden
-from agentci.model.dataset import Row
-from agentci.model.place import Place
+from agentci._util.text.json_text import dumps_compact
+from agentci.evaluators.grader_protocol import make_grade_arguments, make_item, make_sample
+from agentci.model.case import Case, DatasetRow, EvalCase
+from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.model.values import replace
 
@@ -28,14 +27,14 @@ SECOND = Turn(
         ToolCall(name="note", args="seen"),
     ),
     tool_responses=(
-        ToolResponse(name="find", output={"status": "shipped"}, id="call_1", call=0),
-        ToolResponse(name="note", output="ok", call=1),
+        ToolResponse(name="find", output={"status": "shipped"}, id="call_1", call_index=0),
+        ToolResponse(name="note", output="ok", call_index=1),
         ToolResponse(name="stray"),
     ),
 )
 TRACE = Trace(id="t", key="t", turns=(FIRST, SECOND), place=PLACE)
 CASE = Case(id="t", trace=TRACE)
-ROW = Row(id="r", query="Where is it?", columns={"context": "parcels"}, place=PLACE)
+ROW = DatasetRow(id="r", query="Where is it?", columns={"context": "parcels"}, place=PLACE)
 
 
 def _answering(text: str) -> Case:
@@ -45,7 +44,7 @@ def _answering(text: str) -> Case:
 
 class TestSample:
     def test_holds_the_last_answer_and_the_calls_of_all_turns(self) -> None:
-        sample = sample_of(CASE)
+        sample = make_sample(CASE)
         assert sample["output_text"] == "It is on its way."
         assert sample["tool_calls"] == [
             {
@@ -63,7 +62,7 @@ class TestSample:
         ]
 
     def test_says_the_same_in_the_words_of_chat_completions(self) -> None:
-        sample: Any = sample_of(CASE)
+        sample: Any = make_sample(CASE)
         function = {"name": "find", "arguments": '{"order":"4711"}'}
         first = {"id": "call_1", "type": "function", "function": function}
         assert sample["output_tools"][0] == first
@@ -79,7 +78,7 @@ class TestSample:
         }
 
     def test_says_the_same_in_the_words_of_responses(self) -> None:
-        assert sample_of(CASE)["output_items"] == [
+        assert make_sample(CASE)["output_items"] == [
             _message("Which order?"),
             {
                 "type": "function_call",
@@ -107,31 +106,31 @@ class TestSample:
         [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("1", None), ("{a}", None), ("[" * 100_000, None)],
     )
     def test_holds_an_answer_in_json_as_a_value_too(self, answer: str, parsed: object) -> None:
-        assert sample_of(_answering(answer)).get("output_json") == parsed
+        assert make_sample(_answering(answer)).get("output_json") == parsed
 
     def test_holds_the_tools_that_its_row_names(self) -> None:
         tools = ({"name": "find"},)
-        assert sample_of(CASE)["tool_definitions"] == []
-        with_row = replace(CASE, row=replace(ROW, tool_definitions=tools))
-        assert sample_of(with_row)["tool_definitions"] == [*tools]
+        assert make_sample(CASE)["tool_definitions"] == []
+        with_row = replace(CASE, dataset_row=replace(ROW, tool_definitions=tools))
+        assert make_sample(with_row)["tool_definitions"] == [*tools]
 
     @pytest.mark.parametrize("turns", [(), (replace(FIRST, answer_parts=()),)])
     def test_holds_no_text_where_nothing_was_answered(self, turns: tuple[Turn, ...]) -> None:
-        sample = sample_of(replace(CASE, trace=replace(TRACE, turns=turns)))
+        sample = make_sample(replace(CASE, trace=replace(TRACE, turns=turns)))
         assert (sample["output_text"], sample["output_items"]) == ("", [])
 
 
 class TestItem:
     def test_is_the_row_with_its_query(self) -> None:
-        case = replace(CASE, row=ROW)
-        assert item_of(case) == {"query": "Where is it?", "context": "parcels"}
+        case = replace(CASE, dataset_row=ROW)
+        assert make_item(case) == {"query": "Where is it?", "context": "parcels"}
 
     def test_has_the_recorded_question_where_the_row_has_none(self) -> None:
-        assert item_of(replace(CASE, row=replace(ROW, query="")))["query"] == "4711"
+        assert make_item(replace(CASE, dataset_row=replace(ROW, query="")))["query"] == "4711"
 
     def test_is_what_was_asked_where_there_is_no_row(self) -> None:
-        assert item_of(CASE) == {"query": "4711"}
-        assert item_of(replace(CASE, trace=replace(TRACE, turns=()))) == {"query": ""}
+        assert make_item(CASE) == {"query": "4711"}
+        assert make_item(replace(CASE, trace=replace(TRACE, turns=()))) == {"query": ""}
 
     @pytest.mark.parametrize(
         ("turns", "item"),
@@ -144,13 +143,13 @@ class TestItem:
     def test_has_the_answer_of_a_golden_case_as_the_truth(
         self, turns: tuple[Turn, ...], item: object
     ) -> None:
-        assert item_of(replace(CASE, golden=Golden(id="g", turns=turns, place=PLACE))) == item
+        assert make_item(replace(CASE, expected=EvalCase(id="g", turns=turns, place=PLACE))) == item
 
 
 def test_both_are_handed_over_the_sample_in_the_item_once_more() -> None:
-    asked = graded(replace(CASE, row=ROW))
-    assert asked["item"] == {**item_of(replace(CASE, row=ROW)), "sample": asked["sample"]}
-    assert json.loads(compact(asked)) == asked
+    asked = make_grade_arguments(replace(CASE, dataset_row=ROW))
+    assert asked["item"] == {**make_item(replace(CASE, dataset_row=ROW)), "sample": asked["sample"]}
+    assert json.loads(dumps_compact(asked)) == asked
 
 
 def _message(text: str) -> object:

@@ -6,15 +6,15 @@ import pytest
 
 from agentci.errors import InputError
 from agentci.evaluators.judge_config import (
+    KEY_VARIABLES,
     PROVIDER_NAMES,
-    Judges,
+    JudgeSettings,
     JudgeSpec,
     SharedJudgeSpec,
 )
-from agentci.evaluators.model_settings import KEY_VARIABLES
-from agentci.judges.registry import COMMAND, PROVIDERS
-from agentci.model.judging import Caps, ModelSettings, Panel, Prices
-from agentci.model.place import Place
+from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS
+from agentci.model.judges import BudgetLimits, JudgeConfig, ModelSettings, TokenPrices
+from agentci.model.problem import Place
 
 PLACE = Place(file="c.yaml", line=3, column=1)
 SHARED = {"provider": "openai", "model": "m", "effort": "low", "samples": 3, "max_calls": 9}
@@ -22,8 +22,8 @@ SHARED = {"provider": "openai", "model": "m", "effort": "low", "samples": 3, "ma
 
 def panel(
     own: dict[str, Any] | None = None, shared: dict[str, Any] | None = None, model: str = ""
-) -> Panel:
-    judges = Judges(
+) -> JudgeConfig:
+    judges = JudgeSettings(
         payer="c.yaml",
         shared=None if shared is None else SharedJudgeSpec.model_validate(shared),
         model=model,
@@ -32,15 +32,17 @@ def panel(
 
 
 def test_every_provider_can_be_named() -> None:
-    assert set(PROVIDER_NAMES) == {*PROVIDERS, COMMAND}
+    assert set(PROVIDER_NAMES) == {*PROVIDERS, COMMAND_PROVIDER}
 
 
 def test_the_top_of_a_config_says_it_for_all() -> None:
     settings = ModelSettings(
         provider="openai", model="m", effort="low", key_variable="OPENAI_API_KEY"
     )
-    caps = Caps(max_calls=9)
-    assert panel(shared=SHARED) == Panel(settings=settings, samples=3, payer="c.yaml", caps=caps)
+    caps = BudgetLimits(max_calls=9)
+    assert panel(shared=SHARED) == JudgeConfig(
+        settings=settings, samples=3, payer="c.yaml", caps=caps
+    )
 
 
 def test_everything_can_be_said() -> None:
@@ -49,7 +51,7 @@ def test_everything_can_be_said() -> None:
         "api_key_env": "KEY", "combine": "mean", "temperature": 0.5, "max_output_tokens": 99,
         "price": {"input": 1.0, "output": 2.5}, "max_tokens": 10, "max_usd": 0.5,
     }  # fmt: skip
-    assert panel(shared=said) == Panel(
+    assert panel(shared=said) == JudgeConfig(
         settings=ModelSettings(
             provider="azure",
             model="d",
@@ -58,25 +60,25 @@ def test_everything_can_be_said() -> None:
             key_variable="KEY",
             temperature=0.5,
             output_tokens=99,
-            prices=Prices(input_usd=1.0, output_usd=2.5),
+            prices=TokenPrices(input_usd=1.0, output_usd=2.5),
         ),
-        combining="mean",
+        aggregation="mean",
         payer="c.yaml",
-        caps=Caps(max_tokens=10, max_usd=0.5),
+        caps=BudgetLimits(max_tokens=10, max_usd=0.5),
     )
 
 
 def test_an_entry_changes_what_it_names() -> None:
     changed = panel({"model": "n", "samples": 5}, SHARED)
     assert (changed.settings.model, changed.settings.effort) == ("n", "low")
-    assert (changed.samples, changed.caps) == (5, Caps(max_calls=9))
+    assert (changed.samples, changed.caps) == (5, BudgetLimits(max_calls=9))
 
 
 def test_an_entry_with_another_provider_takes_nothing_of_the_first_ones_service() -> None:
     changed = panel({"provider": "gemini", "model": "g"}, SHARED)
     settings = ModelSettings(provider="gemini", model="g", key_variable="GEMINI_API_KEY")
     assert changed.settings == settings
-    assert (changed.samples, changed.caps) == (3, Caps(max_calls=9))
+    assert (changed.samples, changed.caps) == (3, BudgetLimits(max_calls=9))
 
 
 @pytest.mark.parametrize("provider", KEY_VARIABLES)

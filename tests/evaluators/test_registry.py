@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agentci.config.entry_types import types_in
+from agentci.config.entries import find_evaluator_types
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
-from agentci.config.validate import complaints
+from agentci.config.validate import find_config_problems
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.evaluators.registry import EVALUATOR_TYPES, OF_EVAL_FILES
-from agentci.runner.locate_programs import Locator
+from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
+from agentci.runner.load_configs import FileLocator
 from tests.helpers.support import ROOT, world_at
 
 PACKAGE = """\
@@ -21,7 +21,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from agentci.evaluators.agentevals.builtin import assemble_builtin
+from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.fields import Entry, Share
 from agentci.errors import InputError
 from agentci.evaluators.evaluator_type import EvaluatorType
@@ -41,7 +41,7 @@ class MoodEntry(Entry):
 
 
 def build(entry, surroundings):
-    return assemble_builtin(
+    return make_builtin_evaluator(
         "response_match_score", place=surroundings.place, threshold=entry.threshold
     )
 
@@ -62,7 +62,7 @@ NONE = EvaluatorType(entry=HastyEntry, build=lambda entry, surroundings: None)
 
 
 def refuse(entry, surroundings):
-    raise InputError.of("not today")
+    raise InputError.from_message("not today")
 
 
 SHY = EvaluatorType(entry=HastyEntry, build=refuse)
@@ -85,29 +85,32 @@ def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> Locator:
+def programs(tmp_path: Path) -> FileLocator:
     """What knows of other packages."""
     world = world_at(tmp_path, {})
-    return Locator(tmp_path, world.workspace, sources=world.sources, executors=world.executors)
+    return FileLocator(tmp_path, world.workspace, sources=world.sources, executors=world.executors)
 
 
-def said_of(config: bytes, programs: Locator) -> list[str]:
+def said_of(config: bytes, programs: FileLocator) -> list[str]:
     """What is wrong with a config."""
     document = read_yaml(config, file="c.yaml")
-    return [str(each) for each in complaints(document, types_in(document, programs))]
+    return [
+        str(each)
+        for each in find_config_problems(document, find_evaluator_types(document, programs))
+    ]
 
 
 def test_types_of_eval_files_are_not_in_the_table() -> None:
-    assert EVALUATOR_TYPES.keys() & OF_EVAL_FILES.keys() == set()
+    assert EVALUATOR_TYPES.keys() & EVAL_FILE_TYPES.keys() == set()
 
 
-def test_unknown_types_are_not_found(programs: Locator) -> None:
+def test_unknown_types_are_not_found(programs: FileLocator) -> None:
     assert programs.type_named("mood") is None
 
 
 @pytest.mark.usefixtures("_moods")
 class TestTypesOfOtherPackages:
-    def test_are_found_by_their_entry_point(self, programs: Locator) -> None:
+    def test_are_found_by_their_entry_point(self, programs: FileLocator) -> None:
         assert programs.type_named("mood") is not None
 
     @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ class TestTypesOfOtherPackages:
         ],
     )
     def test_are_told_with_their_package_where_they_are_none(
-        self, name: str, complaint: str, programs: Locator
+        self, name: str, complaint: str, programs: FileLocator
     ) -> None:
         config = f"evaluators:\n- {{name: a, type: mood, mood: happy}}\n- {{name: b, type: {name}}}"
         with pytest.raises(InputError) as refusal:
@@ -136,7 +139,7 @@ class TestTypesOfOtherPackages:
         ],
     )
     def test_that_make_no_evaluator_are_told_with_their_package(
-        self, name: str, complaint: str, programs: Locator
+        self, name: str, complaint: str, programs: FileLocator
     ) -> None:
         config = f"evaluators: [{{name: a, type: {name}}}]"
         with pytest.raises(InputError) as refusal:
@@ -146,20 +149,20 @@ class TestTypesOfOtherPackages:
             f" {complaint} (tell the authors of that package)"
         )
 
-    def test_may_refuse_an_entry_by_themselves(self, programs: Locator) -> None:
+    def test_may_refuse_an_entry_by_themselves(self, programs: FileLocator) -> None:
         document = read_yaml(b"evaluators: [{name: a, type: shy}]", file="c.yaml")
         with pytest.raises(InputError, match=r"^c\.yaml:1:14: not today$"):
             read_suite(document, Overrides(), programs)
 
-    def test_make_evaluators(self, programs: Locator) -> None:
+    def test_make_evaluators(self, programs: FileLocator) -> None:
         document = read_yaml(
             b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
             file="c.yaml",
         )
         suite = read_suite(document, Overrides(), programs)
-        assert [each.identity.bar for each in suite.evaluators] == ["at least 0.25"]
+        assert [each.identity.requirement for each in suite.evaluators] == ["at least 0.25"]
 
-    def test_may_disagree_with_defaults_that_others_accept(self, programs: Locator) -> None:
+    def test_may_disagree_with_defaults_that_others_accept(self, programs: FileLocator) -> None:
         document = read_yaml(
             b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
         )
@@ -169,7 +172,7 @@ class TestTypesOfOtherPackages:
             "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
         )
 
-    def test_are_validated_like_ours(self, programs: Locator) -> None:
+    def test_are_validated_like_ours(self, programs: FileLocator) -> None:
         entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
         said = said_of(entries, programs)
         assert said == [
@@ -178,7 +181,7 @@ class TestTypesOfOtherPackages:
             "c.yaml:3:34: unknown key 'zap' (known here: name, type, required, threshold, mood)",
         ]
 
-    def test_have_a_say_beyond_their_schema(self, programs: Locator) -> None:
+    def test_have_a_say_beyond_their_schema(self, programs: FileLocator) -> None:
         entries = b"evaluators:\n- {name: a, type: mood, mood: sad}\n- {name: b, type: mood}"
         said = said_of(entries, programs)
         assert said[0] == "c.yaml:2:31: only a happy mood can be judged"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.executor import Executor
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import Executor
 from agentci.execution.local import LocalExecutor
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 from tests.helpers.support import EVALUATORS
 
 
@@ -26,13 +26,13 @@ class Marked:
 
     def run(
         self, program: str, *, stdin: bytes = b"{}", timeout_seconds: float = 30
-    ) -> ProgramReply:
+    ) -> ProgramOutput:
         return self.executor.run(
             (sys.executable, str(EVALUATORS / program), self.word),
             stdin=stdin,
             timeout_seconds=timeout_seconds,
             cwd=self.cwd,
-            environment=child_environment({}),
+            environment=make_child_environment({}),
         )
 
     def left(self) -> list[str]:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from agentci.errors import EvaluatorError
-from agentci.execution.child_process.launcher_pool import OFFICE
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.limits import Confinement
+from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from tests.helpers.support import EVALUATORS
 
@@ -48,7 +48,7 @@ def main() -> None:
         executor = LocalExecutor()
         with _a_program_beside(executor, scene):
             found = {name: _attacked(executor, name, scene) for name in names}
-        OFFICE.close()
+        LAUNCHER_POOL.close()
         left = [str(path) for path in Path(scene["temporary"]).iterdir()]
     facts = {"shortcomings": [*executor.shortcomings()], "user": os.geteuid(), "left": left}
     sys.stdout.write(json.dumps({"found": found, **facts}))
@@ -172,8 +172,8 @@ def _run(
             stdin=json.dumps(scene).encode(),
             timeout_seconds=timeout_seconds,
             cwd=Path(scene["workspace"]),
-            environment=child_environment({**os.environ, "TMPDIR": scene["temporary"]}),
-            confinement=Confinement(
+            environment=make_child_environment({**os.environ, "TMPDIR": scene["temporary"]}),
+            confinement=SandboxPolicy(
                 network=name in WITH_NETWORK,
                 port=scene["door"] if name in WITH_A_DOOR else None,
                 readable=(ATTACKS, Path(scene["workspace"])),
@@ -182,7 +182,8 @@ def _run(
                 file_mb=FILE_MB,
                 folder_mb=FOLDER_MB,
                 imports=() if FORKS in os.environ else None,
-                own_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES and name not in WITH_A_DOOR,
+                untrusted_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES
+                and name not in WITH_A_DOOR,
             ),
         )
     except EvaluatorError as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.limits import Confinement
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 
 SECRET = "s3cr3t-of-another-check-"
@@ -53,9 +53,9 @@ def test_a_secret_of_one_is_not_in_the_memory_of_the_next(
             stdin=b"",
             timeout_seconds=20,
             cwd=tmp_path,
-            environment={**child_environment(os.environ), **secrets},
-            confinement=Confinement(
-                readable=(tmp_path,), imports=(), own_packages=own_packages, network=False
+            environment={**make_child_environment(os.environ), **secrets},
+            confinement=SandboxPolicy(
+                readable=(tmp_path,), imports=(), untrusted_packages=own_packages, network=False
             ),
         )
         assert reply.stderr == ""

@@ -13,16 +13,23 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.docker.build_context import MAX_BYTES, MAX_FILES, Luggage
-from agentci.execution.docker.client import Client
+from agentci.execution.docker.container import (
+    MAX_ARCHIVE_BYTES,
+    MAX_ARCHIVE_FILES,
+    FolderArchives,
+    has_owner_ended,
+    make_owner_label,
+    make_sandbox_options,
+    select_variables,
+    translate_command,
+)
+from agentci.execution.docker.engine import DockerClient
 from agentci.execution.docker.executor import DockerExecutor
-from agentci.execution.docker.options import command_within, options_of, variables_for
-from agentci.execution.docker.owner import is_gone, own_label
-from agentci.execution.limits import Confinement
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.registry import Executors
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 
-NARROW = Confinement(network=False, memory_mb=64, processes=7, image="some/image:1")
+NARROW = SandboxPolicy(network=False, memory_mb=64, processes=7, image="some/image:1")
 # Answers as a script for each command says; tells what it was asked, and what it saw and read.
 DOCKER = """\
 #!/bin/sh
@@ -65,8 +72,8 @@ class Engine:
         stdin: bytes = b"",
         seconds: float = 20,
         environment: Mapping[str, str] | None = None,
-        confinement: Confinement | None = NARROW,
-    ) -> ProgramReply:
+        confinement: SandboxPolicy | None = NARROW,
+    ) -> ProgramOutput:
         return self.executor.run(
             ("python3", str(self.path)),
             stdin=stdin,
@@ -100,7 +107,7 @@ def engine(tmp_path: Path) -> Engine:
 class TestARun:
     def test_makes_fills_starts_and_removes_a_container(self, engine: Engine) -> None:
         reply = engine.run(stdin=b"word")
-        assert reply == ProgramReply(stdout=b"word", stderr="", exit_code=0)
+        assert reply == ProgramOutput(stdout=b"word", stderr="", exit_code=0)
         words = [line.split()[0] for line in engine.asked()]
         assert words == ["image", "ps", "create", "cp", "start", "rm"]
         (made,) = engine.asked("create")
@@ -146,10 +153,10 @@ class TestARun:
 
     def test_leaves_an_exit_code_that_is_the_programs(self, engine: Engine) -> None:
         engine.answer("start", "echo words >&2; exit 7")
-        assert engine.run() == ProgramReply(stdout=b"", stderr="words\n", exit_code=7)
+        assert engine.run() == ProgramOutput(stdout=b"", stderr="words\n", exit_code=7)
 
     def test_is_of_an_image(self, engine: Engine) -> None:
-        for confinement in (None, Confinement()):
+        for confinement in (None, SandboxPolicy()):
             assert "has no image to run in" in engine.refused(confinement=confinement)
         assert engine.asked() == []
 
@@ -211,12 +218,12 @@ class TestWhatGoesWrong:
     def test_may_be_that_it_does_not_answer(self, engine: Engine) -> None:
         engine.answer("ps", "exec sleep 60")
         with pytest.raises(EvaluatorError, match="the engine did not answer"):
-            Client(engine.variables).ask("ps", seconds=0.2)
+            DockerClient(engine.variables).run("ps", seconds=0.2)
 
     def test_may_be_that_it_answers_without_end(self, engine: Engine) -> None:
         engine.answer("ps", "exec yes")
         with pytest.raises(EvaluatorError, match=r"in a container: printed more than 10 MiB"):
-            Client(engine.variables).ask("ps")
+            DockerClient(engine.variables).run("ps")
 
 
 MISSING = "echo 'Error response from daemon: No such image: x' >&2; exit 1"
@@ -306,22 +313,29 @@ class TestTheEnd:
 class TestWhatWasLeft:
     def test_is_removed_where_its_process_is_gone(self, engine: Engine) -> None:
         label = dead()
-        engine.answer("ps", f"echo 'abc {label}'; echo 'def {own_label()}'; echo 'ghi what'")
+        engine.answer("ps", f"echo 'abc {label}'; echo 'def {make_owner_label()}'; echo 'ghi what'")
         engine.run()
         assert engine.asked("rm")[0] == "rm --force --volumes abc"
         assert engine.asked("ps")[0].startswith("ps --all --no-trunc --filter label=agentci.owner")
 
     def test_is_left_alone_where_that_is_not_certain(self) -> None:
-        place, process, start = own_label().rsplit(" ", 2)
-        assert is_gone(dead())
-        assert is_gone(f"{place} {process} 1{start}")
-        alive = [own_label(), f"{place} {2**70} 1", f"{place} x 1", f"else {process} 1", "", "a b"]
-        assert [label for label in alive if is_gone(label)] == []
+        place, process, start = make_owner_label().rsplit(" ", 2)
+        assert has_owner_ended(dead())
+        assert has_owner_ended(f"{place} {process} 1{start}")
+        alive = [
+            make_owner_label(),
+            f"{place} {2**70} 1",
+            f"{place} x 1",
+            f"else {process} 1",
+            "",
+            "a b",
+        ]
+        assert [label for label in alive if has_owner_ended(label)] == []
 
 
 def dead() -> str:
     """The label of a process that has ended."""
-    place, _, start = own_label().rsplit(" ", 2)
+    place, _, start = make_owner_label().rsplit(" ", 2)
     process = subprocess.Popen(["true"])
     process.wait()
     return f"{place} {process.pid} {start}"
@@ -329,7 +343,7 @@ def dead() -> str:
 
 class TestTheWalls:
     def test_are_up_by_themselves(self) -> None:
-        options = options_of(NARROW, variables=["K"], of_docker=["HTTP_PROXY", "K"])
+        options = make_sandbox_options(NARROW, variables=["K"], of_docker=["HTTP_PROXY", "K"])
         assert {
             "--network=none", "--read-only", "--cap-drop=ALL", "--user=65534:65534",
             "--security-opt=no-new-privileges", "--memory=64m", "--memory-swap=64m",
@@ -338,11 +352,13 @@ class TestTheWalls:
         assert not [option for option in options if option.startswith(("-v", "--volume"))]
 
     def test_have_a_gap_where_one_is_wanted(self) -> None:
-        wide = Confinement(network=True, image="x")
-        assert "--network=bridge" in options_of(wide, variables=[], of_docker=[])
+        wide = SandboxPolicy(network=True, image="x")
+        assert "--network=bridge" in make_sandbox_options(wide, variables=[], of_docker=[])
 
     def test_keep_proxies_out_that_docker_adds_by_itself(self) -> None:
-        given = options_of(NARROW, variables=["NO_PROXY"], of_docker=["HTTP_PROXY", "NO_PROXY"])
+        given = make_sandbox_options(
+            NARROW, variables=["NO_PROXY"], of_docker=["HTTP_PROXY", "NO_PROXY"]
+        )
         assert {"--env=NO_PROXY", "--env=HTTP_PROXY=", "--env=https_proxy"} <= set(given)
         assert not {"--env=HTTP_PROXY", "--env=NO_PROXY="} & set(given)
 
@@ -354,11 +370,11 @@ class TestTheWalls:
             "SSL_CERT_FILE": "/y",
             "KEY": "1",
         }
-        assert variables_for(given) == {"LANG": "C", "KEY": "1"}
+        assert select_variables(given) == {"LANG": "C", "KEY": "1"}
 
     def test_have_other_names_for_files(self) -> None:
         command = ("node", "--flag", "/here/ev.js", "/elsewhere/x", "here/x")
-        assert command_within(command, Path("/here")) == (
+        assert translate_command(command, Path("/here")) == (
             "node", "--flag", "/evaluator/ev.js", "/elsewhere/x", "here/x",
         )  # fmt: skip
 
@@ -372,7 +388,7 @@ class TestLuggage:
         (tmp_path / "b/data.txt").chmod(0o600)
         (tmp_path / "out").symlink_to("/etc/passwd")
         os.mkfifo(tmp_path / "pipe")
-        with opened(Luggage().pack(tmp_path)) as archive:
+        with opened(FolderArchives().pack(tmp_path)) as archive:
             found = {each.name: (each.mode, each.uid, each.mtime) for each in archive}
             assert list(found) == ["B.py", "a.sh", "b", "b/data.txt", "out"]
             assert archive.getmember("out").linkname == "/etc/passwd"
@@ -388,30 +404,30 @@ class TestLuggage:
             for name in names:
                 (tmp_path / folder / name).write_text(name)
         os.utime(tmp_path / "x" / "a", (1, 1))
-        assert Luggage().pack(tmp_path / "x") == Luggage().pack(tmp_path / "y")
+        assert FolderArchives().pack(tmp_path / "x") == FolderArchives().pack(tmp_path / "y")
 
     def test_is_packed_once(self, tmp_path: Path) -> None:
-        luggage = Luggage()
+        luggage = FolderArchives()
         assert luggage.pack(tmp_path) is luggage.pack(tmp_path)
 
     def test_has_a_limit(self, tmp_path: Path) -> None:
         for folder in ("big", "many"):
             (tmp_path / folder).mkdir()
         with (tmp_path / "big/x").open("wb") as file:
-            file.truncate(MAX_BYTES + 1)
-        for number in range(MAX_FILES + 1):
+            file.truncate(MAX_ARCHIVE_BYTES + 1)
+        for number in range(MAX_ARCHIVE_FILES + 1):
             (tmp_path / f"many/{number}").touch()
         for folder in ("big", "many"):
             with pytest.raises(
                 EvaluatorError, match=r"holds more than 64 MiB or 10000 files; give"
             ):
-                Luggage().pack(tmp_path / folder)
+                FolderArchives().pack(tmp_path / folder)
 
     def test_has_to_be_there(self, tmp_path: Path) -> None:
         with pytest.raises(
             EvaluatorError, match=r"could not be copied into a container: .*No such"
         ):
-            Luggage().pack(tmp_path / "gone")
+            FolderArchives().pack(tmp_path / "gone")
 
 
 def opened(archive: bytes) -> tarfile.TarFile:

@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.execution.environment_variables import DEFAULTS, FORCED, child_environment
+from agentci.execution.environment_variables import (
+    DEFAULT_VARIABLES,
+    FORCED_FOR_PROGRAMS,
+    make_child_environment,
+)
 
 SECRET = "s3cr3t"
 
@@ -32,7 +36,7 @@ SECRET = "s3cr3t"
     ],
 )
 def test_keeps_to_itself(name: str) -> None:
-    assert SECRET not in child_environment({name: SECRET}).values()
+    assert SECRET not in make_child_environment({name: SECRET}).values()
 
 
 @pytest.mark.parametrize(
@@ -40,28 +44,33 @@ def test_keeps_to_itself(name: str) -> None:
     ["PATH", "HOME", "TZ", "TMPDIR", "LC_ALL", "PYTHONPATH", "SSL_CERT_FILE", "LD_LIBRARY_PATH"],
 )
 def test_passes_on(name: str) -> None:
-    assert child_environment({name: "/some/where"})[name] == "/some/where"
+    assert make_child_environment({name: "/some/where"})[name] == "/some/where"
 
 
 def test_passes_on_a_proxy_in_either_case() -> None:
     proxies = {"https_proxy": "http://proxy:3128", "NO_PROXY": "localhost"}
-    assert proxies.items() <= child_environment(proxies).items()
+    assert proxies.items() <= make_child_environment(proxies).items()
 
 
 def test_keeps_a_proxy_with_a_password_to_itself() -> None:
-    assert "HTTPS_PROXY" not in child_environment({"HTTPS_PROXY": "http://me:s3cr3t@proxy:3128"})
+    assert "HTTPS_PROXY" not in make_child_environment(
+        {"HTTPS_PROXY": "http://me:s3cr3t@proxy:3128"}
+    )
 
 
 def test_text_is_utf8_and_nothing_is_written_beside_evaluators_whatever_we_were_told() -> None:
     ours = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0", "PYTHONDONTWRITEBYTECODE": ""}
-    assert FORCED.items() <= child_environment(ours).items()
+    assert FORCED_FOR_PROGRAMS.items() <= make_child_environment(ours).items()
 
 
 def test_hashes_are_the_same_on_every_run_unless_we_were_told_a_seed() -> None:
-    assert child_environment({})["PYTHONHASHSEED"] == "0"
-    assert child_environment({"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
+    assert make_child_environment({})["PYTHONHASHSEED"] == "0"
+    assert make_child_environment({"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
 def test_invents_nothing(environ: dict[str, str]) -> None:
-    assert child_environment(environ).keys() <= environ.keys() | DEFAULTS.keys() | FORCED.keys()
+    assert (
+        make_child_environment(environ).keys()
+        <= environ.keys() | DEFAULT_VARIABLES.keys() | FORCED_FOR_PROGRAMS.keys()
+    )

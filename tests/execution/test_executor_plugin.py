@@ -10,11 +10,10 @@ import pytest
 
 from agentci.errors import EvaluatorError, InputError
 from agentci.execution.docker.executor import DockerExecutor
-from agentci.execution.executor_plugin import ForeignExecutor
-from agentci.execution.limits import Confinement
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
-from agentci.execution.registry import GROUP, Executors
-from agentci.model.requests import ProgramReply
+from agentci.execution.registry import EXECUTOR_GROUP, Executors, PluginExecutor
+from agentci.model.requests import ProgramOutput
 from tests.helpers.packages import install
 
 PACKAGE = """\
@@ -31,7 +30,7 @@ def broken():
 
 NOTHING = 7
 """
-REPLY = ProgramReply(stdout=b"1", stderr="", exit_code=0)
+REPLY = ProgramOutput(stdout=b"1", stderr="", exit_code=0)
 
 
 class Scripted:
@@ -64,10 +63,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def bring(site: Path, points: Mapping[str, str]) -> str:
-    return install(site, GROUP, points, module=PACKAGE)
+    return install(site, EXECUTOR_GROUP, points, module=PACKAGE)
 
 
-def run(executor: Any) -> ProgramReply:
+def run(executor: Any) -> ProgramOutput:
     reply = executor.run(
         ("printenv", "WORD"),
         stdin=b"",
@@ -75,7 +74,7 @@ def run(executor: Any) -> ProgramReply:
         cwd=Path.cwd(),
         environment={"WORD": "yes", "PATH": os.environ["PATH"]},
     )
-    assert isinstance(reply, ProgramReply)
+    assert isinstance(reply, ProgramOutput)
     return reply
 
 
@@ -162,13 +161,13 @@ class TestAnExecutorOfAnotherPackage:
 class TestAForeignExecutor:
     def test_is_made_when_the_first_program_is_to_run(self) -> None:
         scripted = Scripted()
-        executor = ForeignExecutor(scripted, title="it")
+        executor = PluginExecutor(scripted, title="it")
         assert scripted.made == 0
         assert (run(executor), run(executor)) == (REPLY, REPLY)
         assert scripted.made == 1
 
     def test_says_by_itself_what_went_wrong(self) -> None:
-        executor = ForeignExecutor(Scripted(EvaluatorError("timed out")), title="it")
+        executor = PluginExecutor(Scripted(EvaluatorError("timed out")), title="it")
         with pytest.raises(EvaluatorError, match=r"^timed out$"):
             run(executor)
 
@@ -177,20 +176,20 @@ class TestAForeignExecutor:
         [
             (KeyError("x"), "KeyError: 'x'"),
             (None, "`run` gave a NoneType, not a whole ProgramReply"),
-            (ProgramReply(stdout="1", stderr="", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (as others may)
-            (ProgramReply(stdout=b"", stderr=b"", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
-            (ProgramReply(stdout=b"", stderr="", exit_code=None), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
+            (ProgramOutput(stdout="1", stderr="", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (as others may)
+            (ProgramOutput(stdout=b"", stderr=b"", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
+            (ProgramOutput(stdout=b"", stderr="", exit_code=None), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
         ],
     )
     def test_is_held_to_what_an_executor_is(self, reply: object, complaint: str) -> None:
         with pytest.raises(EvaluatorError) as error:
-            run(ForeignExecutor(Scripted(reply), title="the executor 'x'"))
+            run(PluginExecutor(Scripted(reply), title="the executor 'x'"))
         assert str(error.value).startswith("could not be run: the executor 'x' does not work: ")
         assert complaint in str(error.value)
 
     def test_is_stopped_whatever_it_says_to_that(self) -> None:
         scripted = Scripted()
-        executor = ForeignExecutor(scripted, title="it")
+        executor = PluginExecutor(scripted, title="it")
         run(executor)
         executor.stop()
         assert scripted.stops == 1
@@ -199,7 +198,7 @@ class TestAForeignExecutor:
 
     def test_need_not_be_made_to_be_stopped(self) -> None:
         scripted = Scripted()
-        executor = ForeignExecutor(scripted, title="it")
+        executor = PluginExecutor(scripted, title="it")
         executor.stop()
         assert scripted.made == 0
         with pytest.raises(EvaluatorError, match="was interrupted"):
@@ -214,7 +213,7 @@ class TestAForeignExecutor:
             assert may_go_on.wait(5)
             return scripted()
 
-        executor = ForeignExecutor(make, title="it")
+        executor = PluginExecutor(make, title="it")
         said: list[str] = []
 
         def attempt() -> None:
@@ -242,7 +241,7 @@ class Old:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-    ) -> ProgramReply:
+    ) -> ProgramOutput:
         del stdin, timeout_seconds, cwd, environment
         return REPLY
 
@@ -255,7 +254,7 @@ class TestConfinements:
         asked: list[object] = []
 
         class New(Old):
-            def run(self, _command: object, **given: Any) -> ProgramReply:
+            def run(self, _command: object, **given: Any) -> ProgramOutput:
                 asked.append(given["confinement"])
                 return REPLY
 
@@ -263,14 +262,14 @@ class TestConfinements:
                 return ["it has no walls"]
 
         made: Any = New
-        executor = ForeignExecutor(made, title="the executor 'new' of p")
+        executor = PluginExecutor(made, title="the executor 'new' of p")
         assert _run_confined(executor) == REPLY
-        assert asked == [Confinement(network=False)]
+        assert asked == [SandboxPolicy(network=False)]
         assert list(executor.shortcomings()) == ["it has no walls"]
 
     def test_are_kept_from_one_that_does_not_and_it_is_told(self) -> None:
         made: Any = Old
-        executor = ForeignExecutor(made, title="the executor 'old' of p")
+        executor = PluginExecutor(made, title="the executor 'old' of p")
         assert list(executor.shortcomings()) == []
         assert _run_confined(executor) == REPLY
         assert list(executor.shortcomings()) == [
@@ -282,17 +281,17 @@ class TestConfinements:
             def shortcomings(self) -> object:
                 return 7
 
-        executor = ForeignExecutor(Broken(), title="the executor 'broken' of p")
+        executor = PluginExecutor(Broken(), title="the executor 'broken' of p")
         assert _run_confined(executor) == REPLY
         assert "does not say what it cannot" in "".join(executor.shortcomings())
 
 
-def _run_confined(executor: ForeignExecutor) -> ProgramReply:
+def _run_confined(executor: PluginExecutor) -> ProgramOutput:
     return executor.run(
         ("true",),
         stdin=b"",
         timeout_seconds=5,
         cwd=Path.cwd(),
         environment={},
-        confinement=Confinement(network=False),
+        confinement=SandboxPolicy(network=False),
     )

@@ -17,11 +17,11 @@ from types import MappingProxyType
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.child_process.launcher_pool import OFFICE
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.limits import Confinement
+from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
-from agentci.execution.runtimes.python import imports_of
+from agentci.execution.runtimes.python import find_preloadable_imports
 from tests.helpers.support import EVALUATORS
 
 pytestmark = pytest.mark.slow
@@ -312,10 +312,10 @@ def seen(
     Args:
         words: how its command names it from its own folder, with arguments.
     """
-    confinement = Confinement(
+    confinement = SandboxPolicy(
         readable=(program.parent,),
-        imports=imports_of(program) if forks else None,
-        own_packages=own_packages,
+        imports=find_preloadable_imports(program) if forks else None,
+        untrusted_packages=own_packages,
     )
     try:
         reply = executor.run(
@@ -323,7 +323,7 @@ def seen(
             stdin=STDIN,
             timeout_seconds=seconds,
             cwd=program.parent if words else Path("/"),
-            environment={**child_environment(os.environ), **variables},
+            environment={**make_child_environment(os.environ), **variables},
             confinement=confinement,
         )
     except EvaluatorError as error:
@@ -514,9 +514,12 @@ class TestAWarmPython:
 
     def test_that_died_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(tmp_path, "import os, sys; print('json' in sys.modules)\nimport json")
-        OFFICE.close()
+        LAUNCHER_POOL.close()
         before = seen(executor, program, forks=True)
-        for number in (*OFFICE.numbers(), *children_of(OFFICE.numbers())):
+        for number in (
+            *LAUNCHER_POOL.list_process_ids(),
+            *children_of(LAUNCHER_POOL.list_process_ids()),
+        ):
             os.kill(number, signal.SIGKILL)
         time.sleep(0.1)
         assert seen(executor, program, forks=True) == before == ("0", "True\n", "")
@@ -531,7 +534,7 @@ class TestAWarmPython:
         )
 
         def wards_of_it() -> list[int]:
-            wards = children_of(OFFICE.numbers())
+            wards = children_of(LAUNCHER_POOL.list_process_ids())
             return [each for each in wards if any(map(runs_it, children_of([each])))]
 
         def runs_it(number: int) -> bool:

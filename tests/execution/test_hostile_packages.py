@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.child_process.launcher_pool import OFFICE
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.limits import Confinement
+from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 
 # What has been taken over speaks on all of its sockets.
 SPEAKS = """\
@@ -78,7 +78,7 @@ def executor() -> Iterator[LocalExecutor]:
     executor = LocalExecutor()
     yield executor
     executor.stop()
-    OFFICE.close()
+    LAUNCHER_POOL.close()
 
 
 @pytest.mark.parametrize("when", ["sitecustomize", "pydantic"])
@@ -130,16 +130,16 @@ def test_a_check_that_closes_the_folder_of_its_user_keeps_no_other_from_being_ju
     assert _run(executor, python, program).stdout == b"judged\n"
 
 
-def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramReply:
+def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramOutput:
     return executor.run(
         (str(python), str(program)),
         stdin=b"",
         timeout_seconds=3,
         cwd=program.parent,
-        environment=child_environment({"PATH": "/usr/bin"}),
-        confinement=Confinement(
+        environment=make_child_environment({"PATH": "/usr/bin"}),
+        confinement=SandboxPolicy(
             readable=(program.parent, python.parent.parent),
             imports=("pydantic",),
-            own_packages=True,
+            untrusted_packages=True,
         ),
     )

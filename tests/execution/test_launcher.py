@@ -10,31 +10,31 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.child_process.launcher_pool import OFFICE
-from agentci.execution.child_process.prefork import Warmth
-from agentci.execution.limits import Confinement
+from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
+from agentci.execution.child_process.prefork_client import PreforkInterpreter
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from tests.execution.conftest import Marked
 from tests.helpers.support import EVALUATORS, ROOT
 
 KILLED = """\
 import pathlib, sys
-from agentci.execution.limits import Confinement
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 
 LocalExecutor().run(
     (sys.executable, *sys.argv[1:]), stdin=b"", timeout_seconds=60, cwd=pathlib.Path.cwd(),
-    environment={}, confinement=Confinement(readable=(pathlib.Path(sys.argv[1]).parent,)),
+    environment={}, confinement=SandboxPolicy(readable=(pathlib.Path(sys.argv[1]).parent,)),
 )
 """
 
 
 def _launcher() -> int:
-    return OFFICE.launcher().number or 0
+    return LAUNCHER_POOL.get_launcher().process_id or 0
 
 
 def test_a_launcher_that_was_killed_is_replaced(marked: Marked) -> None:
-    OFFICE.close()
+    LAUNCHER_POOL.close()
     before = _launcher()
     os.kill(before, signal.SIGKILL)
     time.sleep(0.1)
@@ -87,7 +87,7 @@ def test_a_fork_of_ours_has_a_launcher_of_its_own(tmp_path: Path) -> None:
     if child == 0:
         try:
             os.write(writer, str(_launcher()).encode())
-            OFFICE.close()
+            LAUNCHER_POOL.close()
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -116,13 +116,13 @@ def _confined(command: tuple[str, ...], cwd: Path) -> bytes:
         timeout_seconds=20,
         cwd=cwd,
         environment={},
-        confinement=Confinement(),
+        confinement=SandboxPolicy(),
     )
     return reply.stdout
 
 
 def test_a_warm_python_that_is_not_there_leaves_nothing_open() -> None:
-    cold, descriptors = OFFICE.launcher(), Path("/proc/self/fd")
+    cold, descriptors = LAUNCHER_POOL.get_launcher(), Path("/proc/self/fd")
     before = {path.name for path in descriptors.iterdir()}
-    assert OFFICE.launcher(Warmth("/nonexistent/python", ())) is cold
+    assert LAUNCHER_POOL.get_launcher(PreforkInterpreter("/nonexistent/python", ())) is cold
     assert {path.name for path in descriptors.iterdir()} == before

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environment_variables import child_environment
+from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import EXECUTORS
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 from tests.execution.conftest import Marked
 from tests.helpers.support import EVALUATORS, ROOT
 
@@ -258,15 +258,15 @@ class TestStart:
             _run_command((str(tmp_path / "nothing"),), tmp_path)
 
 
-def _run(program: Path) -> ProgramReply:
+def _run(program: Path) -> ProgramOutput:
     return _run_command((sys.executable, str(program)), program.parent)
 
 
-def _run_command(command: tuple[str, ...], cwd: Path) -> ProgramReply:
+def _run_command(command: tuple[str, ...], cwd: Path) -> ProgramOutput:
     return LocalExecutor().run(
         command,
         stdin=b"",
         timeout_seconds=30,
         cwd=cwd,
-        environment=child_environment({}),
+        environment=make_child_environment({}),
     )

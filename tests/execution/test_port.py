@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.limits import Confinement
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from tests.helpers.support import ROOT
 
@@ -45,17 +45,17 @@ ASKED_ALREADY = """\
 import ctypes, sys
 from pathlib import Path
 from agentci.errors import EvaluatorError
-from agentci.execution.limits import Confinement
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.child import kernel, seccomp
 
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-seccomp.install(seccomp.INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW), asks=True)
+seccomp.install_filter(seccomp.INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW), asks=True)
 for port in (None, 80):
     try:
         reply = LocalExecutor().run(
             ("/bin/echo", "ran"), stdin=b"", timeout_seconds=20, cwd=Path("/"), environment={},
-            confinement=Confinement(network=False, port=port),
+            confinement=SandboxPolicy(network=False, port=port),
         )
         print(reply.stdout.decode().strip())
     except EvaluatorError as error:
@@ -91,8 +91,8 @@ def test_connects_as_often_as_it_likes_with_all_that_it_starts(
             stdin=b"",
             timeout_seconds=30,
             cwd=tmp_path,
-            environment=child_environment({}),
-            confinement=Confinement(network=False, port=port, imports=imports),
+            environment=make_child_environment({}),
+            confinement=SandboxPolicy(network=False, port=port, imports=imports),
         )
     finally:
         listener.shutdown(socket.SHUT_RDWR)

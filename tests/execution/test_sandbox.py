@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from agentci.execution.allowed_paths import without_runners
+from agentci.execution.allowed_paths import list_without_runners
 from agentci.execution.child import seccomp
-from agentci.execution.child.capabilities import FIRST_USER, NOBODY
-from agentci.execution.limits import ELSEWHERE, NO_LANDLOCK, Confinement
+from agentci.execution.child.apply_sandbox import FIRST_USER, NOBODY_USER
+from agentci.execution.executor_api import NO_LANDLOCK_WARNING, NOT_LINUX_WARNING, SandboxPolicy
 from agentci.execution.sandbox import (
-    ALL_PORTS,
-    AS_ROOT,
-    EMPTYING,
-    NO_FILTER,
+    ALL_PORTS_WARNING,
+    NO_SECCOMP_WARNING,
+    ROOT_WARNING,
     SHARED_MEMORY,
-    SIGNALS,
-    Builder,
-    Cell,
+    SIGNALS_WARNING,
+    TRUNCATE_WARNING,
+    Sandbox,
+    SandboxBuilder,
 )
 
 FACTS = {
@@ -49,13 +49,13 @@ def opened() -> Iterator[Path]:
 def _cell(
     cwd: Path,
     *,
-    confinement: Confinement | None = None,
+    confinement: SandboxPolicy | None = None,
     environment: Mapping[str, str] | None = None,
     number: int = 0,
     **facts: Any,
-) -> Cell:
-    return Builder(facts={**FACTS, **facts}, run=1).build(
-        confinement or Confinement(),
+) -> Sandbox:
+    return SandboxBuilder(capabilities={**FACTS, **facts}, run=1).build(
+        confinement or SandboxPolicy(),
         command=(TRUE,),
         cwd=cwd,
         environment=environment or {},
@@ -64,16 +64,16 @@ def _cell(
     )
 
 
-def _jail(cell: Cell) -> Mapping[str, Any]:
-    assert cell.jail is not None
-    return cell.jail
+def _jail(cell: Sandbox) -> Mapping[str, Any]:
+    assert cell.restrictions is not None
+    return cell.restrictions
 
 
 def _is_within(path: str, paths: Mapping[bytes, int]) -> bool:
     return any(bytes(each) in paths for each in (Path(path), *Path(path).parents))
 
 
-def _paths(cell: Cell) -> dict[bytes, int]:
+def _paths(cell: Sandbox) -> dict[bytes, int]:
     return dict(_jail(cell)["rules"])
 
 
@@ -94,7 +94,7 @@ class TestTheUser:
         assert _cell(inside).shortcomings == ()
 
     @pytest.mark.parametrize("lacking", [{"searches": False}, {"landlock": 0}])
-    @pytest.mark.parametrize("users", [FIRST_USER, NOBODY])
+    @pytest.mark.parametrize("users", [FIRST_USER, NOBODY_USER])
     def test_is_ours_where_another_could_not_read(
         self, opened: Path, users: int, lacking: dict[str, Any]
     ) -> None:
@@ -106,24 +106,24 @@ class TestTheUser:
             assert any(f"no other user can read {opened}" in each for each in cell.shortcomings)
 
     def test_is_nobody_where_there_are_few(self, opened: Path) -> None:
-        cell = _cell(opened, users=NOBODY)
-        assert (_jail(cell)["user"], cell.alone, cell.shortcomings) == (NOBODY, False, ())
+        cell = _cell(opened, users=NOBODY_USER)
+        assert (_jail(cell)["user"], cell.alone, cell.shortcomings) == (NOBODY_USER, False, ())
 
     def test_is_ours_where_we_may_choose_none(self, opened: Path) -> None:
         cell = _cell(opened, users=None)
         assert _jail(cell)["user"] is None
-        assert cell.shortcomings == ((AS_ROOT,) if os.geteuid() == 0 else ())
+        assert cell.shortcomings == ((ROOT_WARNING,) if os.geteuid() == 0 else ())
 
 
 class TestShortcomings:
     @pytest.mark.parametrize(
         ("facts", "told"),
         [
-            ({"landlock": 0}, NO_LANDLOCK),
-            ({"filters": False}, NO_FILTER),
-            ({"users": NOBODY, "landlock": 5}, SIGNALS),
-            ({"users": NOBODY, "landlock": 2}, EMPTYING),
-            ({"users": None, "landlock": 1}, EMPTYING),
+            ({"landlock": 0}, NO_LANDLOCK_WARNING),
+            ({"filters": False}, NO_SECCOMP_WARNING),
+            ({"users": NOBODY_USER, "landlock": 5}, SIGNALS_WARNING),
+            ({"users": NOBODY_USER, "landlock": 2}, TRUNCATE_WARNING),
+            ({"users": None, "landlock": 1}, TRUNCATE_WARNING),
         ],
     )
     def test_are_told(self, opened: Path, facts: dict[str, Any], told: str) -> None:
@@ -131,18 +131,18 @@ class TestShortcomings:
 
     def test_are_none_that_an_own_user_makes_good(self, opened: Path) -> None:
         assert _cell(opened, landlock=1).shortcomings == ()
-        assert EMPTYING not in _cell(opened, users=None, landlock=3).shortcomings
+        assert TRUNCATE_WARNING not in _cell(opened, users=None, landlock=3).shortcomings
 
     def test_of_ports_are_told_where_a_program_may_reach_one(self, opened: Path) -> None:
         def told(**walls: Any) -> tuple[str, ...]:
-            return _cell(opened, confinement=Confinement(**walls), landlock=3).shortcomings
+            return _cell(opened, confinement=SandboxPolicy(**walls), landlock=3).shortcomings
 
-        assert told(network=False, port=80) == (ALL_PORTS,)
+        assert told(network=False, port=80) == (ALL_PORTS_WARNING,)
         assert told(network=True, port=80) == told(network=False) == ()
 
     def test_are_everything_on_other_systems(self, opened: Path) -> None:
         cell = _cell(opened, system="Darwin", users=None, landlock=0, filters=False)
-        assert cell.shortcomings == (ELSEWHERE,)
+        assert cell.shortcomings == (NOT_LINUX_WARNING,)
 
     def test_leave_out_what_cannot_be_had(self, opened: Path) -> None:
         jail = _jail(_cell(opened, landlock=0, filters=False))
@@ -151,17 +151,17 @@ class TestShortcomings:
 
 class TestThePort:
     def test_is_the_only_one_where_there_is_no_network(self, opened: Path) -> None:
-        held = _jail(_cell(opened, confinement=Confinement(network=False, port=80)))
+        held = _jail(_cell(opened, confinement=SandboxPolicy(network=False, port=80)))
         assert (held["port"], held["filter"]) == (
             80,
-            seccomp.filter_of("x86_64", network=False, local=True, asks=True),
+            seccomp.make_filter("x86_64", network=False, local=True, asks=True),
         )
 
     def test_is_one_of_many_where_there_is_a_network(self, opened: Path) -> None:
-        free = _jail(_cell(opened, confinement=Confinement(port=80)))
+        free = _jail(_cell(opened, confinement=SandboxPolicy(port=80)))
         assert (free["port"], free["filter"]) == (
             None,
-            seccomp.filter_of("x86_64", network=True, local=True),
+            seccomp.make_filter("x86_64", network=True, local=True),
         )
 
 
@@ -169,7 +169,7 @@ class TestFiles:
     def test_of_the_workspace_can_be_read_and_those_of_its_own_folder_written(
         self, opened: Path
     ) -> None:
-        cell = _cell(opened, confinement=Confinement(readable=(opened / "evals",)))
+        cell = _cell(opened, confinement=SandboxPolicy(readable=(opened / "evals",)))
         paths = _paths(cell)
         assert cell.scratch is not None
         assert paths[bytes(opened)] == paths[bytes(opened / "evals")] == paths[b"/usr"]
@@ -181,7 +181,7 @@ class TestFiles:
     def test_in_shared_memory_are_for_who_can_be_cleared_up_after(self, opened: Path) -> None:
         assert SHARED_MEMORY in _paths(_cell(opened))
         assert SHARED_MEMORY not in _paths(_cell(opened, users=None))
-        shares = Confinement(shares_memory=True)
+        shares = SandboxPolicy(shares_memory=True)
         assert SHARED_MEMORY in _paths(_cell(opened, confinement=shares, users=None))
 
     def test_of_tools_below_a_home_are_those_of_version_managers(self, opened: Path) -> None:
@@ -202,7 +202,7 @@ class TestFiles:
         environment, files = opened / "venv", opened / "files"
 
         def readable(folder: Path) -> set[bytes]:
-            confinement = Confinement(interpreter=str(folder / "python"))
+            confinement = SandboxPolicy(interpreter=str(folder / "python"))
             return set(_paths(_cell(Path("/usr"), confinement=confinement)))
 
         beside = {"bin", "lib", "pyvenv.cfg"}
@@ -246,15 +246,15 @@ class TestFiles:
     def test_of_a_runner_beside_the_tools_are_none(self, tmp_path: Path) -> None:
         for name in ("tools", "actions-runner/bin", "runners/one", "runners/two"):
             (tmp_path / name).mkdir(parents=True)
-        assert without_runners(tmp_path) == [str(tmp_path)]
+        assert list_without_runners(tmp_path) == [str(tmp_path)]
         (tmp_path / "actions-runner" / ".runner").write_text("{}")
         (tmp_path / "runners" / "two" / ".runner").write_text("{}")
-        assert without_runners(tmp_path) == [str(tmp_path / "tools")]
-        assert without_runners(tmp_path / "nothing") == [str(tmp_path / "nothing")]
+        assert list_without_runners(tmp_path) == [str(tmp_path / "tools")]
+        assert list_without_runners(tmp_path / "nothing") == [str(tmp_path / "nothing")]
 
     def test_of_our_packages_are_for_our_python_alone(self, opened: Path) -> None:
-        facts = Builder(facts=FACTS).build(
-            Confinement(),
+        facts = SandboxBuilder(capabilities=FACTS).build(
+            SandboxPolicy(),
             command=(sys.executable,),
             cwd=opened,
             environment={},
@@ -300,7 +300,7 @@ class TestTheEnvironment:
 
 class TestLimits:
     def test_are_what_was_asked_for(self, opened: Path) -> None:
-        confinement = Confinement(memory_mb=100, processes=7, file_mb=2)
+        confinement = SandboxPolicy(memory_mb=100, processes=7, file_mb=2)
         limits = _jail(_cell(opened, confinement=confinement))["limits"]
         assert limits["RLIMIT_DATA"] == 100 * 1024**2
         assert limits["RLIMIT_NPROC"] == 7

@@ -19,13 +19,13 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 ENDS_IT = """
 import subprocess, sys
-from agentci.execution.child_process.subreaper import adopt, end_children
-print(adopt())
+from agentci.execution.child_process.orphan_processes import become_subreaper, kill_children
+print(become_subreaper())
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 child.stdout.readline()
-end_children(spared=[child.pid])
+kill_children(spared=[child.pid])
 print(child.poll())
-end_children(spared=[])
+kill_children(spared=[])
 try:
     print(child.wait(10))
 finally:

@@ -2,44 +2,47 @@
 
 import pytest
 
-from agentci.gate.agreement import Confusion, Rate, confusion_of, flips
+from agentci.gate.agreement import ConfusionMatrix, Proportion, make_confusion_matrix, measure_flips
 
 # 35 of 50 agree; by chance it would be 25 of 50, so kappa is (0.7 - 0.5) / (1 - 0.5).
-COHEN = Confusion(right_passes=20, wrong_fails=5, wrong_passes=10, right_fails=15)
+COHEN = ConfusionMatrix(true_passes=20, false_fails=5, false_passes=10, true_fails=15)
 
 
 def test_cases_are_counted_by_what_both_said() -> None:
     pairs = [(True, True), (True, False), (False, True), (False, False), (True, True)]
-    assert confusion_of(pairs) == Confusion(
-        right_passes=2, wrong_fails=1, wrong_passes=1, right_fails=1
+    assert make_confusion_matrix(pairs) == ConfusionMatrix(
+        true_passes=2, false_fails=1, false_passes=1, true_fails=1
     )
 
 
 def test_agreement_is_told_of_all_and_of_what_people_passed_and_failed() -> None:
-    assert COHEN.agreed == Rate(part=35, whole=50)
-    assert COHEN.passed == Rate(part=20, whole=25)
-    assert COHEN.failed == Rate(part=15, whole=25)
-    assert COHEN.agreed.value == 0.7
+    assert COHEN.agreement == Proportion(part=35, whole=50)
+    assert COHEN.true_pass_rate == Proportion(part=20, whole=25)
+    assert COHEN.true_fail_rate == Proportion(part=15, whole=25)
+    assert COHEN.agreement.value == 0.7
 
 
 @pytest.mark.parametrize(
     ("confusion", "kappa"),
     [
         (COHEN, 0.4),
-        (Confusion(right_passes=5, right_fails=5), 1.0),
-        (Confusion(wrong_fails=5, wrong_passes=5), -1.0),
+        (ConfusionMatrix(true_passes=5, true_fails=5), 1.0),
+        (ConfusionMatrix(false_fails=5, false_passes=5), -1.0),
         # Who always passes agrees by chance alone.
-        (Confusion(right_passes=8, wrong_passes=2), 0.0),
+        (ConfusionMatrix(true_passes=8, false_passes=2), 0.0),
         # 0.6 agree, 0.54 by chance: the shares are unequal.
-        (Confusion(right_passes=45, wrong_fails=15, wrong_passes=25, right_fails=15), 0.06 / 0.46),
+        (
+            ConfusionMatrix(true_passes=45, false_fails=15, false_passes=25, true_fails=15),
+            0.06 / 0.46,
+        ),
     ],
 )
-def test_kappa_is_what_is_beyond_chance(confusion: Confusion, kappa: float) -> None:
+def test_kappa_is_what_is_beyond_chance(confusion: ConfusionMatrix, kappa: float) -> None:
     assert confusion.kappa == pytest.approx(kappa, abs=1e-12)
 
 
-@pytest.mark.parametrize("confusion", [Confusion(), Confusion(right_passes=9)])
-def test_there_is_no_kappa_where_there_is_nothing_beyond_chance(confusion: Confusion) -> None:
+@pytest.mark.parametrize("confusion", [ConfusionMatrix(), ConfusionMatrix(true_passes=9)])
+def test_there_is_no_kappa_where_there_is_nothing_beyond_chance(confusion: ConfusionMatrix) -> None:
     assert confusion.kappa is None
 
 
@@ -56,13 +59,15 @@ def test_there_is_no_kappa_where_there_is_nothing_beyond_chance(confusion: Confu
     ],
 )
 def test_the_interval_is_that_of_wilson(part: int, whole: int, low: float, high: float) -> None:
-    assert Rate(part=part, whole=whole).interval == pytest.approx((low, high), abs=1e-6)
+    assert Proportion(part=part, whole=whole).interval == pytest.approx((low, high), abs=1e-6)
 
 
 def test_nothing_has_no_share() -> None:
-    assert (Rate(part=0, whole=0).value, Rate(part=0, whole=0).interval) == (None, None)
+    assert (Proportion(part=0, whole=0).value, Proportion(part=0, whole=0).interval) == (None, None)
 
 
 def test_flips_are_pairs_of_verdicts_on_one_case_that_differ() -> None:
-    assert flips([[True, True, False], [False, False, False], [True]]) == Rate(part=2, whole=6)
-    assert flips([[True], [False]]) == Rate(part=0, whole=0)
+    assert measure_flips([[True, True, False], [False, False, False], [True]]) == Proportion(
+        part=2, whole=6
+    )
+    assert measure_flips([[True], [False]]) == Proportion(part=0, whole=0)

@@ -2,16 +2,22 @@
 
 import pytest
 
-from agentci.gate.comparison import compare
-from agentci.gate.regression import NO_BASELINE, reasons_of
-from agentci.gate.rules import Reason
-from agentci.model.case import Synopsis
-from agentci.model.comparison import Change, Comparison, Outcome, RegressionBar, Trend
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.policy import Gate, GatePolicy
-from agentci.model.result import Result, Status
+from agentci.gate.comparison import compare_runs
+from agentci.gate.regression import NO_BASELINE, find_regression_reasons
+from agentci.gate.rules import GateReason
+from agentci.model.case import CaseSummary
+from agentci.model.gate import (
+    ChangedCheck,
+    Comparison,
+    ComparisonOutcome,
+    EvaluatorComparison,
+    Gate,
+    GatePolicy,
+    RegressionThresholds,
+)
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 
 PLACE = Place(file="e.yaml", line=1)
@@ -26,14 +32,19 @@ def result(
     status: Status | None = None,
     required: bool = True,
     fingerprint: str = "f",
-) -> Result:
+) -> CheckResult:
     passed = score is not None and score >= 0.5
-    return Result(
+    return CheckResult(
         id=f"{evaluator} {number}",
         config=CONFIG,
-        case=Synopsis(id=f"c{number}", group=f"c{number}", trace="t", recording=PLACE),
-        evaluator=Identity(
-            name=evaluator, type="code", bar="", threshold=0.5, required=required, place=PLACE
+        case=CaseSummary(id=f"c{number}", group=f"c{number}", trace_id="t", recording=PLACE),
+        evaluator=EvaluatorIdentity(
+            name=evaluator,
+            type="code",
+            requirement="",
+            threshold=0.5,
+            required=required,
+            place=PLACE,
         ),
         status=status or ("passed" if passed else "failed"),
         judgement=Judgement(score=score, passed=passed),
@@ -41,39 +52,41 @@ def result(
     )
 
 
-def results(*scores: float, evaluator: str = "tone") -> list[Result]:
+def results(*scores: float, evaluator: str = "tone") -> list[CheckResult]:
     return [result(index, score, evaluator=evaluator) for index, score in enumerate(scores)]
 
 
-def trend(before: list[Result], after: list[Result], bar: RegressionBar | None = None) -> Trend:
+def trend(
+    before: list[CheckResult], after: list[CheckResult], bar: RegressionThresholds | None = None
+) -> EvaluatorComparison:
     bars = {} if bar is None else {CONFIG: bar}
-    [found] = compare(before, after, bars, baseline="base").trends
+    [found] = compare_runs(before, after, bars, baseline="base").trends
     return found
 
 
 def test_checks_that_passed_and_fail_are_regressions_and_the_other_way_round() -> None:
     found = trend(results(1, 0.2, 1, 1, 1), results(0.25, 0.75, 1, 1, 1))
-    assert found.regressions == (Change(case="c0", before=1, after=0.25),)
-    assert found.improvements == (Change(case="c1", before=0.2, after=0.75),)
+    assert found.regressions == (ChangedCheck(case="c0", before=1, after=0.25),)
+    assert found.improvements == (ChangedCheck(case="c1", before=0.2, after=0.75),)
     assert [found.before, found.after] == pytest.approx([0.84, 0.8])
 
 
 @pytest.mark.parametrize(
     ("before", "after", "bar", "outcome"),
     [
-        ([1] * 5, [0] * 5, RegressionBar(), "fail"),
-        ([1] * 5, [0] * 4 + [1], RegressionBar(), "inconclusive"),
-        ([1] * 5, [1] * 5, RegressionBar(), "pass"),
-        ([0] * 5, [1] * 5, RegressionBar(), "pass"),
-        ([1] * 8, [0.9] * 8, RegressionBar(max_drop=0.1), "pass"),
-        ([1] * 8, [0.9] * 8, RegressionBar(max_drop=0.05), "fail"),
-        ([1] * 8, [0.9] * 8, RegressionBar(confidence=0.999), "insufficient-data"),
-        ([1] * 4, [0] * 4, RegressionBar(), "insufficient-data"),
-        ([1] * 4, [0] * 4, RegressionBar(confidence=0.9), "fail"),
+        ([1] * 5, [0] * 5, RegressionThresholds(), "fail"),
+        ([1] * 5, [0] * 4 + [1], RegressionThresholds(), "inconclusive"),
+        ([1] * 5, [1] * 5, RegressionThresholds(), "pass"),
+        ([0] * 5, [1] * 5, RegressionThresholds(), "pass"),
+        ([1] * 8, [0.9] * 8, RegressionThresholds(max_drop=0.1), "pass"),
+        ([1] * 8, [0.9] * 8, RegressionThresholds(max_drop=0.05), "fail"),
+        ([1] * 8, [0.9] * 8, RegressionThresholds(confidence=0.999), "insufficient-data"),
+        ([1] * 4, [0] * 4, RegressionThresholds(), "insufficient-data"),
+        ([1] * 4, [0] * 4, RegressionThresholds(confidence=0.9), "fail"),
     ],
 )
 def test_a_drop_counts_that_is_large_and_sure(
-    before: list[float], after: list[float], bar: RegressionBar, outcome: Outcome
+    before: list[float], after: list[float], bar: RegressionThresholds, outcome: ComparisonOutcome
 ) -> None:
     assert trend(results(*before), results(*after), bar).outcome == outcome
 
@@ -91,7 +104,7 @@ def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
     ]
     alone = trend(results(*[1] * 6), results(*[0] * 6))
     assert (alone.outcome, alone.chance) == ("fail", 1 / 64)
-    fourth = compare(before, after, {}, baseline="base").trends[3]
+    fourth = compare_runs(before, after, {}, baseline="base").trends[3]
     assert (fourth.outcome, fourth.chance) == ("inconclusive", 10 / 64)
 
 
@@ -109,7 +122,7 @@ def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_not(
-    before: list[Result], after: list[Result], why: str
+    before: list[CheckResult], after: list[CheckResult], why: str
 ) -> None:
     found = trend(before, after)
     assert (found.outcome, found.why, found.before) == ("non-comparable", why, None)
@@ -128,23 +141,25 @@ def test_without_a_score_it_counts_whether_a_check_passed() -> None:
 
 
 def test_checks_of_one_run_alone_are_counted() -> None:
-    found = compare(results(1, 1, 1), results(1, evaluator="other"), {}, baseline="base")
+    found = compare_runs(results(1, 1, 1), results(1, evaluator="other"), {}, baseline="base")
     assert (found.added, found.gone) == (1, 3)
 
 
 class TestTheGate:
-    GATE = Gate(config=CONFIG, policy=GatePolicy(regression=RegressionBar()), evaluators=("tone",))
-    WORSE = compare(results(*[1] * 5), results(*[0] * 5), {}, baseline="base")
-    UNSURE = compare(results(1), results(0), {}, baseline="base")
+    GATE = Gate(
+        config=CONFIG, policy=GatePolicy(regression=RegressionThresholds()), evaluators=("tone",)
+    )
+    WORSE = compare_runs(results(*[1] * 5), results(*[0] * 5), {}, baseline="base")
+    UNSURE = compare_runs(results(1), results(0), {}, baseline="base")
 
-    def reasons(self, comparison: Comparison | None, **policy: object) -> list[Reason]:
-        bar = RegressionBar(**policy)  # type: ignore[arg-type]  # of a bar
+    def reasons(self, comparison: Comparison | None, **policy: object) -> list[GateReason]:
+        bar = RegressionThresholds(**policy)  # type: ignore[arg-type]  # of a bar
         gate = replace(self.GATE, policy=GatePolicy(regression=bar))
-        return list(reasons_of(comparison, [gate]))
+        return list(find_regression_reasons(comparison, [gate]))
 
     def test_is_shut_by_what_got_worse(self) -> None:
         [reason] = self.reasons(self.WORSE)
-        assert reason == Reason(
+        assert reason == GateReason(
             "failed",
             "tone against the baseline: fail (mean score 0, was 1, which is hardly chance)",
         )
@@ -157,7 +172,7 @@ class TestTheGate:
 
     def test_is_not_shut_by_an_advisory_evaluator(self) -> None:
         after = [result(index, 0, required=False) for index in range(5)]
-        [reason] = self.reasons(compare(results(*[1] * 5), after, {}, baseline="base"))
+        [reason] = self.reasons(compare_runs(results(*[1] * 5), after, {}, baseline="base"))
         assert reason.kind == "remark"
 
     @pytest.mark.parametrize(
@@ -167,13 +182,17 @@ class TestTheGate:
     def test_hears_that_there_is_nothing_to_compare_with(
         self, comparison: Comparison | None, why: str
     ) -> None:
-        assert self.reasons(comparison) == [Reason("remark", why)]
-        assert self.reasons(comparison, shuts=("non-comparable",)) == [Reason("failed", why)]
+        assert self.reasons(comparison) == [GateReason("remark", why)]
+        assert self.reasons(comparison, shuts=("non-comparable",)) == [GateReason("failed", why)]
 
     def test_hears_nothing_where_no_regression_is_minded(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
-        assert list(reasons_of(self.WORSE, [gate])) == list(reasons_of(None, [gate])) == []
+        assert (
+            list(find_regression_reasons(self.WORSE, [gate]))
+            == list(find_regression_reasons(None, [gate]))
+            == []
+        )
 
     def test_hears_nothing_of_what_did_not_get_worse(self) -> None:
-        same = compare(results(*[1] * 5), results(*[1] * 5), {}, baseline="base")
+        same = compare_runs(results(*[1] * 5), results(*[1] * 5), {}, baseline="base")
         assert self.reasons(same) == []

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate.decision import decide, decide_shard, judged_by, totals
+from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
 from agentci.model.choices import FailOn
-from agentci.model.place import Place
-from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
-from agentci.model.problem import Problem
-from agentci.model.result import Decision, Result, Status, Totals
+from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
+from agentci.model.problem import Place, Problem
+from agentci.model.result import CheckResult, Decision, Status, Totals
 from agentci.model.shard import Shard
 from agentci.model.values import replace
 from tests.helpers.building import values
@@ -24,7 +23,7 @@ STATUSES: list[Status] = ["passed", "failed", "errored", "skipped"]
 
 def _results(
     *, passed: int = 0, failed: int = 0, errored: int = 0, skipped: int = 0, **others: Any
-) -> list[Result]:
+) -> list[CheckResult]:
     counts = zip(STATUSES, (passed, failed, errored, skipped), strict=True)
     return [make_result(status, **others) for status, count in counts for _ in range(count)]
 
@@ -37,12 +36,16 @@ def _cases(*, passed: int = 0, failed: int = 0, score: float | None = None, **ot
     ]
 
 
-def _decide(results: Sequence[Result], bar: Bar | None = None, **others: Any) -> Decision:
-    policy = GatePolicy(overall=bar or Bar(), evaluators=others.pop("evaluators", {}))
+def _decide(
+    results: Sequence[CheckResult], bar: GateThresholds | None = None, **others: Any
+) -> Decision:
+    policy = GatePolicy(overall=bar or GateThresholds(), evaluators=others.pop("evaluators", {}))
     return _decide_all([(policy, results)], **others)
 
 
-def _decide_all(judged: Sequence[tuple[GatePolicy, Sequence[Result]]], **others: Any) -> Decision:
+def _decide_all(
+    judged: Sequence[tuple[GatePolicy, Sequence[CheckResult]]], **others: Any
+) -> Decision:
     others = {"problems": (), "uncovered": 0, "complete": True, "fail_on": "failed", **others}
     return decide(judged, **others)
 
@@ -51,52 +54,71 @@ class TestTheExitCode:
     @pytest.mark.parametrize(
         ("results", "bar", "exit_code"),
         [
-            pytest.param(_results(passed=12), Bar(), 0, id="all passed"),
-            pytest.param(_results(passed=1, failed=1), Bar(), 1, id="one failed"),
-            pytest.param(_results(passed=1, errored=1), Bar(), 3, id="one errored"),
-            pytest.param(_results(failed=1, errored=1), Bar(), 1, id="one of each"),
+            pytest.param(_results(passed=12), GateThresholds(), 0, id="all passed"),
+            pytest.param(_results(passed=1, failed=1), GateThresholds(), 1, id="one failed"),
+            pytest.param(_results(passed=1, errored=1), GateThresholds(), 3, id="one errored"),
+            pytest.param(_results(failed=1, errored=1), GateThresholds(), 1, id="one of each"),
             pytest.param(
-                _results(passed=1, errored=1), Bar(on_error="warn"), 0, id="errors only warn"
+                _results(passed=1, errored=1),
+                GateThresholds(on_error="warn"),
+                0,
+                id="errors only warn",
             ),
             pytest.param(
-                _results(failed=1, errored=1), Bar(on_error="warn"), 1, id="and failures fail"
+                _results(failed=1, errored=1),
+                GateThresholds(on_error="warn"),
+                1,
+                id="and failures fail",
             ),
-            pytest.param(_results(passed=1, skipped=1), Bar(), 0, id="skips are allowed"),
             pytest.param(
-                _results(passed=1, skipped=1), Bar(on_skip="fail"), 1, id="skips are not allowed"
+                _results(passed=1, skipped=1), GateThresholds(), 0, id="skips are allowed"
+            ),
+            pytest.param(
+                _results(passed=1, skipped=1),
+                GateThresholds(on_skip="fail"),
+                1,
+                id="skips are not allowed",
             ),
             pytest.param(
                 _results(passed=1, skipped=1, errored=1),
-                Bar(on_skip="fail"),
+                GateThresholds(on_skip="fail"),
                 1,
                 id="skips weigh more",
             ),
         ],
     )
-    def test_follows_the_policy(self, results: list[Result], bar: Bar, exit_code: int) -> None:
+    def test_follows_the_policy(
+        self, results: list[CheckResult], bar: GateThresholds, exit_code: int
+    ) -> None:
         decision = _decide(results, bar)
         assert (decision.exit_code, decision.open) == (exit_code, exit_code == 0)
 
     @pytest.mark.parametrize(
         ("results", "bar", "exit_code"),
         [
-            pytest.param([], Bar(), 1, id="no checks"),
-            pytest.param(_results(skipped=2), Bar(), 1, id="all skipped"),
-            pytest.param(_results(errored=2), Bar(), 3, id="all errored"),
-            pytest.param(_results(errored=2), Bar(on_error="warn"), 1, id="all errored, warn"),
-            pytest.param(_results(errored=1, skipped=1), Bar(), 3, id="some of both"),
-            pytest.param(_results(passed=2, required=False), Bar(), 1, id="all advisory"),
+            pytest.param([], GateThresholds(), 1, id="no checks"),
+            pytest.param(_results(skipped=2), GateThresholds(), 1, id="all skipped"),
+            pytest.param(_results(errored=2), GateThresholds(), 3, id="all errored"),
+            pytest.param(
+                _results(errored=2), GateThresholds(on_error="warn"), 1, id="all errored, warn"
+            ),
+            pytest.param(_results(errored=1, skipped=1), GateThresholds(), 3, id="some of both"),
+            pytest.param(
+                _results(passed=2, required=False), GateThresholds(), 1, id="all advisory"
+            ),
             pytest.param(
                 _results(skipped=1) + _results(passed=1, required=False),
-                Bar(),
+                GateThresholds(),
                 1,
                 id="advice passed",
             ),
-            pytest.param(_results(skipped=1), Bar(min_pass_rate=0.0), 1, id="no rate asked for"),
+            pytest.param(
+                _results(skipped=1), GateThresholds(min_pass_rate=0.0), 1, id="no rate asked for"
+            ),
         ],
     )
     def test_is_never_0_where_nothing_was_judged(
-        self, results: list[Result], bar: Bar, exit_code: int
+        self, results: list[CheckResult], bar: GateThresholds, exit_code: int
     ) -> None:
         decision = _decide(results, bar)
         assert (decision.exit_code, decision.open) == (exit_code, False)
@@ -112,7 +134,9 @@ class TestTheExitCode:
 
     @pytest.mark.parametrize("results", [_results(passed=1), _results(failed=1, errored=1), []])
     @pytest.mark.parametrize("fail_on", ["failed", "error", "never"])
-    def test_is_2_where_the_input_is_broken(self, results: list[Result], fail_on: FailOn) -> None:
+    def test_is_2_where_the_input_is_broken(
+        self, results: list[CheckResult], fail_on: FailOn
+    ) -> None:
         decision = _decide(results, problems=[BROKEN], fail_on=fail_on)
         assert (decision.exit_code, decision.open) == (2, False)
         assert decision.why[0] == "the input is broken: traces/a.json:4: is no JSON"
@@ -144,13 +168,13 @@ class TestFailOn:
         ],
     )
     def test_says_what_may_shut_the_gate(
-        self, fail_on: FailOn, results: list[Result], exit_code: int
+        self, fail_on: FailOn, results: list[CheckResult], exit_code: int
     ) -> None:
         decision = _decide(results, fail_on=fail_on)
         assert (decision.exit_code, decision.open) == (exit_code, exit_code == 0)
 
     def test_error_keeps_the_policy_for_errors(self) -> None:
-        bar = Bar(on_error="warn")
+        bar = GateThresholds(on_error="warn")
         assert _decide(_results(passed=1, errored=1), bar, fail_on="error").open
 
     def test_what_is_spared_is_reported_after_what_is_not(self) -> None:
@@ -179,21 +203,21 @@ class TestThePassRate:
         self, passed: int, failed: int, least: float, is_open: bool
     ) -> None:
         results = _results(passed=passed, failed=failed)
-        assert _decide(results, Bar(min_pass_rate=least)).open is is_open
+        assert _decide(results, GateThresholds(min_pass_rate=least)).open is is_open
 
     @given(st.integers(0, 300), st.integers(1, 300))
     def test_of_a_share_reaches_that_share(self, passed: int, failed: int) -> None:
         share = round(passed / (passed + failed), 12)
         results = _results(passed=passed, failed=failed)
-        assert _decide(results, Bar(min_pass_rate=share)).open
+        assert _decide(results, GateThresholds(min_pass_rate=share)).open
 
     def test_leaves_out_what_was_not_judged(self) -> None:
         results = _results(passed=1, errored=5, skipped=5)
-        assert _decide(results, Bar(on_error="warn")).open
+        assert _decide(results, GateThresholds(on_error="warn")).open
 
 
 class TestAPassRateThatIsToBeProven:
-    BAR = Bar(min_pass_rate=0.9, pass_rate_confidence=0.95)
+    BAR = GateThresholds(min_pass_rate=0.9, pass_rate_confidence=0.95)
 
     def test_takes_more_cases_than_ten_however_many_pass(self) -> None:
         decision = _decide(_cases(passed=10), self.BAR)
@@ -243,7 +267,7 @@ class TestAPassRateThatIsToBeProven:
         assert decision.why[0].startswith("tone: 10 of 10 cases passed, ")
 
     def test_leaves_a_bar_of_all_as_it_is(self) -> None:
-        bar = Bar(min_pass_rate=1.0, pass_rate_confidence=0.95)
+        bar = GateThresholds(min_pass_rate=1.0, pass_rate_confidence=0.95)
         assert _decide(_cases(passed=3), bar).open
         assert not _decide(_cases(passed=99, failed=1), bar).open
 
@@ -251,7 +275,7 @@ class TestAPassRateThatIsToBeProven:
         assert _decide(_results(skipped=1), self.BAR).why[0] == "nothing was judged"
 
     def test_is_not_asked_of_a_shard(self) -> None:
-        cases = CaseBar(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
+        cases = CaseThresholds(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
         policy = GatePolicy(overall=self.BAR, evaluators={"tone": self.BAR}, cases=cases)
         results = _cases(passed=3, score=0.9)
         shard, plain = Shard(index=1, total=2), GatePolicy(overall=self.BAR)
@@ -259,11 +283,11 @@ class TestAPassRateThatIsToBeProven:
             decision = decide_shard(
                 [(each, results)], shard=shard, problems=(), complete=True, fail_on="failed"
             )
-            assert not decision.shuts
+            assert not decision.is_failure
 
     def test_may_be_asked_of_whole_cases(self) -> None:
-        cases = CaseBar(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
-        policy = GatePolicy(overall=Bar(min_pass_rate=0.0), cases=cases)
+        cases = CaseThresholds(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
+        policy = GatePolicy(overall=GateThresholds(min_pass_rate=0.0), cases=cases)
         results = [
             make_result("failed", 0.6 if number else 0.2, case=f"c{number}") for number in range(30)
         ]
@@ -288,15 +312,15 @@ class TestTheScore:
         self, scores: list[float | None], least: float, is_open: bool
     ) -> None:
         results = [make_result("passed", score) for score in scores]
-        decision = _decide(results, Bar(min_score=least))
+        decision = _decide(results, GateThresholds(min_score=least))
         assert (decision.open, decision.exit_code) == (is_open, 0 if is_open else 1)
 
     def test_of_a_skipped_check_is_left_out(self) -> None:
         results = [make_result("passed", 0.9), make_result("skipped", 0.1)]
-        assert _decide(results, Bar(min_score=0.9)).open
+        assert _decide(results, GateThresholds(min_score=0.9)).open
 
 
-TONE = {"tone": Bar(min_pass_rate=0.5)}
+TONE = {"tone": GateThresholds(min_pass_rate=0.5)}
 
 
 class TestTheBarOfAnEvaluator:
@@ -310,30 +334,30 @@ class TestTheBarOfAnEvaluator:
 
     def test_is_not_helped_by_the_others(self) -> None:
         results = [*_results(passed=1, failed=2, evaluator="tone"), *_results(passed=97)]
-        decision = _decide(results, Bar(min_pass_rate=0.9), evaluators=TONE)
+        decision = _decide(results, GateThresholds(min_pass_rate=0.9), evaluators=TONE)
         assert decision.why == ("tone: 2 of 3 checks failed: pass rate 33% is below 50%",)
 
     def test_decides_on_its_errors_and_skips(self) -> None:
-        bar = Bar(on_error="warn", on_skip="fail")
+        bar = GateThresholds(on_error="warn", on_skip="fail")
         results = [*_results(errored=1, evaluator="tone"), *_results(passed=1, skipped=1)]
         assert _decide(results, evaluators={"tone": bar}).open
         results += _results(skipped=1, evaluator="tone")
         assert _decide(results, evaluators={"tone": bar}).exit_code == 1
 
     def test_without_a_demand_of_its_own_leaves_it_among_the_others(self) -> None:
-        bar = Bar(min_pass_rate=None, on_error="warn")
+        bar = GateThresholds(min_pass_rate=None, on_error="warn")
         results = [*_results(passed=5, evaluator="tone"), *_results(failed=5)]
-        decision = _decide(results, Bar(min_pass_rate=0.5), evaluators={"tone": bar})
+        decision = _decide(results, GateThresholds(min_pass_rate=0.5), evaluators={"tone": bar})
         assert decision.open
 
     def test_for_the_score_leaves_its_pass_rate_among_the_others(self) -> None:
-        bar = Bar(min_pass_rate=None, min_score=0.1)
+        bar = GateThresholds(min_pass_rate=None, min_score=0.1)
         results = [
             *(make_result("passed", 0.5, evaluator="tone") for _ in range(5)),
             *_results(failed=5),
         ]
         assert not _decide(results, evaluators={"tone": bar}).open
-        assert _decide(results, Bar(min_pass_rate=0.5), evaluators={"tone": bar}).open
+        assert _decide(results, GateThresholds(min_pass_rate=0.5), evaluators={"tone": bar}).open
 
     def test_is_not_reached_by_judging_nothing(self) -> None:
         results = [*_results(skipped=2, evaluator="tone"), *_results(passed=1)]
@@ -341,7 +365,7 @@ class TestTheBarOfAnEvaluator:
         assert (decision.exit_code, decision.why[0]) == (1, "tone: nothing was judged")
 
     def test_of_an_evaluator_without_checks_asks_for_nothing(self) -> None:
-        assert _decide(_results(passed=1), evaluators={"gone": Bar(min_score=1.0)}).open
+        assert _decide(_results(passed=1), evaluators={"gone": GateThresholds(min_score=1.0)}).open
 
     def test_makes_no_advisory_evaluator_count(self) -> None:
         results = [*_results(failed=1, evaluator="tone", required=False), *_results(passed=1)]
@@ -349,7 +373,7 @@ class TestTheBarOfAnEvaluator:
 
 
 class TestSeveralConfigs:
-    def _two(self, first: Sequence[Result], second: Sequence[Result]) -> Decision:
+    def _two(self, first: Sequence[CheckResult], second: Sequence[CheckResult]) -> Decision:
         return _decide_all([(GatePolicy(), first), (GatePolicy(), second)])
 
     def test_are_open_together(self) -> None:
@@ -364,7 +388,7 @@ class TestSeveralConfigs:
         assert decision.why == ("b.yaml: 1 of 1 check failed: pass rate 0% is below 100%",)
 
     @pytest.mark.parametrize("second", [[], _results(skipped=1, config="b.yaml")])
-    def test_are_shut_by_one_that_judged_nothing(self, second: list[Result]) -> None:
+    def test_are_shut_by_one_that_judged_nothing(self, second: list[CheckResult]) -> None:
         assert self._two(_results(passed=9, config="a.yaml"), second).exit_code == 1
 
     def test_are_not_shut_by_one_that_only_advises(self) -> None:
@@ -389,7 +413,7 @@ class TestGoldenCasesWithoutARecording:
         )
 
     def test_shut_the_gate_where_skips_do(self) -> None:
-        decision = _decide(_results(passed=1), Bar(on_skip="fail"), uncovered=1)
+        decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), uncovered=1)
         assert decision.exit_code == 1
         assert decision.why == ("1 golden case matched by no recording",)
 
@@ -398,29 +422,33 @@ class TestWhatIsSaid:
     @pytest.mark.parametrize(
         ("results", "bar", "why"),
         [
-            pytest.param(_results(passed=12), Bar(), ["all 12 checks passed"], id="all passed"),
-            pytest.param(_results(passed=1), Bar(), ["the only check passed"], id="one passed"),
+            pytest.param(
+                _results(passed=12), GateThresholds(), ["all 12 checks passed"], id="all passed"
+            ),
+            pytest.param(
+                _results(passed=1), GateThresholds(), ["the only check passed"], id="one passed"
+            ),
             pytest.param(
                 _results(passed=2, skipped=1),
-                Bar(),
+                GateThresholds(),
                 ["all 2 judged checks passed", "1 check had nothing to judge (response_quality)"],
                 id="some were skipped",
             ),
             pytest.param(
                 _results(passed=10, failed=2),
-                Bar(),
+                GateThresholds(),
                 ["2 of 12 checks failed: pass rate 83% is below 100%"],
                 id="some failed",
             ),
             pytest.param(
                 _results(passed=9_999, failed=1),
-                Bar(),
+                GateThresholds(),
                 ["1 of 10,000 checks failed: pass rate 99.99% is below 100%"],
                 id="almost all passed",
             ),
             pytest.param(
                 _results(passed=11, failed=1),
-                Bar(min_pass_rate=0.9),
+                GateThresholds(min_pass_rate=0.9),
                 [
                     "11 of 12 checks passed",
                     "1 of 12 checks failed: pass rate 92% is at least 90%",
@@ -429,7 +457,7 @@ class TestWhatIsSaid:
             ),
             pytest.param(
                 _results(passed=2, failed=1, errored=1),
-                Bar(),
+                GateThresholds(),
                 [
                     "1 of 3 checks failed: pass rate 67% is below 100%",
                     "1 check could not be judged (response_quality)",
@@ -438,7 +466,7 @@ class TestWhatIsSaid:
             ),
             pytest.param(
                 _results(passed=1, errored=1),
-                Bar(on_error="warn"),
+                GateThresholds(on_error="warn"),
                 [
                     "the only judged check passed",
                     "1 check could not be judged (response_quality): a warning only",
@@ -447,25 +475,27 @@ class TestWhatIsSaid:
             ),
             pytest.param(
                 _results(passed=1) + _results(failed=1, evaluator="tone", required=False),
-                Bar(),
+                GateThresholds(),
                 ["the only check passed", "1 advisory check did not pass (tone)"],
                 id="advice",
             ),
             pytest.param(
                 [make_result("passed", 0.7999)],
-                Bar(min_score=0.8),
+                GateThresholds(min_score=0.8),
                 ["mean score 0.7999 is below 0.8"],
                 id="a mean close to the bar",
             ),
             pytest.param(
                 [make_result("passed")],
-                Bar(min_score=0.8),
+                GateThresholds(min_score=0.8),
                 ["no check has a score, and a mean is asked for"],
                 id="no mean",
             ),
         ],
     )
-    def test_is_plain(self, results: list[Result], bar: Bar, why: list[str]) -> None:
+    def test_is_plain(
+        self, results: list[CheckResult], bar: GateThresholds, why: list[str]
+    ) -> None:
         assert list(_decide(results, bar).why) == why
 
     def test_names_a_few_evaluators_only(self) -> None:
@@ -491,7 +521,7 @@ class TestWhatIsSaid:
         max_size=8,
     ),
     bar=values(
-        Bar,
+        GateThresholds,
         min_pass_rate=st.floats(0, 1),
         min_score=st.none() | st.floats(0, 1),
         on_error=st.sampled_from(["fail", "warn"]),
@@ -501,7 +531,7 @@ class TestWhatIsSaid:
     complete=st.booleans(),
 )
 def test_a_decision_is_open_exactly_with_exit_code_0_and_always_has_a_reason(
-    results: list[Result], bar: Bar, fail_on: FailOn, complete: bool
+    results: list[CheckResult], bar: GateThresholds, fail_on: FailOn, complete: bool
 ) -> None:
     judged = [
         (GatePolicy(overall=bar, evaluators={"b": bar}), [r for r in results if r.config == config])
@@ -526,20 +556,29 @@ def test_totals_count_everything_and_average_the_scores_there_are() -> None:
         make_result("errored"),
         make_result("skipped"),
     ]
-    assert totals(results) == Totals(checks=5, passed=2, failed=1, errored=1, skipped=1, score=0.75)
-    assert totals([]) == Totals(checks=0, passed=0, failed=0, errored=0, skipped=0, score=None)
+    assert compute_totals(results) == Totals(
+        checks=5, passed=2, failed=1, errored=1, skipped=1, score=0.75
+    )
+    assert compute_totals([]) == Totals(
+        checks=0, passed=0, failed=0, errored=0, skipped=0, score=None
+    )
 
 
 def test_a_score_beside_a_refusal_to_judge_says_nothing() -> None:
-    assert totals([make_result("skipped", 0.0), make_result("passed", 0.5)]).score == 0.5
+    assert compute_totals([make_result("skipped", 0.0), make_result("passed", 0.5)]).score == 0.5
 
 
 def test_a_score_that_is_no_number_is_none() -> None:
-    assert totals([make_result("passed", float("nan")), make_result("passed", 0.5)]).score == 0.5
+    assert (
+        compute_totals([make_result("passed", float("nan")), make_result("passed", 0.5)]).score
+        == 0.5
+    )
 
 
-def _decide_shard(results: Sequence[Result], bar: Bar | None = None, **others: Any) -> Decision:
-    policy = GatePolicy(overall=bar or Bar(), evaluators=others.pop("evaluators", {}))
+def _decide_shard(
+    results: Sequence[CheckResult], bar: GateThresholds | None = None, **others: Any
+) -> Decision:
+    policy = GatePolicy(overall=bar or GateThresholds(), evaluators=others.pop("evaluators", {}))
     others = {"problems": (), "complete": True, "fail_on": "failed", **others}
     return decide_shard([(policy, results)], shard=Shard(index=2, total=3), **others)
 
@@ -548,23 +587,31 @@ class TestAShard:
     @pytest.mark.parametrize(
         ("results", "bar", "exit_code"),
         [
-            pytest.param([], Bar(), 0, id="no checks"),
-            pytest.param(_results(passed=2), Bar(), 0, id="all passed"),
-            pytest.param(_results(skipped=2), Bar(), 0, id="nothing judged"),
-            pytest.param(_results(passed=2, required=False), Bar(), 0, id="advice alone"),
-            pytest.param(_results(passed=1, failed=1), Bar(), 1, id="one failed"),
-            pytest.param(_results(passed=1, failed=1), Bar(min_pass_rate=0.5), 0, id="enough"),
-            pytest.param(_results(passed=1, errored=1), Bar(), 3, id="one errored"),
-            pytest.param(_results(errored=1), Bar(on_error="warn"), 0, id="errors only warn"),
-            pytest.param(_results(skipped=1), Bar(on_skip="fail"), 1, id="no skips are allowed"),
+            pytest.param([], GateThresholds(), 0, id="no checks"),
+            pytest.param(_results(passed=2), GateThresholds(), 0, id="all passed"),
+            pytest.param(_results(skipped=2), GateThresholds(), 0, id="nothing judged"),
+            pytest.param(
+                _results(passed=2, required=False), GateThresholds(), 0, id="advice alone"
+            ),
+            pytest.param(_results(passed=1, failed=1), GateThresholds(), 1, id="one failed"),
+            pytest.param(
+                _results(passed=1, failed=1), GateThresholds(min_pass_rate=0.5), 0, id="enough"
+            ),
+            pytest.param(_results(passed=1, errored=1), GateThresholds(), 3, id="one errored"),
+            pytest.param(
+                _results(errored=1), GateThresholds(on_error="warn"), 0, id="errors only warn"
+            ),
+            pytest.param(
+                _results(skipped=1), GateThresholds(on_skip="fail"), 1, id="no skips are allowed"
+            ),
         ],
     )
     def test_is_shut_by_what_was_judged_in_it_and_never_open(
-        self, results: list[Result], bar: Bar, exit_code: int
+        self, results: list[CheckResult], bar: GateThresholds, exit_code: int
     ) -> None:
         decision = _decide_shard(results, bar)
         assert (decision.exit_code, decision.open) == (exit_code, False)
-        assert decision.shuts is (exit_code != 0)
+        assert decision.is_failure is (exit_code != 0)
         assert decision.why[-1] == "this is shard 2 of 3: `agentci merge` decides over all of them"
 
     @pytest.mark.parametrize(
@@ -576,12 +623,12 @@ class TestAShard:
             (_results(passed=2), "all 2 checks passed"),
         ],
     )
-    def test_says_why_it_is_not_shut(self, results: list[Result], why: str) -> None:
+    def test_says_why_it_is_not_shut(self, results: list[CheckResult], why: str) -> None:
         assert _decide_shard(results).why[0] == why
 
     def test_does_not_mind_an_evaluator_that_judged_in_another(self) -> None:
         results = [*_results(passed=1), *_results(skipped=1, evaluator="tone")]
-        own = {"tone": Bar(min_pass_rate=0.5)}
+        own = {"tone": GateThresholds(min_pass_rate=0.5)}
         assert _decide(results, evaluators=own).exit_code == 1
         assert _decide_shard(results, evaluators=own).exit_code == 0
 
@@ -597,16 +644,18 @@ class TestAShard:
 def test_every_gate_has_the_results_of_its_config_also_where_there_are_none() -> None:
     gates = [Gate(config=config, policy=GatePolicy(), evaluators=()) for config in ("a", "b", "c")]
     results = [make_result("passed", config=config) for config in ("c", "a", "c")]
-    assert [len(own) for _, own in judged_by(gates, results)] == [1, 0, 2]
+    assert [len(own) for _, own in group_results_by_policy(gates, results)] == [1, 0, 2]
 
 
 class TestABarForCases:
-    def _decide(self, results: Sequence[Result], least: float = 1.0, **others: Any) -> Decision:
-        bar = CaseBar(threshold=0.8, min_pass_rate=least)
-        policy = GatePolicy(overall=Bar(min_pass_rate=0.0), cases=bar)
+    def _decide(
+        self, results: Sequence[CheckResult], least: float = 1.0, **others: Any
+    ) -> Decision:
+        bar = CaseThresholds(threshold=0.8, min_pass_rate=least)
+        policy = GatePolicy(overall=GateThresholds(min_pass_rate=0.0), cases=bar)
         return _decide_all([(policy, results)], **others)
 
-    def _case(self, case: str, *scores: tuple[float, float]) -> list[Result]:
+    def _case(self, case: str, *scores: tuple[float, float]) -> list[CheckResult]:
         """A case with a check for each weight and score."""
         results = [
             make_result("passed" if score >= 0.8 else "failed", score, case=case)

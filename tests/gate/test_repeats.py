@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate.repeats import flip_rate, repeated
-from agentci.model.identity import Repetition
-from agentci.model.judgement import Judgement
-from agentci.model.result import Result, Status
+from agentci.gate.aggregation import aggregate_repeats, compute_flip_rate
+from agentci.model.judgement import Judgement, Repetition
+from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 from tests.helpers.reports import make_result
 
@@ -18,7 +17,7 @@ MEAN = "mean"
 STATUSES: list[Status] = ["passed", "failed", "skipped"]
 
 
-def _result(score: float | str | None) -> Result:
+def _result(score: float | str | None) -> CheckResult:
     """By its score against 0.7; None declines to judge, and a text says why there is no answer."""
     if isinstance(score, str):
         return make_result("errored", reason=score)
@@ -29,12 +28,12 @@ def _result(score: float | str | None) -> Result:
     return make_result(status, score, misses=[f"missed at {score}"])
 
 
-def _repeated(*scores: float | str | None, by: Any = "majority", times: int = 0) -> Result:
+def _repeated(*scores: float | str | None, by: Any = "majority", times: int = 0) -> CheckResult:
     results = [_result(score) for score in scores]
-    return repeated(results, Repetition(times=times or len(scores), by=by))
+    return aggregate_repeats(results, Repetition(times=times or len(scores), aggregation=by))
 
 
-def _told(result: Result) -> tuple[Status, float | None, str | None]:
+def _told(result: CheckResult) -> tuple[Status, float | None, str | None]:
     score = None if result.judgement is None else result.judgement.score
     return result.status, score, result.reason
 
@@ -63,12 +62,12 @@ class TestTheMajority:
 
     def test_keeps_the_reason_of_an_answer_where_all_say_the_same(self) -> None:
         missing = replace(_result(0.9), status="failed", reason="a turn is missing")
-        result = repeated([missing, missing], Repetition(times=2))
+        result = aggregate_repeats([missing, missing], Repetition(times=2))
         assert _told(result) == ("failed", 0.9, "a turn is missing")
 
     def test_does_without_scores(self) -> None:
         results = [make_result("passed"), make_result("failed"), make_result("passed")]
-        result = repeated(results, Repetition(times=3))
+        result = aggregate_repeats(results, Repetition(times=3))
         assert _told(result) == ("passed", None, "2 of 3 repeats passed")
 
 
@@ -88,21 +87,25 @@ class TestTheMean:
 
     def test_does_not_outvote_an_answer_that_fails_whatever_its_score(self) -> None:
         missing = replace(_result(0.9), status="failed", reason="a turn is missing")
-        result = repeated([_result(0.8), missing], Repetition(times=2, by="mean"))
+        result = aggregate_repeats([_result(0.8), missing], Repetition(times=2, aggregation="mean"))
         assert result.status == "failed"
         assert result.reason == "repeat 2: a turn is missing; the mean of 2 repeats: 0.8, 0.9"
 
     def test_does_not_outvote_one_that_does_not_say_why_either(self) -> None:
-        result = repeated([replace(_result(0.9), status="failed")], Repetition(by="mean"))
+        result = aggregate_repeats(
+            [replace(_result(0.9), status="failed")], Repetition(aggregation="mean")
+        )
         assert str(result.reason).startswith("repeat 1: failed whatever its score; ")
 
     def test_without_a_bar_passes_nothing(self) -> None:
         results = [make_result("passed", 0.9, threshold=None)]
-        assert repeated(results, Repetition(times=1, by="mean")).status == "failed"
+        assert (
+            aggregate_repeats(results, Repetition(times=1, aggregation="mean")).status == "failed"
+        )
 
     def test_cannot_be_taken_where_a_score_is_lacking(self) -> None:
         results = [_result(0.9), make_result("passed")]
-        result = repeated(results, Repetition(times=2, by="mean"))
+        result = aggregate_repeats(results, Repetition(times=2, aggregation="mean"))
         assert _told(result) == (
             *("errored", None),
             "repeat 2 of 2: it gave no score, and the mean of all is asked for",
@@ -154,25 +157,27 @@ class TestTheRecord:
     def test_says_how_often_an_answer_was_another_than_most(self) -> None:
         record = _repeated(0.9, 0.1, 0.9, 0.9, 0.2).repeats
         assert record is not None
-        assert record.by == "majority"
+        assert record.aggregation == "majority"
         assert record.flip_rate == pytest.approx(0.4)
 
     def test_adds_up_what_all_took(self) -> None:
         results = [replace(_result(0.9), seconds=1.5, cached=cached) for cached in (True, False)]
-        result = repeated(results, Repetition(times=2))
+        result = aggregate_repeats(results, Repetition(times=2))
         assert (result.seconds, result.cached) == (3.0, False)
 
     def test_is_of_an_earlier_run_where_all_answers_are(self) -> None:
-        assert repeated([replace(_result(0.9), cached=True)] * 2, Repetition(times=2)).cached
+        assert aggregate_repeats(
+            [replace(_result(0.9), cached=True)] * 2, Repetition(times=2)
+        ).cached
 
 
 def test_the_flip_rate_is_a_share_to_the_last_digit() -> None:
-    assert flip_rate(["passed", "failed", "passed", "passed", "passed"]) == 0.2
+    assert compute_flip_rate(["passed", "failed", "passed", "passed", "passed"]) == 0.2
 
 
 @given(st.lists(st.sampled_from(STATUSES), min_size=1, max_size=99))
 def test_fewer_than_all_flip_and_none_do_where_all_are_the_same(statuses: list[Status]) -> None:
-    rate = flip_rate(statuses)
+    rate = compute_flip_rate(statuses)
     assert 0 <= rate < 1
     assert (rate == 0) == (len(set(statuses)) == 1)
 

@@ -8,16 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate.significance import MAX_EXACT, holm, pairs_needed, sign_flip, tail
+from agentci.gate.comparison import (
+    MAX_EXACT_PAIRS,
+    holm_adjust,
+    min_pairs_for_significance,
+    permutation_test_p_value,
+    sign_test_p_value,
+)
 
 
 @pytest.mark.parametrize(
     ("regressions", "improvements", "chance"), [(5, 0, 0.03125), (4, 0, 0.0625), (6, 1, 0.0625)]
 )
 def test_mcnemars_test_one_sided(regressions: int, improvements: int, chance: float) -> None:
-    assert tail(regressions, regressions + improvements) == chance
+    assert sign_test_p_value(regressions, regressions + improvements) == chance
     flips = [-1.0] * regressions + [1.0] * improvements + [0.0] * 3
-    assert sign_flip(flips) == chance
+    assert permutation_test_p_value(flips) == chance
 
 
 @pytest.mark.parametrize(
@@ -25,12 +31,12 @@ def test_mcnemars_test_one_sided(regressions: int, improvements: int, chance: fl
     [(6, 1, 0.125), (5, 0, 0.0625), (6, 0, 0.03125), (10, 2, 0.038574), (15, 5, 0.041389)],
 )
 def test_mcnemars_test_two_sided(more: int, fewer: int, exact: float) -> None:
-    assert 2 * tail(more, more + fewer) == pytest.approx(exact, abs=5e-7)
+    assert 2 * sign_test_p_value(more, more + fewer) == pytest.approx(exact, abs=5e-7)
 
 
 def test_the_sign_flip_test() -> None:
     differences = [0.1, -0.2, 0.05, -0.3, -0.1, -0.25, 0, -0.15]
-    assert 2 * sign_flip(differences) == pytest.approx(0.109375)
+    assert 2 * permutation_test_p_value(differences) == pytest.approx(0.109375)
 
 
 @given(differences=st.lists(st.sampled_from([-0.5, -0.25, -0.1, 0, 0.1, 0.3]), max_size=9))
@@ -41,35 +47,35 @@ def test_every_choice_of_signs_is_counted(differences: list[float]) -> None:
         for signs in product((1, -1), repeat=len(sizes))
     ]
     low = sum(each <= fsum(differences) + 1e-9 for each in flipped)
-    assert sign_flip(differences) == pytest.approx(low / len(flipped))
+    assert permutation_test_p_value(differences) == pytest.approx(low / len(flipped))
 
 
 @pytest.mark.parametrize("down", [20, 24, 30])
 def test_of_many_pairs_the_normal_distribution_is_near(down: int) -> None:
-    few = [-0.1] * (down // 2) + [0.2] * (MAX_EXACT // 2 - down // 4)
+    few = [-0.1] * (down // 2) + [0.2] * (MAX_EXACT_PAIRS // 2 - down // 4)
     many = [each for each in few for _ in range(3)]
-    assert len(many) > MAX_EXACT
-    assert 0 < sign_flip(many) < 1
+    assert len(many) > MAX_EXACT_PAIRS
+    assert 0 < permutation_test_p_value(many) < 1
 
 
 def test_nothing_that_changed_is_no_evidence() -> None:
-    assert sign_flip([]) == sign_flip([0.0, 0.0]) == 1.0
+    assert permutation_test_p_value([]) == permutation_test_p_value([0.0, 0.0]) == 1.0
 
 
 def test_many_tests_ask_for_more() -> None:
     chances = [0.001, 0.02, 0.03, 0.04, 0.2]
-    assert holm(chances) == pytest.approx((0.005, 0.08, 0.09, 0.09, 0.2))
-    assert holm(list(reversed(chances))) == tuple(reversed(holm(chances)))
-    assert sum(each <= 0.05 for each in holm(chances)) == 1
+    assert holm_adjust(chances) == pytest.approx((0.005, 0.08, 0.09, 0.09, 0.2))
+    assert holm_adjust(list(reversed(chances))) == tuple(reversed(holm_adjust(chances)))
+    assert sum(each <= 0.05 for each in holm_adjust(chances)) == 1
 
 
 @given(chances=st.lists(st.floats(0, 1), max_size=8))
 def test_no_chance_becomes_smaller(chances: Sequence[float]) -> None:
-    assert all(after >= before for before, after in zip(chances, holm(chances), strict=True))
-    assert all(after <= 1 for after in holm(chances))
+    assert all(after >= before for before, after in zip(chances, holm_adjust(chances), strict=True))
+    assert all(after <= 1 for after in holm_adjust(chances))
 
 
 @pytest.mark.parametrize(("alpha", "pairs"), [(0.5, 1), (0.05, 5), (0.01, 7), (0.999, 1)])
 def test_too_few_pairs_can_show_nothing(alpha: float, pairs: int) -> None:
-    assert pairs_needed(alpha) == pairs
-    assert tail(pairs, pairs) <= alpha
+    assert min_pairs_for_significance(alpha) == pairs
+    assert sign_test_p_value(pairs, pairs) <= alpha

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.gate.statistics import (
-    at_least,
     beta_cdf,
+    binomial_tail_probability,
     cases_needed,
-    lower_bound,
-    mean_interval,
-    rate_interval,
+    clopper_pearson_lower_bound,
+    mean_confidence_interval,
+    pass_rate_confidence_interval,
     standard_error,
     t_quantile,
-    wilson,
+    wilson_bounds,
 )
 
 # E. Miller, Adding Error Bars to Evals, 2024, with the correction for few clusters.
@@ -68,7 +68,7 @@ class TestDistributions:
             math.comb(whole, each) * rate**each * (1 - rate) ** (whole - each)
             for each in range(passed, whole + 1)
         )
-        assert at_least(passed, whole, rate) == pytest.approx(counted, rel=1e-9)
+        assert binomial_tail_probability(passed, whole, rate) == pytest.approx(counted, rel=1e-9)
 
 
 class TestAnInterval:
@@ -83,62 +83,68 @@ class TestAnInterval:
         ],
     )
     def test_of_a_share_is_wilsons(self, passed: int, whole: int, low: float, high: float) -> None:
-        assert wilson(passed / whole, whole) == pytest.approx((low, high), abs=5e-7)
-        found = rate_interval([[each < passed] for each in range(whole)])
+        assert wilson_bounds(passed / whole, whole) == pytest.approx((low, high), abs=5e-7)
+        found = pass_rate_confidence_interval([[each < passed] for each in range(whole)])
         assert found is not None
         assert (found.low, found.high) == pytest.approx((low, high), abs=5e-7)
         assert found.method == "wilson"
 
     def test_of_a_mean_is_students(self) -> None:
-        found = mean_interval([[0.2], [0.4], [0.6]])
+        found = mean_confidence_interval([[0.2], [0.4], [0.6]])
         assert found is not None
         reach = 4.302652729749462 * 0.2 / math.sqrt(3)
         assert (found.low, found.high) == pytest.approx((0.0, 0.4 + reach))
         assert found.method == "t"
 
     def test_of_groups_minds_what_they_have_in_common(self) -> None:
-        found = mean_interval(CLUSTERS)
+        found = mean_confidence_interval(CLUSTERS)
         assert found is not None
         reach = 3.1824463052837078 * 0.209718
         assert found.low == 0.0
         assert 7 / 12 + reach > 1
         assert (found.high, found.method) == (1.0, "clustered-t")
-        assert rate_interval([[bool(each) for each in group] for group in CLUSTERS]) == found
+        assert (
+            pass_rate_confidence_interval([[bool(each) for each in group] for group in CLUSTERS])
+            == found
+        )
 
     def test_of_groups_that_all_pass_counts_each_once(self) -> None:
-        found = rate_interval([[True] * 3] * 10)
+        found = pass_rate_confidence_interval([[True] * 3] * 10)
         assert found is not None
         assert (found.low, found.high) == pytest.approx((0.722467, 1), abs=5e-7)
 
     def test_of_groups_that_do_not_differ_counts_each_once(self) -> None:
-        found = rate_interval([[True, False]] * 10)
+        found = pass_rate_confidence_interval([[True, False]] * 10)
         assert found is not None
-        assert (found.low, found.high) == pytest.approx(wilson(0.5, 10))
+        assert (found.low, found.high) == pytest.approx(wilson_bounds(0.5, 10))
 
     @pytest.mark.parametrize("groups", [[], [[1.0]], [[1.0, 0.0, 1.0]]])
     def test_is_none_of_one_group(self, groups: list[list[float]]) -> None:
-        assert mean_interval(groups) is None
-        assert rate_interval([[bool(each) for each in group] for group in groups]) is None
+        assert mean_confidence_interval(groups) is None
+        assert (
+            pass_rate_confidence_interval([[bool(each) for each in group] for group in groups])
+            is None
+        )
 
     def test_is_none_of_scores_that_are_all_the_same(self) -> None:
-        assert mean_interval([[0.7]] * 9) is None
+        assert mean_confidence_interval([[0.7]] * 9) is None
 
     def test_of_scores_that_are_0_or_1_is_that_of_a_share(self) -> None:
         scores = [1.0, 1.0, 0.0, 1.0]
-        assert mean_interval([[each] for each in scores]) == rate_interval(
-            [[bool(each)] for each in scores]
-        )
+        assert mean_confidence_interval(
+            [[each] for each in scores]
+        ) == pass_rate_confidence_interval([[bool(each)] for each in scores])
 
     @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=2, max_size=12))
     def test_holds_the_mean_and_stays_within_bounds(self, groups: list[list[float]]) -> None:
-        found = mean_interval(groups)
+        found = mean_confidence_interval(groups)
         if found is not None:
             scores = [*chain(*groups)]
             assert 0 <= found.low <= math.fsum(scores) / len(scores) <= found.high <= 1
 
     @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=2, max_size=12))
     def test_is_there_of_every_share(self, groups: list[list[bool]]) -> None:
-        found = rate_interval(groups)
+        found = pass_rate_confidence_interval(groups)
         assert found is not None
         votes = [*chain(*groups)]
         assert 0 <= found.low <= sum(votes) / len(votes) <= found.high <= 1
@@ -148,7 +154,7 @@ class TestAnInterval:
 class TestTheStandardError:
     def test_takes_two_groups(self) -> None:
         assert standard_error([[0.2, 0.9]]) is None
-        assert mean_interval([[0.2, 0.9]]) is None
+        assert mean_confidence_interval([[0.2, 0.9]]) is None
 
     def test_of_single_scores_is_the_usual_one(self) -> None:
         single = [[each] for group in CLUSTERS for each in group]
@@ -181,10 +187,10 @@ class TestALowerBound:
         ],
     )
     def test_is_exact(self, passed: int, whole: int, bound: float) -> None:
-        assert lower_bound(passed, whole, 0.95) == pytest.approx(bound, rel=1e-9)
+        assert clopper_pearson_lower_bound(passed, whole, 0.95) == pytest.approx(bound, rel=1e-9)
 
     def test_of_both_sides_is_that_of_half_the_doubt(self) -> None:
-        assert lower_bound(9, 10, 0.975) == pytest.approx(0.554984, abs=5e-7)
+        assert clopper_pearson_lower_bound(9, 10, 0.975) == pytest.approx(0.554984, abs=5e-7)
 
     @pytest.mark.parametrize(
         ("rate", "needed"), [(0.8, 14), (0.9, 29), (0.95, 59), (0.99, 299), (0.5, 5)]
@@ -197,7 +203,7 @@ class TestALowerBound:
         self, failed: int, rate: float, confidence: float
     ) -> None:
         needed = cases_needed(failed, rate, confidence)
-        assert lower_bound(needed - failed, needed, confidence) >= rate - 1e-6
+        assert clopper_pearson_lower_bound(needed - failed, needed, confidence) >= rate - 1e-6
         fewer = needed - 1
         if fewer > failed:
-            assert lower_bound(fewer - failed, fewer, confidence) < rate + 1e-6
+            assert clopper_pearson_lower_bound(fewer - failed, fewer, confidence) < rate + 1e-6

@@ -5,24 +5,30 @@ from typing import Any
 
 import pytest
 
-from agentci.gate.case_scores import case_scores
-from agentci.gate.trial_scores import STUDENTS_T, combined, lower_bound, together
-from agentci.model.result import Result
-from agentci.model.trials import Strategy, Trial, TrialRecord
+from agentci.gate.aggregation import (
+    T_CRITICAL_VALUES_95,
+    aggregate_scores,
+    aggregate_trials,
+    compute_case_scores,
+    mean_lower_bound,
+)
+from agentci.model.result import CheckResult, TrialRecord, TrialScore, TrialStrategy
 from tests.helpers.reports import make_result
 
 SCORES = (0.2, 0.9, 0.4, 0.6)
 
 
-def _result(score: float | None, **others: Any) -> Result:
+def _result(score: float | None, **others: Any) -> CheckResult:
     if score is None:
         return make_result("errored", reason="it hung", **others)
     return make_result("passed" if score >= 0.7 else "failed", score, **others)
 
 
-def _combined(scores: Sequence[float | None], strategy: Strategy, best: int = 0) -> Result:
+def _combined(
+    scores: Sequence[float | None], strategy: TrialStrategy, best: int = 0
+) -> CheckResult:
     runs = [(number, _result(score)) for number, score in enumerate(scores)]
-    return combined(runs, best, strategy, cost_limited=False)
+    return aggregate_trials(runs, best, strategy, cost_limited=False)
 
 
 class TestScores:
@@ -30,23 +36,23 @@ class TestScores:
         ("strategy", "score"),
         [("pass_at_k", 0.9), ("mean", 0.525), ("confidence_interval", 0.049914861138904254)],
     )
-    def test_are_put_together_as_agentv_does(self, strategy: Strategy, score: float) -> None:
-        assert together(SCORES, strategy) == score
+    def test_are_put_together_as_agentv_does(self, strategy: TrialStrategy, score: float) -> None:
+        assert aggregate_scores(SCORES, strategy) == score
 
     def test_of_one_run_are_its_own(self) -> None:
-        assert lower_bound([0.3]) == 0.3
+        assert mean_lower_bound([0.3]) == 0.3
 
     def test_that_are_all_the_same_leave_no_doubt(self) -> None:
-        assert lower_bound([0.75] * 3) == 0.75
+        assert mean_lower_bound([0.75] * 3) == 0.75
 
     def test_that_are_far_apart_end_at_nothing(self) -> None:
-        assert lower_bound([0.0, 1.0]) == 0.0
+        assert mean_lower_bound([0.0, 1.0]) == 0.0
 
     def test_of_many_runs_go_by_the_normal_distribution(self) -> None:
         scores = [0.5, 0.7] * 15 + [0.6]
-        assert len(scores) == len(STUDENTS_T) + 2
+        assert len(scores) == len(T_CRITICAL_VALUES_95) + 2
         deviation = (30 * 0.1**2 / 30) ** 0.5
-        assert lower_bound(scores) == pytest.approx(0.6 - 1.96 * deviation / 31**0.5)
+        assert mean_lower_bound(scores) == pytest.approx(0.6 - 1.96 * deviation / 31**0.5)
 
 
 class TestTheBest:
@@ -59,7 +65,7 @@ class TestTheBest:
 
     def test_keeps_its_own_reason(self) -> None:
         runs = [(0, _result(0.2)), (1, _result(0.6, reason="borderline"))]
-        result = combined(runs, 1, "pass_at_k", cost_limited=False)
+        result = aggregate_trials(runs, 1, "pass_at_k", cost_limited=False)
         assert result.reason == "borderline; the best of 2 trials: 0.2, 0.6"
 
     def test_may_be_the_only_one_that_could_be_judged(self) -> None:
@@ -68,8 +74,8 @@ class TestTheBest:
         assert result.trials == TrialRecord(
             strategy="pass_at_k",
             trials=(
-                Trial(attempt=0, score=None, reason="it hung"),
-                Trial(attempt=1, score=0.9),
+                TrialScore(attempt=0, score=None, reason="it hung"),
+                TrialScore(attempt=1, score=0.9),
             ),
         )
 
@@ -87,7 +93,7 @@ class TestTheMean:
 
     def test_passes_where_there_is_no_bar(self) -> None:
         runs = [(number, _result(0.1, threshold=None)) for number in range(2)]
-        assert combined(runs, 0, "mean", cost_limited=False).status == "passed"
+        assert aggregate_trials(runs, 0, "mean", cost_limited=False).status == "passed"
 
     def test_is_not_taken_over_what_happened_to_be_judged(self) -> None:
         result = _combined([1.0, None, 1.0], "mean")
@@ -102,16 +108,16 @@ class TestTheMean:
     def test_leaves_out_what_had_nothing_to_judge(self) -> None:
         skipped = make_result("skipped", 0.0, reason="not this time")
         runs = [(0, _result(0.9)), (1, skipped)]
-        result = combined(runs, 0, "mean", cost_limited=False)
+        result = aggregate_trials(runs, 0, "mean", cost_limited=False)
         assert (result.status, result.judgement and result.judgement.score) == ("passed", 0.9)
         runs = [(0, skipped), (1, skipped)]
-        assert combined(runs, 0, "mean", cost_limited=False).status == "skipped"
+        assert aggregate_trials(runs, 0, "mean", cost_limited=False).status == "skipped"
 
 
 class TestTheScoreOfACase:
     def test_is_the_interval_of_its_own_scores(self) -> None:
         first, second = (
-            combined(
+            aggregate_trials(
                 [(number, _result(score, evaluator=name)) for number, score in enumerate(scores)],
                 0,
                 "confidence_interval",
@@ -121,18 +127,18 @@ class TestTheScoreOfACase:
         )
         # Each evaluator by itself says nothing for sure; together they say the same each time.
         assert [each.judgement and each.judgement.score for each in (first, second)] == [0.0, 0.0]
-        assert case_scores([first, second]) == {"books_a_flight": 0.5}
+        assert compute_case_scores([first, second]) == {"books_a_flight": 0.5}
 
     def test_is_the_mean_of_means(self) -> None:
         results = [_combined([0.2, 0.4], "mean"), _result(0.7, evaluator="other")]
-        assert case_scores(results) == {"books_a_flight": pytest.approx(0.5)}
+        assert compute_case_scores(results) == {"books_a_flight": pytest.approx(0.5)}
 
 
 @pytest.mark.parametrize("strategy", ["mean", "confidence_interval"])
-def test_a_run_that_fails_whatever_its_score_is_not_made_up_for(strategy: Strategy) -> None:
+def test_a_run_that_fails_whatever_its_score_is_not_made_up_for(strategy: TrialStrategy) -> None:
     missed = make_result("failed", 0.9, reason="required, and not reached: [a]")
     runs = [(0, _result(0.9)), (1, missed), (2, _result(0.9))]
-    result = combined(runs, 0, strategy, cost_limited=False)
+    result = aggregate_trials(runs, 0, strategy, cost_limited=False)
     assert (result.status, result.judgement and result.judgement.score) == ("failed", 0.9)
     assert result.reason is not None
     assert result.reason.startswith("trial 1: required, and not reached: [a]; ")

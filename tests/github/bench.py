@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentci.runner.services import World
+from agentci.runner.services import Services
 from tests.github.api.hub import REPOSITORY, Hub
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import Ran, run_agentci, world_at
@@ -49,7 +49,7 @@ class Bench:
         """Run a command as a step of the workflow."""
         return run_agentci(list(arguments), cwd=self.folder, environ=self.step_environ())
 
-    def within(self, step: Callable[[World], int], **environ: str) -> int:
+    def within(self, step: Callable[[Services], int], **environ: str) -> int:
         """Run a step in its world, and return its exit code."""
         return step(world_at(self.folder, {**self.step_environ(), **environ}))
 

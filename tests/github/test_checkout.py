@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentci._util.workspace import Workspace
-from agentci.github.checkout import commit_at, head_of, is_committed
-from agentci.github.context import github_of
+from agentci.github.checkout import find_checked_out_commit, is_tracked, read_head_commit
+from agentci.github.context import read_github_context
 from tests.helpers.repositories import commit, git, repository, track
 
 WORKFLOW = "c0de" * 10
@@ -21,8 +21,8 @@ def root(tmp_path: Path) -> Path:
 class TestTheCommit:
     def test_of_a_branch(self, root: Path) -> None:
         first = commit(root)
-        assert head_of(root) == first
-        assert commit(root) == head_of(root) != first
+        assert read_head_commit(root) == first
+        assert commit(root) == read_head_commit(root) != first
 
     def test_of_a_branch_that_is_packed(self, root: Path) -> None:
         made = commit(root)
@@ -30,41 +30,41 @@ class TestTheCommit:
         git(root, "tag", "--annotate", "v1", "--message", "x")
         git(root, "pack-refs", "--all")
         assert not (root / ".git" / "refs" / "heads" / "main").exists()
-        assert head_of(root) == made
+        assert read_head_commit(root) == made
 
     def test_that_is_checked_out_by_itself(self, root: Path) -> None:
         made = commit(root)
         commit(root)
         git(root, "checkout", "--quiet", "--detach", made)
-        assert head_of(root) == made
+        assert read_head_commit(root) == made
 
     def test_of_a_worktree_is_its_own(self, root: Path, tmp_path: Path) -> None:
         commit(root)
         git(root, "worktree", "add", "--quiet", "-b", "topic", str(tmp_path / "other"))
         made = commit(tmp_path / "other")
-        assert head_of(tmp_path / "other") == made
+        assert read_head_commit(tmp_path / "other") == made
         git(root, "pack-refs", "--all")
-        assert head_of(tmp_path / "other") == made != head_of(root)
+        assert read_head_commit(tmp_path / "other") == made != read_head_commit(root)
 
     def test_of_sha_256(self, tmp_path: Path) -> None:
         git(tmp_path, "init", "--quiet", "--object-format", "sha256")
         made = commit(tmp_path)
         assert len(made) == 64
-        assert head_of(tmp_path) == made
+        assert read_head_commit(tmp_path) == made
 
 
 class TestThereIsNone:
     def test_before_the_first_one(self, root: Path) -> None:
-        assert head_of(root) == ""
+        assert read_head_commit(root) == ""
 
     def test_without_a_repository(self, tmp_path: Path) -> None:
-        assert head_of(tmp_path) == ""
+        assert read_head_commit(tmp_path) == ""
 
     @pytest.mark.parametrize("head", ["", "ref: refs/heads/.invalid", "ref: ../../etc", "x\0y"])
     def test_where_only_git_can_tell(self, root: Path, head: str) -> None:
         commit(root)
         (root / ".git" / "HEAD").write_text(head)
-        assert head_of(root) == ""
+        assert read_head_commit(root) == ""
 
 
 class TestWhatIsJudged:
@@ -95,7 +95,9 @@ class TestWhatIsJudged:
 
     @staticmethod
     def _judged(root: Path, cwd: Path | None = None, **environ: str) -> str:
-        return commit_at(Workspace(root=root, cwd=cwd or root), github_of(environ))
+        return find_checked_out_commit(
+            Workspace(root=root, cwd=cwd or root), read_github_context(environ)
+        )
 
 
 class TestACacheIsCommitted:
@@ -143,4 +145,4 @@ class TestACacheIsCommitted:
 
     @staticmethod
     def _is_committed(root: Path, folder: str) -> bool:
-        return is_committed(root / folder, Workspace(root=root, cwd=root))
+        return is_tracked(root / folder, Workspace(root=root, cwd=root))

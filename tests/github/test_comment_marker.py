@@ -2,24 +2,27 @@
 
 import pytest
 
-from agentci.github.comment_marker import Mark, digest_of, key_of, mark_of
+from agentci.github.comment import CommentMarker, digest_json, make_comment_key, parse_marker
 
 PLACE = {"workflow": "o/r/.github/workflows/a.yml", "job": "eval", "step": "__o_action"}
 
 
 def _key(matrix: str = "null", *configs: str, **place: str) -> str:
-    return key_of(**{**PLACE, **place}, configs=configs, matrix=matrix)
+    return make_comment_key(**{**PLACE, **place}, configs=configs, matrix=matrix)
 
 
 def test_is_read_from_the_first_line_that_it_is_hidden_in() -> None:
-    mark = Mark(key=_key(), result=digest_of(["open"]))
-    assert mark_of(mark.over("text\n")) == mark
-    assert mark_of(mark.over("text").replace("\n", "\r\n")) == mark
+    mark = CommentMarker(key=_key(), result=digest_json(["open"]))
+    assert parse_marker(mark.prepend_to("text\n")) == mark
+    assert parse_marker(mark.prepend_to("text").replace("\n", "\r\n")) == mark
 
 
 @pytest.mark.parametrize("before", ["x", "\n", " ", "> "])
 def test_is_none_anywhere_else(before: str) -> None:
-    assert mark_of(f"{before}{Mark(key=_key(), result=_key()).over('text')}") is None
+    assert (
+        parse_marker(f"{before}{CommentMarker(key=_key(), result=_key()).prepend_to('text')}")
+        is None
+    )
 
 
 @pytest.mark.parametrize(

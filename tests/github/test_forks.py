@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from agentci.cli.action import run_action
-from agentci.cli.commands.comment import MAX_FOREIGN_BYTES
+from agentci.cli.commands.comment import MAX_COMMENT_REPORT_BYTES
 from tests.github.api.description import NEEDS_DESCRIPTION
 from tests.github.bench import HEAD, PULL, Bench, pull_request, workflow_run
 from tests.helpers.runner import commands_in, read_output_file
@@ -181,7 +181,7 @@ class TestAHostileReport:
 
     def test_that_is_huge_is_not_read(self, fork: Bench) -> None:
         with (fork.folder / REPORT).open("wb") as file:
-            file.truncate(MAX_FOREIGN_BYTES + 1)
+            file.truncate(MAX_COMMENT_REPORT_BYTES + 1)
         said = _refused(fork.run("comment", "report"), fork)
         assert "is larger than 64 MiB" in said
 

@@ -2,8 +2,12 @@
 
 import pytest
 
-from agentci.github.event import event_of
-from agentci.github.secrets import BY_DEPENDABOT, FROM_FORKS, withheld
+from agentci.github.events import (
+    DEPENDABOT_WITHOUT_SECRETS,
+    FORK_WITHOUT_SECRETS,
+    explain_missing_secrets,
+    parse_event,
+)
 from agentci.model.json import Json
 
 
@@ -19,11 +23,11 @@ def request(head: Json, base: Json = "org/agent") -> Json:
 @pytest.mark.parametrize(
     ("event", "actor", "payload", "why"),
     [
-        ("pull_request", "me", request("me/agent"), FROM_FORKS),
-        ("pull_request_review", "me", request("me/agent"), FROM_FORKS),
-        ("pull_request", "me", request(None), FROM_FORKS),
-        ("pull_request", "dependabot[bot]", request("org/agent"), BY_DEPENDABOT),
-        ("push", "dependabot[bot]", {}, BY_DEPENDABOT),
+        ("pull_request", "me", request("me/agent"), FORK_WITHOUT_SECRETS),
+        ("pull_request_review", "me", request("me/agent"), FORK_WITHOUT_SECRETS),
+        ("pull_request", "me", request(None), FORK_WITHOUT_SECRETS),
+        ("pull_request", "dependabot[bot]", request("org/agent"), DEPENDABOT_WITHOUT_SECRETS),
+        ("push", "dependabot[bot]", {}, DEPENDABOT_WITHOUT_SECRETS),
         ("pull_request", "me", request("org/agent"), ""),
         ("pull_request_target", "me", request("me/agent"), ""),
         ("push", "me", {}, ""),
@@ -34,4 +38,4 @@ def request(head: Json, base: Json = "org/agent") -> Json:
     ],
 )
 def test_secrets_are_withheld(event: str, actor: str, payload: Json, why: str) -> None:
-    assert withheld(event_of(event, "", payload), actor) == why
+    assert explain_missing_secrets(parse_event(event, "", payload), actor) == why

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.github.workflow_run import origin_of
+from agentci.github.events import parse_triggering_run
 from tests.github.bench import FORK, HEAD, workflow_run
 from tests.helpers.webhooks import examples, needs_examples
 
@@ -14,7 +14,7 @@ def test_is_read_from_every_event_that_is_known() -> None:
     payloads = examples("workflow_run")
     assert payloads
     for payload in payloads:
-        origin = origin_of(payload)
+        origin = parse_triggering_run(payload)
         assert origin is not None
         run = payload["workflow_run"]
         assert (origin.run, origin.head_sha) == (run["id"], run["head_sha"])
@@ -22,7 +22,7 @@ def test_is_read_from_every_event_that_is_known() -> None:
 
 
 def test_has_the_branch_as_the_api_looks_for_it() -> None:
-    origin = origin_of(workflow_run())
+    origin = parse_triggering_run(workflow_run())
     assert origin is not None
     assert (origin.head, origin.head_repository, origin.head_sha) == (
         "mallory:feature",
@@ -45,7 +45,7 @@ def test_has_the_branch_as_the_api_looks_for_it() -> None:
     ],
 )
 def test_is_none_where_that_is_not_told(payload: Any) -> None:
-    assert origin_of(payload) is None
+    assert parse_triggering_run(payload) is None
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ def test_is_none_where_that_is_not_told(payload: Any) -> None:
     ids=str,
 )
 def test_has_its_commit_where_the_branch_is_gone(changed: dict[str, Any]) -> None:
-    origin = origin_of(workflow_run(**changed))
+    origin = parse_triggering_run(workflow_run(**changed))
     assert origin is not None
     assert (origin.head_sha, origin.head_branch, origin.head_repository) == (HEAD, "", "")

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from agentci.errors import InputError
-from agentci.evaluators.context import TextFile
-from agentci.evaluators.evaluator_type import EvaluatorType
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.evaluators.evaluator_type import EvaluatorType, TextFile
+from agentci.model.problem import Place, Problem
 from agentci.model.program import LocalProgram, RemoteProgram
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from agentci.cli.arguments import parser
+from agentci.cli.arguments import make_parser
 from tests.helpers.documents import DOCUMENTS, name_of, snippets
 from tests.helpers.support import ROOT
 
@@ -97,6 +97,6 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
 
 
 def _commands() -> list[str]:
-    (listed,) = (each for each in parser()._actions if each.dest == "command")
+    (listed,) = (each for each in make_parser()._actions if each.dest == "command")
     assert isinstance(listed.choices, Mapping)
     return list(listed.choices)

@@ -3,22 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agentci.gate.decision import decide, decide_shard, totals
-from agentci.model.case import Case, Golden
+from agentci.gate.decision import compute_totals, decide, decide_shard
+from agentci.model.case import Case, EvalCase
 from agentci.model.choices import FailOn
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.policy import Bar, GatePolicy
-from agentci.model.problem import Problem
-from agentci.model.result import Provenance, Report, Result, Status
-from agentci.model.shard import Portion, Shard
+from agentci.model.gate import GatePolicy, GateThresholds
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place, Problem
+from agentci.model.result import CheckResult, Provenance, Report, Status
+from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
-from agentci.reports.annotations import annotations_of
-from agentci.reports.case_summary import synopsis_of
+from agentci.reports.annotations import make_annotations
+from agentci.reports.case_summary import make_case_summary
 from agentci.reports.report_format import Reporter
-from agentci.reports.workflow_commands import annotate
+from agentci.reports.workflow_commands import render_annotations
 
 CONFIG = "evals/eval_config.yaml"
 LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
@@ -31,7 +29,7 @@ def text_of(reporter: Reporter, report: Report) -> str:
 
 def annotated(report: Report) -> str:
     """What a step prints for the annotations of a report."""
-    return annotate(annotations_of(report))
+    return render_annotations(make_annotations(report))
 
 
 def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
@@ -43,7 +41,7 @@ def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> 
         trace=Trace(
             id=f"trace-of-{case}", key=case, turns=turns, place=place, warnings=tuple(warnings)
         ),
-        golden=Golden(id=case, turns=turns, place=Place(file="evals/eval_set.json", line=5)),
+        expected=EvalCase(id=case, turns=turns, place=Place(file="evals/eval_set.json", line=5)),
     )
 
 
@@ -55,24 +53,24 @@ def make_result(
     evaluator: str = "response_quality",
     warnings: Sequence[str] = (),
     **others: Any,
-) -> Result:
+) -> CheckResult:
     """A result with what ``others`` say of judgement, evaluator, or the result itself."""
     judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
-    own = ("type", "bar", "threshold", "required", "place")
+    own = ("type", "requirement", "threshold", "required", "place")
     identified: dict[str, Any] = {k: others.pop(k) for k in own if k in others}
     passed = {"passed": True, "failed": False}.get(status)
     judgement = None
     if passed is not None or score is not None:
         judgement = Judgement(score=score, passed=passed, **judged)
     config = others.setdefault("config", CONFIG)
-    return Result(
+    return CheckResult(
         id=f"id of {config}, {case}, {evaluator}",
-        case=synopsis_of(make_case(case, warnings=warnings)),
-        evaluator=Identity(
+        case=make_case_summary(make_case(case, warnings=warnings)),
+        evaluator=EvaluatorIdentity(
             name=evaluator,
             **{
                 "type": "code",
-                "bar": "at least 0.7",
+                "requirement": "at least 0.7",
                 "threshold": 0.7,
                 "required": True,
                 "place": Place(file=config, line=LINES.get(evaluator, 1)),
@@ -86,19 +84,19 @@ def make_result(
 
 
 def make_report(
-    results: Sequence[Result],
+    results: Sequence[CheckResult],
     *,
-    bar: Bar | None = None,
+    bar: GateThresholds | None = None,
     problems: Sequence[Problem] = (),
     complete: bool = True,
     fail_on: FailOn = "failed",
     provenance: Sequence[Provenance] = (),
 ) -> Report:
     """A report with the decision of a real gate, one a config."""
-    by_config: dict[str, list[Result]] = {}
+    by_config: dict[str, list[CheckResult]] = {}
     for result in results:
         by_config.setdefault(result.config, []).append(result)
-    policy = GatePolicy(overall=bar or Bar())
+    policy = GatePolicy(overall=bar or GateThresholds())
     return Report(
         complete=complete,
         decision=decide(
@@ -108,14 +106,14 @@ def make_report(
             complete=complete,
             fail_on=fail_on,
         ),
-        totals=totals(results),
+        totals=compute_totals(results),
         results=tuple(results),
         problems=tuple(problems),
         provenance=tuple(provenance),
     )
 
 
-def shard_report(results: Sequence[Result], **others: Any) -> Report:
+def shard_report(results: Sequence[CheckResult], **others: Any) -> Report:
     """The report of shard 2 of 3, with the decision of a real gate."""
     report = make_report(results, **others)
     shard = Shard(index=2, total=3)
@@ -126,8 +124,8 @@ def shard_report(results: Sequence[Result], **others: Any) -> Report:
         complete=report.complete,
         fail_on="failed",
     )
-    portion = Portion(shard=shard, of="0" * 64, checks=("0" * 16,))
-    return replace(report, decision=decision, portion=portion)
+    portion = ShardInfo(shard=shard, plan_digest="0" * 64, checks=("0" * 16,))
+    return replace(report, decision=decision, shard_info=portion)
 
 
 def mixed_report() -> Report:

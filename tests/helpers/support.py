@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentci._util.action_inputs import without_inputs
+from agentci._util.action_inputs import remove_action_inputs
 from agentci._util.http.client import HttpClient
-from agentci._util.workspace import workspace_of
-from agentci.cli.main import carry_out
+from agentci._util.workspace import find_workspace
+from agentci.cli.main import run_command
 from agentci.errors import InputError
-from agentci.execution.environment_variables import child_environment
-from agentci.execution.environments.variables import installer_environment
-from agentci.execution.registry import Executors, makers
-from agentci.github.api.access import access_of
-from agentci.github.api.client import GitHubApi
-from agentci.github.context import github_of
+from agentci.execution.environment_variables import (
+    make_child_environment,
+    make_installer_environment,
+)
+from agentci.execution.registry import Executors, make_factories
+from agentci.github.api_client import GitHubApi, read_api_access
+from agentci.github.context import read_github_context
 from agentci.model.problem import Problem
-from agentci.remote.run_sources import Sources
-from agentci.remote.sources.variables import surroundings_of
-from agentci.runner.services import World
+from agentci.remote.run_sources import Sources, read_source_context
+from agentci.runner.services import Services
 
 ROOT = Path(__file__).resolve().parents[2]
 EVALUATORS = ROOT / "tests" / "evaluator_programs"
@@ -56,7 +56,7 @@ def run_agentci(
     world = world_at(cwd, environ or {})
     problems: tuple[Problem, ...] = ()
     try:
-        code = carry_out(arguments, world)
+        code = run_command(arguments, world)
     except InputError as error:
         code, problems = 2, error.problems
     assert isinstance(world.out, io.StringIO)
@@ -70,25 +70,25 @@ def run_agentci(
     )
 
 
-def world_at(cwd: Path, environ: Mapping[str, str]) -> World:
+def world_at(cwd: Path, environ: Mapping[str, str]) -> Services:
     """A world whose workspace is ``cwd`` and whose output is kept."""
-    github = github_of(environ)
-    workspace = workspace_of(cwd, root=github.workspace or cwd)
+    github = read_github_context(environ)
+    workspace = find_workspace(cwd, root=github.workspace or cwd)
     err = io.StringIO()
     http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
-    return World(
+    return Services(
         workspace=workspace,
-        executors=Executors(makers({"PATH": PATH, **environ})),
-        child_environment=child_environment({"PATH": PATH}),
-        installer_environment=installer_environment({"PATH": PATH, **environ}),
+        executors=Executors(make_factories({"PATH": PATH, **environ})),
+        child_environment=make_child_environment({"PATH": PATH}),
+        installer_environment=make_installer_environment({"PATH": PATH, **environ}),
         search_path=environ.get("PATH", PATH),
-        sources=Sources(surroundings_of(environ, http=http, workspace=workspace.root)),
+        sources=Sources(read_source_context(environ, http=http, workspace=workspace.root)),
         cache_folder=cwd / ".agentci" / "cache",
         github=github,
-        github_api=GitHubApi(access_of(environ), http),
+        github_api=GitHubApi(read_api_access(environ), http),
         out=io.StringIO(),
         err=err,
         clock=time.monotonic,
         processors=2,
-        variables=without_inputs(environ),
+        variables=remove_action_inputs(environ),
     )

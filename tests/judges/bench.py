@@ -5,28 +5,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentci._util.http.limits import Limits
+from agentci._util.http.interface import HttpLimits
 from agentci.judges.budget import Budget
-from agentci.judges.client import ServiceAsker
-from agentci.judges.embedding_client import Comparer
+from agentci.judges.client import ServiceClient
+from agentci.judges.embeddings import EmbeddingComparer
 from agentci.judges.judge import Judge
-from agentci.judges.keys import Keys
+from agentci.judges.keys import ApiKeys
 from agentci.judges.transport import LIMITS, Transport
-from agentci.model.judging import Caps, Form, ModelSettings, Question
+from agentci.model.judges import BudgetLimits, JudgePrompt, ModelSettings, ScoreSchema
 from tests._util.http.patience import Patience
 from tests._util.http.servers import Answer
 
 KEY = "sk-secret-0123456789"
-QUESTION = Question(system="Judge.", user="Is it good?", form=Form())
-YES_OR_NO = Question(system="Judge.", user="Is it good?", form=Form(kind="boolean"))
+QUESTION = JudgePrompt(system="Judge.", user="Is it good?", schema=ScoreSchema())
+YES_OR_NO = JudgePrompt(system="Judge.", user="Is it good?", schema=ScoreSchema(kind="boolean"))
 
 
 @dataclass(kw_only=True)
 class Bench:
     """Whoever asks services, and what became of that."""
 
-    caps: Caps = field(default_factory=Caps)
-    limits: Limits = LIMITS
+    caps: BudgetLimits = field(default_factory=BudgetLimits)
+    limits: HttpLimits = LIMITS
     patience: Patience = field(default_factory=Patience)
     variables: Mapping[str, str] = field(default_factory=lambda: {"KEY": KEY})
     stopped: Callable[[], bool] = lambda: False
@@ -40,9 +40,9 @@ class Bench:
             limits=self.limits,
         )
         self.budget = Budget(self.caps, stopped=self.stopped)
-        self.keys = Keys(self.variables, self.transport)
-        self.asker = ServiceAsker(self.transport, self.budget, keys=self.keys)
-        self.comparer = Comparer(self.asker, clock=self.patience.clock)
+        self.keys = ApiKeys(self.variables, self.transport)
+        self.asker = ServiceClient(self.transport, self.budget, keys=self.keys)
+        self.comparer = EmbeddingComparer(self.asker, clock=self.patience.clock)
         self.judge = Judge({"openai": self.asker}, clock=self.patience.clock)
 
     @property

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.limits import Limits
+from agentci._util.http.interface import HttpLimits
 from agentci.errors import EvaluatorError
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.transport import LIMITS, MAX_ANSWER_BYTES, Letter
-from agentci.model.judging import Caps
-from agentci.model.spending import Charge
+from agentci.judges.transport import LIMITS, MAX_RESPONSE_BYTES, ServiceRequest
+from agentci.model.judges import BudgetLimits
+from agentci.model.result import ModelCost
 from agentci.model.values import replace
 from agentci.version import __version__
 from tests._util.http.patience import after
@@ -48,8 +48,8 @@ def test_what_goes_over_the_wire_is_what_its_provider_says(provider: str, bench:
         given = settings(server.url, provider=provider)
         assert bench.asker.ask(QUESTION, given, until=bench.until).text == "ok"
     (asked,) = server.asked
-    call = module.call(QUESTION, given, module.first_way(given))
-    name, value = module.key_header(KEY)
+    call = module.build_request(QUESTION, given, module.initial_capabilities(given))
+    name, value = module.make_key_header(KEY)
     assert asked.method == "POST"
     assert f"{server.url}{asked.path}" == call.url
     assert asked.body == call.body
@@ -95,7 +95,7 @@ def test_what_does_not_pass_is_not_tried_again(status: int, bench: Bench) -> Non
     ):
         ask(bench, server)
     assert len(server.asked) == 1
-    assert bench.budget.spent == Charge()
+    assert bench.budget.spent == ModelCost()
 
 
 @pytest.mark.parametrize(
@@ -227,12 +227,12 @@ def test_nobody_at_home_costs_nothing(bench: Bench) -> None:
     given = settings(f"http://127.0.0.1:{refused_port()}")
     with pytest.raises(EvaluatorError, match="it refused the connection"):
         bench.asker.ask(QUESTION, given, until=bench.until)
-    assert bench.budget.spent == Charge()
+    assert bench.budget.spent == ModelCost()
 
 
 def test_an_answer_of_any_size_is_not_taken_in(bench: Bench) -> None:
     huge = Raw(
-        pieces=[head(200, f"Content-Length: {MAX_ANSWER_BYTES + 1}")], endlessly=b" " * 65536
+        pieces=[head(200, f"Content-Length: {MAX_RESPONSE_BYTES + 1}")], endlessly=b" " * 65536
     )
     with serve(script(huge)) as server, pytest.raises(EvaluatorError, match="bytes are accepted"):
         ask(bench, server)
@@ -337,7 +337,7 @@ def test_importing_it_does_not_import_what_is_slow_to_import() -> None:
 
 
 def test_a_letter_shows_neither_its_key_nor_its_text() -> None:
-    letter = Letter(url="u", headers={"a": KEY}, content=b"text", has_key=True, until=0)
+    letter = ServiceRequest(url="u", headers={"a": KEY}, content=b"text", has_key=True, until=0)
     assert KEY not in repr(letter)
     assert "text" not in repr(letter)
 
@@ -449,7 +449,7 @@ def test_under_faults_every_question_is_answered_once_and_paid_for_once() -> Non
             else scored(0.5, prompt_tokens=3, completion_tokens=2)
         )
 
-    bench = Bench(limits=Limits(tries=20))
+    bench = Bench(limits=HttpLimits(tries=20))
     with serve(respond) as server, ThreadPoolExecutor(8) as pool:
         given = settings(server.url)
         futures = [
@@ -464,7 +464,7 @@ def test_under_faults_every_question_is_answered_once_and_paid_for_once() -> Non
 
 
 def test_calls_are_capped_across_threads() -> None:
-    bench = Bench(caps=Caps(max_calls=5))
+    bench = Bench(caps=BudgetLimits(max_calls=5))
     with serve(script(said("ok"))) as server, ThreadPoolExecutor(8) as pool:
         given = settings(server.url)
         futures = [

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.limits import UNCONFINED
+from agentci.execution.executor_api import NO_SANDBOX
 from agentci.execution.local import LocalExecutor
 from agentci.judges.budget import Budget
-from agentci.judges.command import MAX_SAID, CommandAsker, Seat
+from agentci.judges.command import MAX_STDERR_SHOWN, CommandClient, CommandSandbox
 from agentci.judges.judge import Judge
-from agentci.judges.keys import Keys
-from agentci.model.judging import AskModel, Caps, ModelSettings, Panel
-from agentci.model.spending import Charge
+from agentci.judges.keys import ApiKeys
+from agentci.model.judges import AskModel, BudgetLimits, JudgeConfig, ModelSettings
+from agentci.model.result import ModelCost
 from agentci.model.values import replace
 from tests.judges.bench import KEY, QUESTION, Bench
 
@@ -24,19 +24,21 @@ RATE = 'print(\'Of course: {"reasoning": "fine", "score": 0.5}\')'
 
 @pytest.fixture
 def budget() -> Budget:
-    return Budget(Caps(max_calls=3), stopped=lambda: False)
+    return Budget(BudgetLimits(max_calls=3), stopped=lambda: False)
 
 
 @pytest.fixture
-def asker(tmp_path: Path, budget: Budget) -> CommandAsker:
-    seat = Seat(
+def asker(tmp_path: Path, budget: Budget) -> CommandClient:
+    seat = CommandSandbox(
         executor=LocalExecutor(),
         cwd=tmp_path,
         environment={"SEEN": "1"},
-        confinement=UNCONFINED,
+        confinement=NO_SANDBOX,
     )
     variables = {"TOKEN": KEY, "OTHER": "hidden"}
-    return CommandAsker(seat, budget, keys=Keys(variables, Bench().transport), clock=time.monotonic)
+    return CommandClient(
+        seat, budget, keys=ApiKeys(variables, Bench().transport), clock=time.monotonic
+    )
 
 
 def settings(code: str, *arguments: str, key_variable: str = "") -> ModelSettings:
@@ -44,41 +46,41 @@ def settings(code: str, *arguments: str, key_variable: str = "") -> ModelSetting
     return ModelSettings(provider="command", command=command, key_variable=key_variable)
 
 
-def ask(asker: CommandAsker, given: ModelSettings, seconds: float = 30) -> str:
+def ask(asker: CommandClient, given: ModelSettings, seconds: float = 30) -> str:
     return asker.ask(QUESTION, given, until=time.monotonic() + seconds).text
 
 
-def test_a_program_reads_the_prompt_and_prints_the_reply(asker: CommandAsker) -> None:
+def test_a_program_reads_the_prompt_and_prints_the_reply(asker: CommandClient) -> None:
     assert ask(asker, settings(ECHO)) == "Judge.\n\nIs it good?[]\n"
 
 
-def test_the_prompt_may_be_an_argument(asker: CommandAsker) -> None:
+def test_the_prompt_may_be_an_argument(asker: CommandClient) -> None:
     said = ask(asker, settings(ECHO, "-p", "{prompt}"))
     assert said == "['-p', 'Judge.\\n\\nIs it good?']\n"
 
 
-def test_it_sees_the_key_that_is_named_and_no_other(asker: CommandAsker) -> None:
+def test_it_sees_the_key_that_is_named_and_no_other(asker: CommandClient) -> None:
     code = "import os; print(sorted(set(os.environ) & {'SEEN', 'TOKEN', 'OTHER'}))"
     assert ask(asker, settings(code)) == "['SEEN']\n"
     assert ask(asker, settings(code, key_variable="TOKEN")) == "['SEEN', 'TOKEN']\n"
 
 
-def test_a_judge_makes_a_verdict_of_its_reply(asker: CommandAsker) -> None:
+def test_a_judge_makes_a_verdict_of_its_reply(asker: CommandClient) -> None:
     judge = Judge({"command": asker}, clock=time.monotonic)
-    ruling = judge.rule(AskModel(question=QUESTION, panel=Panel(settings=settings(RATE))))
+    ruling = judge.evaluate(AskModel(prompt=QUESTION, judge=JudgeConfig(settings=settings(RATE))))
     assert (ruling.value, ruling.verdicts[0].reason) == (0.5, "fine")
 
 
-def test_a_program_that_fails_gives_no_verdict(asker: CommandAsker, budget: Budget) -> None:
+def test_a_program_that_fails_gives_no_verdict(asker: CommandClient, budget: Budget) -> None:
     code = f"import sys; print('{{\"score\": 1}}'); sys.exit('no {KEY}\\n::error::x')"
     with pytest.raises(EvaluatorError, match=r"ended with code 1: no \*\*\* ::error::x$"):
         ask(asker, settings(code, key_variable="TOKEN"))
     assert budget.spent.calls == 1
 
 
-def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandAsker) -> None:
+def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandClient) -> None:
     assert ask(asker, settings(f"print('{KEY}')", key_variable="TOKEN")) == "***\n"
-    cut = f"import sys; sys.exit('x' * {MAX_SAID - 5} + '{KEY}')"
+    cut = f"import sys; sys.exit('x' * {MAX_STDERR_SHOWN - 5} + '{KEY}')"
     with pytest.raises(EvaluatorError) as caught:
         ask(asker, settings(cut, key_variable="TOKEN"))
     assert KEY[:2] not in str(caught.value)
@@ -88,29 +90,29 @@ def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandAsker) -> None:
     assert KEY not in str(caught.value)
 
 
-def test_a_program_that_is_not_there_is_named(asker: CommandAsker) -> None:
+def test_a_program_that_is_not_there_is_named(asker: CommandClient) -> None:
     missing = replace(settings(""), command=("no-such-judge", "-p"))
     with pytest.raises(EvaluatorError, match="program 'no-such-judge' is not on this machine"):
         ask(asker, missing)
 
 
-def test_a_program_that_hangs_is_ended(asker: CommandAsker) -> None:
+def test_a_program_that_hangs_is_ended(asker: CommandClient) -> None:
     started = time.monotonic()
     with pytest.raises(EvaluatorError, match=r"the judge's program timed out after 0\.3s"):
         ask(asker, settings("import time; time.sleep(60)"), seconds=0.3)
     assert time.monotonic() - started < 10
 
 
-def test_it_counts_as_a_call(asker: CommandAsker, budget: Budget) -> None:
+def test_it_counts_as_a_call(asker: CommandClient, budget: Budget) -> None:
     for _ in range(3):
         ask(asker, settings("print('ok!!')"))
-    assert budget.spent == Charge(calls=3, tokens=3 * (5 + 2))
+    assert budget.spent == ModelCost(calls=3, tokens=3 * (5 + 2))
     with pytest.raises(EvaluatorError, match="max_calls is 3"):
         ask(asker, settings("print('ok')"))
 
 
 @pytest.mark.parametrize("text", ["x" * 200_000, "a\0b"], ids=["too long", "a zero"])
-def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandAsker, text: str) -> None:
+def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandClient, text: str) -> None:
     question = replace(QUESTION, user=text)
     with pytest.raises(EvaluatorError, match="the judge's program"):
         asker.ask(question, settings(ECHO, "{prompt}"), until=time.monotonic() + 30)
@@ -118,7 +120,7 @@ def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandAsker, te
 
 @pytest.mark.parametrize("arguments", [(), ("{prompt}",)], ids=["stdin", "argument"])
 def test_half_of_a_character_is_told_as_such(
-    asker: CommandAsker, arguments: tuple[str, ...]
+    asker: CommandClient, arguments: tuple[str, ...]
 ) -> None:
     question = replace(QUESTION, system="", user="a\ud800\udcff")
     given = settings("import sys; print(ascii((sys.argv + [sys.stdin.read()])[1]))", *arguments)
@@ -126,13 +128,13 @@ def test_half_of_a_character_is_told_as_such(
     assert told == "'a\\ufffd\\ufffd'\n"
 
 
-def test_a_prompt_of_any_length_can_be_read(asker: CommandAsker) -> None:
+def test_a_prompt_of_any_length_can_be_read(asker: CommandClient) -> None:
     question = replace(QUESTION, user="x" * 2_000_000)
     given = settings("import sys; print(len(sys.stdin.read()))")
     assert asker.ask(question, given, until=time.monotonic() + 30).text == "2000008\n"
 
 
-def test_when_no_time_is_left_nothing_is_run(asker: CommandAsker, tmp_path: Path) -> None:
+def test_when_no_time_is_left_nothing_is_run(asker: CommandClient, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="no time is left"):
         ask(asker, settings(f"open({str(tmp_path / 'ran')!r}, 'w')"), seconds=0)
     assert list(tmp_path.iterdir()) == []

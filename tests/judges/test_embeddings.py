@@ -5,12 +5,19 @@ from typing import Any
 
 import pytest
 
-from agentci.errors import EvaluatorError, UnrecordedError
-from agentci.evaluators.openai_eval.judge_models import EMBEDDING_PROVIDERS
-from agentci.judges.embeddings import ADDRESSES, cosine_in
-from agentci.model.embedding import CompareEmbeddings, Likeness
-from agentci.model.judging import Caps, ModelReply, ModelSettings, Panel, Prices, Replay
-from agentci.model.spending import Charge
+from agentci.errors import EvaluatorError, UncachedResponseError
+from agentci.evaluators.openai_eval.build import EMBEDDING_PROVIDERS
+from agentci.judges.embeddings import EMBEDDING_URLS, parse_cosine
+from agentci.model.judges import (
+    BudgetLimits,
+    CacheMode,
+    JudgeConfig,
+    ModelResponse,
+    ModelSettings,
+    TokenPrices,
+)
+from agentci.model.requests import CompareEmbeddings, EmbeddingSimilarity
+from agentci.model.result import ModelCost
 from tests._util.http.servers import Answer, Server, script, serve
 from tests.judges.bench import KEY, Bench, embedded, refused, settings
 
@@ -18,11 +25,11 @@ TEXTS = ("It is sunny.", "The sun shines.")
 GOOD = embedded([1, 0], [3, 4], usage={"prompt_tokens": 8})
 
 
-def request(given: ModelSettings, replay: Replay = "first") -> CompareEmbeddings:
-    return CompareEmbeddings(texts=TEXTS, panel=Panel(settings=given, replay=replay))
+def request(given: ModelSettings, replay: CacheMode = "first") -> CompareEmbeddings:
+    return CompareEmbeddings(texts=TEXTS, judge=JudgeConfig(settings=given, replay=replay))
 
 
-def compare(bench: Bench, server: Server, **others: Any) -> Likeness:
+def compare(bench: Bench, server: Server, **others: Any) -> EmbeddingSimilarity:
     given = settings(server.url, output_tokens=0, **others)
     return bench.comparer.compare(request(given))
 
@@ -58,11 +65,11 @@ def test_both_texts_are_sent_at_once(
     assert json.loads(asked.body) == {"model": "m", "input": [*TEXTS]}
     assert header in asked.headers.items()
     assert likeness.cosine == pytest.approx(0.6)
-    assert (likeness.reply.tokens_in, likeness.reply.tokens_out) == (8, 0)
+    assert (likeness.response.tokens_in, likeness.response.tokens_out) == (8, 0)
 
 
 def test_a_config_can_name_the_providers_that_have_embeddings() -> None:
-    assert set(EMBEDDING_PROVIDERS) == set(ADDRESSES)
+    assert set(EMBEDDING_PROVIDERS) == set(EMBEDDING_URLS)
 
 
 def test_vectors_are_told_apart_by_their_index() -> None:
@@ -120,11 +127,11 @@ def test_a_service_that_is_not_to_be_trusted_is_an_error() -> None:
 
 
 def test_a_call_counts_with_its_tokens() -> None:
-    bench = Bench(caps=Caps(max_calls=1, max_usd=1))
-    prices = Prices(input_usd=2, output_usd=10)
+    bench = Bench(caps=BudgetLimits(max_calls=1, max_usd=1))
+    prices = TokenPrices(input_usd=2, output_usd=10)
     with serve(script(GOOD)) as server:
         compare(bench, server, prices=prices)
-        assert bench.budget.spent == Charge(calls=1, tokens=8, usd=16e-6)
+        assert bench.budget.spent == ModelCost(calls=1, tokens=8, usd=16e-6)
         with pytest.raises(EvaluatorError, match="max_calls is 1"):
             compare(bench, server, prices=prices)
     assert len(server.asked) == 1
@@ -134,15 +141,15 @@ def test_tokens_that_nobody_counted_are_estimated() -> None:
     bench = Bench()
     with serve(script(embedded([1], [1]))) as server:
         compare(bench, server)
-    assert bench.budget.spent == Charge(calls=1, tokens=7)
+    assert bench.budget.spent == ModelCost(calls=1, tokens=7)
 
 
 def test_with_replay_only_nobody_is_asked() -> None:
     given = request(settings("http://127.0.0.1:9"), replay="only")
-    with pytest.raises(UnrecordedError, match="with `replay: only`"):
+    with pytest.raises(UncachedResponseError, match="with `replay: only`"):
         Bench().comparer.compare(given)
 
 
 @pytest.mark.parametrize("text", ["", "good", "nan", "inf", "2", "-1.1"])
 def test_a_kept_reply_that_is_no_cosine_is_not_believed(text: str) -> None:
-    assert cosine_in(ModelReply(text=text, ending="complete")) is None
+    assert parse_cosine(ModelResponse(text=text, ending="complete")) is None

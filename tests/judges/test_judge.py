@@ -6,10 +6,19 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.vote_summary import votes_on
-from agentci.judges.judge import combined, enough, is_settled
-from agentci.model.judging import AskModel, Checklist, Form, Panel, Question
-from agentci.model.ruling import Mark, Ruling, Value, Verdict
+from agentci.evaluators.agentv.rubrics import summarize_votes
+from agentci.judges.judge import can_stop_sampling, combine_verdicts, count_required_verdicts
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    ChecklistSchema,
+    JudgeConfig,
+    JudgePrompt,
+    JudgeScore,
+    ScoreSchema,
+    ScoreValue,
+    Verdict,
+)
 from tests._util.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
 
@@ -21,30 +30,30 @@ TWO_MINDS = said('{"score": 1} {"score": 0}')
 EMPTY = said("")
 
 
-def asking(url: str, question: Question = QUESTION, **others: Any) -> AskModel:
-    return AskModel(question=question, panel=Panel(settings=settings(url), **others))
+def asking(url: str, question: JudgePrompt = QUESTION, **others: Any) -> AskModel:
+    return AskModel(prompt=question, judge=JudgeConfig(settings=settings(url), **others))
 
 
-def verdict(value: Value, reason: str = "", name: str = "score") -> Verdict:
-    return Verdict(marks={name: Mark(value=value)}, reason=reason)
+def verdict(value: ScoreValue, reason: str = "", name: str = "score") -> Verdict:
+    return Verdict(scores={name: JudgeScore(value=value)}, reason=reason)
 
 
 def rule(
-    *answers: Answer | Raw, question: Question = QUESTION, **others: Any
-) -> tuple[Ruling, list[Asked]]:
+    *answers: Answer | Raw, question: JudgePrompt = QUESTION, **others: Any
+) -> tuple[AggregateVerdict, list[Asked]]:
     """What a judge makes of a service's answers, and what the service was asked."""
     bench = Bench()
     with serve(script(*answers)) as server:
-        return bench.judge.rule(asking(server.url, question, **others)), server.asked
+        return bench.judge.evaluate(asking(server.url, question, **others)), server.asked
 
 
 def test_a_verdict_comes_with_its_reason() -> None:
     ruling, asked = rule(scored(0.7))
     assert (ruling.values, ruling.verdicts) == ({"score": 0.7}, (verdict(0.7, "so"),))
-    assert [each.text for each in ruling.replies] == ['{"reasoning": "so", "score": 0.7}']
-    assert not ruling.is_recorded
+    assert [each.text for each in ruling.responses] == ['{"reasoning": "so", "score": 0.7}']
+    assert not ruling.is_cached
     assert not ruling.is_split
-    assert votes_on("score", ruling) is None
+    assert summarize_votes("score", ruling) is None
     assert len(asked) == 1
 
 
@@ -67,7 +76,7 @@ def test_a_verdict_comes_with_its_reason() -> None:
 def test_what_is_no_verdict_is_an_error(answers: list[Answer], why: str, asked: int) -> None:
     bench = Bench()
     with serve(script(*answers)) as server, pytest.raises(EvaluatorError, match=why):
-        bench.judge.rule(asking(server.url))
+        bench.judge.evaluate(asking(server.url))
     assert len(server.asked) == asked
 
 
@@ -118,12 +127,12 @@ def test_the_split_is_shown() -> None:
     assert [verdict.value for verdict in ruling.verdicts] == [True, False]
     assert ruling.failures == ("the judge's reply holds no verdict",)
     assert ruling.is_split
-    assert votes_on("score", ruling) == "1 of 2 passed; 1 without a verdict"
+    assert summarize_votes("score", ruling) == "1 of 2 passed; 1 without a verdict"
 
 
 def test_the_spread_of_grades_is_shown() -> None:
     ruling, _ = rule(scored(0.9), scored(0.25), scored(0.9), samples=3)
-    assert votes_on("score", ruling) == "0.25, 0.9, 0.9"
+    assert summarize_votes("score", ruling) == "0.25, 0.9, 0.9"
 
 
 @pytest.mark.parametrize(("samples", "asked"), [(3, 2), (5, 3), (4, 3)])
@@ -133,47 +142,49 @@ def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, ask
         request = asking(server.url, YES_OR_NO, samples=samples)
         why = f"{asked} of {samples} samples gave no verdict: the judge's reply holds no verdict$"
         with pytest.raises(EvaluatorError, match=why):
-            bench.judge.rule(request)
+            bench.judge.evaluate(request)
     assert len(server.asked) == asked
 
 
 @pytest.mark.parametrize("question", [QUESTION, YES_OR_NO])
-def test_nobody_asked_is_no_ruling(question: Question) -> None:
+def test_nobody_asked_is_no_ruling(question: JudgePrompt) -> None:
     with pytest.raises(EvaluatorError, match="gave no verdict"):
-        Bench().judge.rule(asking("http://localhost", question, samples=0))
+        Bench().judge.evaluate(asking("http://localhost", question, samples=0))
 
 
 def test_of_grades_the_median_counts_or_the_mean() -> None:
     answers = [scored(0.0), scored(0.9), scored(0.6)]
     assert rule(*answers, samples=3)[0].value == 0.6
-    assert rule(*answers, samples=3, combining="mean")[0].value == pytest.approx(0.5)
+    assert rule(*answers, samples=3, aggregation="mean")[0].value == pytest.approx(0.5)
 
 
 def test_a_text_is_any_reply_that_came_to_its_end() -> None:
-    question = Question(system="Help.", user="Name a city.", form=None)
+    question = JudgePrompt(system="Help.", user="Name a city.", schema=None)
     bench = Bench()
     with serve(script(CUT, said("Paris"))) as server:
-        assert bench.judge.text(question, settings(server.url), seconds=9).text == "Paris"
+        assert bench.judge.generate_text(question, settings(server.url), seconds=9).text == "Paris"
     assert "response_format" not in json.loads(server.asked[0].body)
     with serve(script(WITHHELD)) as server, pytest.raises(EvaluatorError, match="refused to reply"):
-        bench.judge.text(question, settings(server.url), seconds=9)
+        bench.judge.generate_text(question, settings(server.url), seconds=9)
 
 
 def test_only_what_has_a_form_has_a_verdict() -> None:
     with pytest.raises(TypeError, match="without a form"):
-        Bench().judge.rule(asking("http://localhost", Question(system="", user="", form=None)))
+        Bench().judge.evaluate(
+            asking("http://localhost", JudgePrompt(system="", user="", schema=None))
+        )
 
 
 @pytest.mark.parametrize(("seconds", "waited"), [(5, 5), (1_000, 180)])
 def test_a_text_is_waited_for_as_long_as_somebody_wants_it(seconds: float, waited: float) -> None:
-    question = Question(system="", user="Name a city.", form=None)
+    question = JudgePrompt(system="", user="Name a city.", schema=None)
     bench = Bench()
     begun = bench.patience.clock()
     with (
         serve(script(refused(503))) as server,
         pytest.raises(EvaluatorError, match="503"),
     ):
-        bench.judge.text(question, settings(server.url), seconds=seconds)
+        bench.judge.generate_text(question, settings(server.url), seconds=seconds)
     assert bench.patience.clock() - begun <= waited
     assert len(server.asked) > 1 or seconds < 10
 
@@ -183,7 +194,7 @@ def test_a_service_that_fails_ends_the_samples_at_once() -> None:
     with serve(script(YES, refused(401))) as server:
         request = asking(server.url, YES_OR_NO, samples=5)
         with pytest.raises(EvaluatorError, match="the key in KEY is the right one"):
-            bench.judge.rule(request)
+            bench.judge.evaluate(request)
     assert len(server.asked) == 2
 
 
@@ -192,7 +203,7 @@ def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
     with serve(script(refused(429, {"Retry-After": "50"}))) as server:
         started = bench.patience.clock()
         with pytest.raises(EvaluatorError, match="no time is left"):
-            bench.judge.rule(asking(server.url))
+            bench.judge.evaluate(asking(server.url))
         assert bench.patience.clock() - started < 180
     assert len(server.asked) == 4
 
@@ -200,12 +211,12 @@ def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
 @pytest.mark.parametrize("samples", range(1, 8))
 def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
     """All sequences of votes: True, False and None for a sample without a verdict."""
-    form = Form(kind="boolean")
+    form = ScoreSchema(kind="boolean")
 
-    def whole_of(verdicts: list[Verdict]) -> Value | None:
+    def whole_of(verdicts: list[Verdict]) -> ScoreValue | None:
         return (
-            combined(verdicts, form, "median")["score"]
-            if len(verdicts) >= enough(samples)
+            combine_verdicts(verdicts, form, "median")["score"]
+            if len(verdicts) >= count_required_verdicts(samples)
             else None
         )
 
@@ -215,16 +226,16 @@ def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
         for index, vote in enumerate(votes):
             if vote is not None:
                 seen.append(verdict(vote))
-            if is_settled(seen, samples - index - 1, form, samples):
+            if can_stop_sampling(seen, samples - index - 1, form, samples):
                 break
         assert whole_of(seen) is whole_of([verdict(vote) for vote in votes if vote is not None])
 
 
 class TestLabels:
-    FORM = Form(kind="label", value_name="label", labels=("good", "bad", "ugly"))
-    QUESTION = Question(system="Judge.", user="Is it good?", form=FORM)
+    FORM = ScoreSchema(kind="label", value_name="label", labels=("good", "bad", "ugly"))
+    QUESTION = JudgePrompt(system="Judge.", user="Is it good?", schema=FORM)
 
-    def rule(self, *labels: str) -> Ruling:
+    def rule(self, *labels: str) -> AggregateVerdict:
         answers = [said(json.dumps({"reasoning": "so", "label": label})) for label in labels]
         return rule(*answers, question=self.QUESTION, samples=len(labels))[0]
 
@@ -232,8 +243,8 @@ class TestLabels:
         ruling = self.rule("bad", "good", "good")
         assert ruling.value == "good"
         assert ruling.is_split
-        assert ruling.spokesman.value == "good"
-        assert votes_on("label", ruling) == "good 2, bad 1"
+        assert ruling.representative_verdict.value == "good"
+        assert summarize_votes("label", ruling) == "good 2, bad 1"
 
     def test_a_tie_is_an_error(self) -> None:
         with pytest.raises(EvaluatorError, match="split: good and bad, 1 each"):
@@ -241,10 +252,12 @@ class TestLabels:
 
 
 class TestChecklists:
-    FORM = Checklist(names=("a", "b"))
-    QUESTION = Question(system="Judge.", user="Is it good?", form=FORM)
+    FORM = ChecklistSchema(names=("a", "b"))
+    QUESTION = JudgePrompt(system="Judge.", user="Is it good?", schema=FORM)
 
-    def rule(self, *lists: dict[str, bool], samples: int | None = None) -> tuple[Ruling, int]:
+    def rule(
+        self, *lists: dict[str, bool], samples: int | None = None
+    ) -> tuple[AggregateVerdict, int]:
         answers = [
             said(
                 json.dumps(
@@ -263,8 +276,8 @@ class TestChecklists:
         first, second = {"a": True, "b": False}, {"a": True, "b": True}
         ruling, _ = self.rule(first, {"a": False, "b": True}, second)
         assert ruling.values == {"a": True, "b": True}
-        assert ruling.spokesman.values == second
-        assert ruling.mark("b") == Mark(value=True)
+        assert ruling.representative_verdict.values == second
+        assert ruling.find_score("b") == JudgeScore(value=True)
         assert ruling.is_split
 
     def test_nobody_is_asked_again_once_all_of_them_are_decided(self) -> None:

@@ -7,31 +7,40 @@ from typing import Any, get_args
 import pytest
 
 from agentci.judges import chat, embeddings
-from agentci.judges.provider import CapName, Format, Way
+from agentci.judges.provider import ResponseFormat, ServiceCapabilities, TokenLimitName
 from agentci.judges.registry import PROVIDERS
-from agentci.model.judging import AnyForm, Checklist, Form, ModelReply, ModelSettings, Question
+from agentci.model.judges import (
+    ChecklistSchema,
+    JudgePrompt,
+    ModelResponse,
+    ModelSettings,
+    ScoreSchema,
+    VerdictSchema,
+)
 from tests.helpers.openai_types import answered_as, sent_as, theirs
 
-FORMS: tuple[AnyForm | None, ...] = (
+FORMS: tuple[VerdictSchema | None, ...] = (
     None,
-    Form(notes=("hits", "misses")),
-    Form(kind="boolean"),
-    Form(kind="label", labels=("a", "b")),
-    Checklist(names=("a", "b")),
+    ScoreSchema(notes=("hits", "misses")),
+    ScoreSchema(kind="boolean"),
+    ScoreSchema(kind="label", labels=("a", "b")),
+    ChecklistSchema(names=("a", "b")),
 )
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
 @pytest.mark.parametrize("format_", chat.FORMATS)
-@pytest.mark.parametrize("cap_name", get_args(CapName))
+@pytest.mark.parametrize("cap_name", get_args(TokenLimitName))
 def test_every_question_is_one_that_the_api_takes(
-    provider: str, format_: Format, cap_name: CapName
+    provider: str, format_: ResponseFormat, cap_name: TokenLimitName
 ) -> None:
     kind = theirs("chat.completion_create_params", "CompletionCreateParamsNonStreaming")
     settings = ModelSettings(provider=provider, model="m", temperature=0.5, effort="low")
     for form, system in itertools.product(FORMS, ("s", "")):
-        question = Question(system=system, user="u", form=form)
-        call = PROVIDERS[provider].call(question, settings, Way(format=format_, cap_name=cap_name))
+        question = JudgePrompt(system=system, user="u", schema=form)
+        call = PROVIDERS[provider].build_request(
+            question, settings, ServiceCapabilities(format=format_, limit_parameter=cap_name)
+        )
         body = json.loads(call.body)
         assert sent_as(kind, body) == body
 
@@ -66,7 +75,7 @@ def completion(**choice: Any) -> bytes:
 
 
 def test_an_answer_is_read() -> None:
-    assert chat.read(completion()) == ModelReply(
+    assert chat.parse_response(completion()) == ModelResponse(
         text="yes", ending="complete", finish_reason="stop", tokens_in=7, tokens_out=5
     )
 
@@ -74,7 +83,7 @@ def test_an_answer_is_read() -> None:
 def test_so_is_one_with_all_that_a_message_can_have() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "refusal": "I cannot", "tool_calls": [call]}
-    reply = chat.read(completion(message=message))
+    reply = chat.parse_response(completion(message=message))
     assert (reply.text, reply.ending, reply.finish_reason) == ("", "refused", "refusal")
 
 
@@ -82,7 +91,9 @@ def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:
     reasons = get_args(
         theirs("chat.chat_completion", "Choice").model_fields["finish_reason"].annotation
     )
-    endings = {reason: chat.read(completion(finish_reason=reason)).ending for reason in reasons}
+    endings = {
+        reason: chat.parse_response(completion(finish_reason=reason)).ending for reason in reasons
+    }
     assert endings == {
         "stop": "complete",
         "length": "truncated",
@@ -96,7 +107,7 @@ def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:
 def test_embeddings_are_asked_for_as_the_api_takes_it(provider: str) -> None:
     kind = theirs("embedding_create_params", "EmbeddingCreateParams")
     settings = ModelSettings(provider=provider, model="m")
-    body = json.loads(embeddings.call(("a", "b"), settings).body)
+    body = json.loads(embeddings.build_request(("a", "b"), settings).body)
     assert sent_as(kind, body) == body
 
 
@@ -111,6 +122,6 @@ def test_embeddings_are_read() -> None:
         "usage": {"prompt_tokens": 4, "total_tokens": 4},
     }
     kind = theirs("create_embedding_response", "CreateEmbeddingResponse")
-    assert embeddings.read(json.dumps(answered_as(kind, answer)).encode()) == ModelReply(
-        text="0.0", ending="complete", tokens_in=4, tokens_out=0
-    )
+    assert embeddings.parse_response(
+        json.dumps(answered_as(kind, answer)).encode()
+    ) == ModelResponse(text="0.0", ending="complete", tokens_in=4, tokens_out=0)

@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.judges.json_body import GarbledError
-from agentci.judges.provider import Format, Way
+from agentci.judges.provider import InvalidJsonError, ResponseFormat, ServiceCapabilities
 from agentci.judges.registry import PROVIDERS
-from agentci.model.judging import Ending, Form, ModelReply, ModelSettings, Question
+from agentci.model.judges import (
+    FinishStatus,
+    JudgePrompt,
+    ModelResponse,
+    ModelSettings,
+    ScoreSchema,
+)
 
-QUESTION = Question(system="Judge.", user="Höflich?", form=Form())
+QUESTION = JudgePrompt(system="Judge.", user="Höflich?", schema=ScoreSchema())
 SCHEMA = (
     '{"type":"object","properties":{"reasoning":{"type":"string"},"score":{"type":"number"}},'
     '"required":["reasoning","score"],"additionalProperties":false}'
@@ -35,13 +40,21 @@ def settings(provider: str, **others: Any) -> ModelSettings:
     return ModelSettings(**{"provider": provider, "model": "m", **others})
 
 
-def asked(given: ModelSettings, question: Question = QUESTION, **way: Any) -> tuple[str, str]:
+def asked(given: ModelSettings, question: JudgePrompt = QUESTION, **way: Any) -> tuple[str, str]:
     """The URL and the body of a request."""
     provider = PROVIDERS[given.provider]
-    first = provider.first_way(given)
-    names = ("format", "cap_name", "has_other_cap", "sends_effort", "sends_temperature")
-    call = provider.call(
-        question, given, Way(**{**{name: getattr(first, name) for name in names}, **way})
+    first = provider.initial_capabilities(given)
+    names = (
+        "format",
+        "limit_parameter",
+        "has_switched_token_limit",
+        "sends_effort",
+        "sends_temperature",
+    )
+    call = provider.build_request(
+        question,
+        given,
+        ServiceCapabilities(**{**{name: getattr(first, name) for name in names}, **way}),
     )
     return call.url, call.body.decode()
 
@@ -62,7 +75,7 @@ def test_other_servers_are_told_the_limit_by_the_name_that_all_of_them_know() ->
     ("format_", "sent"),
     [("json_object", ',"response_format":{"type":"json_object"}'), ("prompt", "")],
 )
-def test_openai_is_told_the_form_less_and_less_strictly(format_: Format, sent: str) -> None:
+def test_openai_is_told_the_form_less_and_less_strictly(format_: ResponseFormat, sent: str) -> None:
     assert (
         asked(settings("openai"), format=format_)[1]
         == CHAT + sent + ',"max_completion_tokens":1024}'
@@ -96,7 +109,9 @@ def test_anthropic_is_asked_as_its_api_says() -> None:
         '"messages":[{"role":"user","content":"Höflich?"}],'
         '"output_config":{"format":{"type":"json_schema","schema":' + SCHEMA + "}}}"
     )
-    call = PROVIDERS["anthropic"].call(QUESTION, given, PROVIDERS["anthropic"].first_way(given))
+    call = PROVIDERS["anthropic"].build_request(
+        QUESTION, given, PROVIDERS["anthropic"].initial_capabilities(given)
+    )
     assert call.headers == {**JSON_HEADERS, "anthropic-version": "2026-10-21"}
 
 
@@ -123,7 +138,7 @@ def test_gemini_is_asked_as_its_api_says() -> None:
     ("format_", "sent"),
     [("json_object", '"responseMimeType":"application/json",'), ("prompt", "")],
 )
-def test_gemini_is_told_the_form_less_and_less_strictly(format_: Format, sent: str) -> None:
+def test_gemini_is_told_the_form_less_and_less_strictly(format_: ResponseFormat, sent: str) -> None:
     body = asked(settings("gemini"), format=format_)[1]
     assert body.endswith('"generationConfig":{' + sent + '"maxOutputTokens":1024}}')
 
@@ -138,32 +153,32 @@ class TestEveryProvider:
         assert asked(settings(provider, temperature=0.5), sends_temperature=False)[1] == bare
 
     def test_is_sent_no_system_prompt_where_there_is_none(self, provider: str) -> None:
-        body = asked(settings(provider), Question(system="", user="u", form=None))[1]
+        body = asked(settings(provider), JudgePrompt(system="", user="u", schema=None))[1]
         assert "system" not in body
         assert '"u"' in body
 
     def test_is_sent_halves_of_characters_as_replacements(self, provider: str) -> None:
-        question = Question(system="s", user="\ud800", form=Form())
+        question = JudgePrompt(system="s", user="\ud800", schema=ScoreSchema())
         assert "\N{REPLACEMENT CHARACTER}" in asked(settings(provider), question)[1]
 
     def test_is_told_of_a_verdict_that_is_true_or_false(self, provider: str) -> None:
-        form = Form(kind="boolean", value_name="result", reason_name="why")
-        body = asked(settings(provider), Question(system="s", user="u", form=form))[1]
+        form = ScoreSchema(kind="boolean", value_name="result", reason_name="why")
+        body = asked(settings(provider), JudgePrompt(system="s", user="u", schema=form))[1]
         assert '{"why":{"type":"string"},"result":{"type":"boolean"}}' in body
 
     @given(content=st.binary())
     def test_reads_a_reply_or_says_that_there_is_none(self, provider: str, content: bytes) -> None:
-        with suppress(GarbledError, EvaluatorError):
-            assert PROVIDERS[provider].read(content).ending != "complete"
+        with suppress(InvalidJsonError, EvaluatorError):
+            assert PROVIDERS[provider].parse_response(content).ending != "complete"
 
     @pytest.mark.parametrize("content", [b"", b"<html>", b'{"a":', b"\xff"])
     def test_takes_what_is_no_json_for_a_passing_fault(self, provider: str, content: bytes) -> None:
-        with pytest.raises(GarbledError):
-            PROVIDERS[provider].read(content)
+        with pytest.raises(InvalidJsonError):
+            PROVIDERS[provider].parse_response(content)
 
     def test_says_when_another_api_answers(self, provider: str) -> None:
         with pytest.raises(EvaluatorError, match="does not speak the API of its provider"):
-            PROVIDERS[provider].read(b'["hello"]')
+            PROVIDERS[provider].parse_response(b'["hello"]')
 
 
 @pytest.mark.parametrize(
@@ -190,7 +205,7 @@ def test_effort_is_sent_where_it_is_set_and_understood(provider: str, body: str)
     ],
 )
 def test_a_key_goes_where_its_service_looks_for_it(provider: str, header: tuple[str, str]) -> None:
-    assert PROVIDERS[provider].key_header("k") == header
+    assert PROVIDERS[provider].make_key_header("k") == header
 
 
 def chat(reason: str | None, **message: Any) -> Mapping[str, Any]:
@@ -245,16 +260,16 @@ def gemini(reason: str, *parts: Mapping[str, Any]) -> Mapping[str, Any]:
     ],
 )
 def test_a_reply_says_how_it_ended(
-    provider: str, answer: Mapping[str, Any], ending: Ending, text: str
+    provider: str, answer: Mapping[str, Any], ending: FinishStatus, text: str
 ) -> None:
-    reply = PROVIDERS[provider].read(json.dumps(answer).encode())
+    reply = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
     assert (reply.ending, reply.text) == (ending, text)
     assert (reply.tokens_in, reply.tokens_out) == (7, 5)
 
 
 def test_a_prompt_that_gemini_blocks_is_refused() -> None:
-    reply = PROVIDERS["gemini"].read(b'{"promptFeedback":{"blockReason":"SAFETY"}}')
-    assert reply == ModelReply(text="", ending="refused", finish_reason="SAFETY")
+    reply = PROVIDERS["gemini"].parse_response(b'{"promptFeedback":{"blockReason":"SAFETY"}}')
+    assert reply == ModelResponse(text="", ending="refused", finish_reason="SAFETY")
 
 
 @pytest.mark.parametrize(
@@ -269,6 +284,6 @@ def test_a_prompt_that_gemini_blocks_is_refused() -> None:
     ],
 )
 def test_tokens_that_nobody_counted_are_not_zero(provider: str, answer: Mapping[str, Any]) -> None:
-    reply = PROVIDERS[provider].read(json.dumps(answer).encode())
+    reply = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
     assert reply.ending == "complete"
     assert (reply.tokens_in, reply.tokens_out) == (None, None)

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.deprecations import warning_of
-from agentci.judges.keys import Keys
+from agentci.judges.keys import ApiKeys
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.validate import objections
-from agentci.model.judging import ModelSettings
+from agentci.judges.validate import find_settings_problems, find_shutdown_warning
+from agentci.model.judges import ModelSettings
 from tests._util.http.servers import Answer, Raw, script, serve
 from tests.judges.bench import KEY, Bench, refused
 from tests.judges.bench import settings as at
@@ -21,8 +20,8 @@ TODAY = date(2026, 11, 22)
 
 def objected(**given: Any) -> list[str]:
     settings = ModelSettings(**{"provider": "openai", "model": "m", "key_variable": "KEY", **given})
-    missing = Keys({"KEY": KEY, "EMPTY": " "}, Bench().transport).missing(settings)
-    return [*objections(settings), *([missing] if missing else [])]
+    missing = ApiKeys({"KEY": KEY, "EMPTY": " "}, Bench().transport).explain_missing(settings)
+    return [*find_settings_problems(settings), *([missing] if missing else [])]
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
@@ -106,7 +105,7 @@ def test_without_a_key_another_machine_may_be_asked_unencrypted() -> None:
 def look_up(bench: Bench, answer: Answer | Raw) -> tuple[str, list[str]]:
     with serve(script(answer)) as server:
         given = at(server.url, model="org/m 1")
-        said = warning_of(given, bench.transport, keys=bench.keys, today=TODAY)
+        said = find_shutdown_warning(given, bench.transport, keys=bench.keys, today=TODAY)
     assert {each.method for each in server.asked} == {"GET"}
     assert {each.headers["authorization"] for each in server.asked} == {f"Bearer {KEY}"}
     return said, list(server.paths)
@@ -147,4 +146,4 @@ def test_what_says_nothing_of_an_end_is_no_warning(answer: Answer | Raw) -> None
 
 def test_every_provider_says_what_it_needs() -> None:
     for name in PROVIDERS:
-        assert list(objections(ModelSettings(provider=name)))
+        assert list(find_settings_problems(ModelSettings(provider=name)))

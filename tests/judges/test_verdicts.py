@@ -8,19 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.judges.provider import NoVerdictError, UnreadableError
-from agentci.judges.verdicts import MAX_CHARACTERS, read_verdict
-from agentci.model.judging import AnyForm, Checklist, Ending, Form, ModelReply
-from agentci.model.ruling import Mark, Verdict
+from agentci.judges.provider import NoVerdictError, UnreadableVerdictError
+from agentci.judges.verdicts import MAX_RESPONSE_CHARACTERS, parse_verdict
+from agentci.model.judges import (
+    ChecklistSchema,
+    FinishStatus,
+    JudgeScore,
+    ModelResponse,
+    ScoreSchema,
+    Verdict,
+    VerdictSchema,
+)
 
-NUMBER = Form()
-BOOLEAN = Form(kind="boolean", value_name="result", reason_name="reason")
-FIVE = Form(low=1, high=5)
-UNKNOWN = Form(low=-math.inf, high=math.inf)
+NUMBER = ScoreSchema()
+BOOLEAN = ScoreSchema(kind="boolean", value_name="result", reason_name="reason")
+FIVE = ScoreSchema(low=1, high=5)
+UNKNOWN = ScoreSchema(low=-math.inf, high=math.inf)
 
 
-def read(text: str, form: AnyForm = NUMBER) -> Verdict:
-    return read_verdict(ModelReply(text=text, ending="complete"), form)
+def read(text: str, form: VerdictSchema = NUMBER) -> Verdict:
+    return parse_verdict(ModelResponse(text=text, ending="complete"), form)
 
 
 @pytest.mark.parametrize(
@@ -131,13 +138,13 @@ def test_a_yes_or_no_is_found(text: str, value: bool) -> None:
     ],
 )
 def test_where_no_grade_can_be_read_the_model_may_write_it_once_more(text: str) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnreadableVerdictError):
         read(text)
 
 
 @pytest.mark.parametrize("text", ['{"result": 1}', '{"result": "maybe"}', '{"result": null}'])
 def test_a_grade_is_no_yes_or_no(text: str) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnreadableVerdictError):
         read(text, BOOLEAN)
 
 
@@ -152,10 +159,10 @@ def test_a_grade_is_no_yes_or_no(text: str) -> None:
         ('{"result": true, "passed": false}', BOOLEAN),
     ],
 )
-def test_contradictions_are_no_verdict_and_are_not_mended(text: str, form: Form) -> None:
+def test_contradictions_are_no_verdict_and_are_not_mended(text: str, form: ScoreSchema) -> None:
     with pytest.raises(NoVerdictError, match="contradict") as caught:
         read(text, form)
-    assert not isinstance(caught.value, UnreadableError)
+    assert not isinstance(caught.value, UnreadableVerdictError)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +177,7 @@ def test_contradictions_are_no_verdict_and_are_not_mended(text: str, form: Form)
     ],
 )
 def test_a_quotation_is_not_taken_for_the_verdict(text: str) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnreadableVerdictError):
         read(text)
 
 
@@ -179,28 +186,30 @@ def test_a_quotation_is_not_taken_for_the_verdict(text: str) -> None:
     [("truncated", "cut off"), ("refused", "refused"), ("unknown", "unknown way")],
 )
 @pytest.mark.parametrize("reason", ["", "why"])
-def test_what_is_not_complete_is_not_even_read(ending: Ending, said: str, reason: str) -> None:
-    reply = ModelReply(text='{"score": 1}', ending=ending, finish_reason=reason)
+def test_what_is_not_complete_is_not_even_read(
+    ending: FinishStatus, said: str, reason: str
+) -> None:
+    reply = ModelResponse(text='{"score": 1}', ending=ending, finish_reason=reason)
     with pytest.raises(NoVerdictError, match=said) as caught:
-        read_verdict(reply, NUMBER)
-    assert not isinstance(caught.value, UnreadableError)
+        parse_verdict(reply, NUMBER)
+    assert not isinstance(caught.value, UnreadableVerdictError)
     assert reason in str(caught.value)
 
 
 def test_what_is_far_too_long_is_neither_read_nor_mended() -> None:
     with pytest.raises(NoVerdictError, match="too long") as caught:
-        read('{"score": 1}' + " " * MAX_CHARACTERS)
-    assert not isinstance(caught.value, UnreadableError)
+        read('{"score": 1}' + " " * MAX_RESPONSE_CHARACTERS)
+    assert not isinstance(caught.value, UnreadableVerdictError)
 
 
 def test_many_braces_are_read_in_no_time() -> None:
-    with pytest.raises(UnreadableError):
-        read('{"a' * (MAX_CHARACTERS // 3))
+    with pytest.raises(UnreadableVerdictError):
+        read('{"a' * (MAX_RESPONSE_CHARACTERS // 3))
 
 
 def test_bounds_are_those_of_the_form() -> None:
     assert read('{"score": 5}', FIVE).value == 5
-    with pytest.raises(UnreadableError, match=r"is 0\.85, not from 1 to 5"):
+    with pytest.raises(UnreadableVerdictError, match=r"is 0\.85, not from 1 to 5"):
         read('{"score": "85%"}', FIVE)
 
 
@@ -234,7 +243,7 @@ def test_a_verdict_survives_any_prose_around_it(
 ) -> None:
     verdict = json.dumps({"reasoning": reason, "score": value})
     assert read(before + verdict + after) == Verdict(
-        marks={"score": Mark(value=value)}, reason=reason
+        scores={"score": JudgeScore(value=value)}, reason=reason
     )
 
 
@@ -267,7 +276,7 @@ def test_nothing_put_unescaped_into_a_verdict_of_zero_makes_it_one_of_one(
 
 
 class TestLabels:
-    FORM = Form(kind="label", value_name="label", labels=("good", "bad"))
+    FORM = ScoreSchema(kind="label", value_name="label", labels=("good", "bad"))
 
     @pytest.mark.parametrize("text", ['{"label": "good"}', '{"result": " good "}'])
     def test_one_of_the_words_is_a_verdict(self, text: str) -> None:
@@ -275,7 +284,7 @@ class TestLabels:
 
     @pytest.mark.parametrize("value", ["Good", "goodish", "", 1, True, None])
     def test_nothing_else_is(self, value: object) -> None:
-        with pytest.raises(UnreadableError):
+        with pytest.raises(UnreadableVerdictError):
             read(json.dumps({"label": value}), self.FORM)
 
     def test_two_words_are_none(self) -> None:
@@ -284,22 +293,23 @@ class TestLabels:
 
 
 def test_notes_are_read_as_far_as_they_are_texts() -> None:
-    form = Form(notes=("hits", "misses", "others"))
+    form = ScoreSchema(notes=("hits", "misses", "others"))
     told = read('{"score": 1, "hits": ["a", "", 1, "b"], "misses": "none"}', form)
     assert told.notes == {"hits": ("a", "b"), "misses": (), "others": ()}
 
 
 class TestChecklists:
-    MET = Checklist(names=("a", "b"))
-    GRADED = Checklist(names=("a", "b"), kind="number")
+    MET = ChecklistSchema(names=("a", "b"))
+    GRADED = ChecklistSchema(names=("a", "b"), kind="number")
 
-    def read(self, *checks: object, form: Checklist = MET) -> Verdict:
+    def read(self, *checks: object, form: ChecklistSchema = MET) -> Verdict:
         return read(json.dumps({"checks": checks, "overall_reasoning": "so"}), form)
 
     def test_every_criterion_has_a_mark_with_its_reason(self) -> None:
         b = {"id": "b", "satisfied": False, "reasoning": "no"}
         assert self.read(b, {"id": "a", "satisfied": True}) == Verdict(
-            marks={"a": Mark(value=True), "b": Mark(value=False, reason="no")}, reason="so"
+            scores={"a": JudgeScore(value=True), "b": JudgeScore(value=False, reason="no")},
+            reason="so",
         )
 
     def test_grades_are_whole_numbers(self) -> None:
@@ -318,17 +328,17 @@ class TestChecklists:
 
     @pytest.mark.parametrize("mark", ["yes", 1, None])
     def test_no_mark_is_guessed(self, mark: object) -> None:
-        with pytest.raises(UnreadableError, match="neither true nor false"):
+        with pytest.raises(UnreadableVerdictError, match="neither true nor false"):
             self.read({"id": "a", "satisfied": mark})
 
     @pytest.mark.parametrize("mark", ["7", True, 7.5, 11, -1, None])
     def test_no_grade_is_guessed(self, mark: object) -> None:
-        with pytest.raises(UnreadableError, match="no whole number from 0 to 10"):
+        with pytest.raises(UnreadableVerdictError, match="no whole number from 0 to 10"):
             self.read({"id": "a", "score": mark}, form=self.GRADED)
 
     @pytest.mark.parametrize("text", ['{"score": 1}', '{"checks": []}', '{"checks": {"a": true}}'])
     def test_without_any_mark_there_is_no_verdict(self, text: str) -> None:
-        with pytest.raises(UnreadableError):
+        with pytest.raises(UnreadableVerdictError):
             read(text, self.MET)
 
     def test_two_lists_that_differ_are_none(self) -> None:
@@ -338,7 +348,7 @@ class TestChecklists:
 
 
 def test_assertions_are_read_as_hits_and_misses() -> None:
-    form = Form(notes=("hits", "misses"))
+    form = ScoreSchema(notes=("hits", "misses"))
     assertions = [
         {"text": "a", "passed": True, "evidence": "e"},
         {"text": " b ", "passed": "no"},
@@ -359,5 +369,5 @@ def test_parts_of_an_unknown_whole_are_no_grade() -> None:
     assert read('{"score": 7}', UNKNOWN).value == 7
     assert read('{"score": "7.5"}', UNKNOWN).value == 7.5
     for part in ('"4/5"', '"85%"'):
-        with pytest.raises(UnreadableError):
+        with pytest.raises(UnreadableVerdictError):
             read(f'{{"score": {part}}}', UNKNOWN)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agentci.model.place import Place
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.model.values import Same, names_of, replace
+from agentci.model.problem import Place
+from agentci.model.program import ProgramFile, ProgramSnapshot
+from agentci.model.values import IdentityKey, list_field_names, replace
 
 PLACE = Place(file="a.yaml", line=2)
-SNAPSHOT = Snapshot(entry="x.py", files={"x.py": ProgramFile(content=b"secret")})
+SNAPSHOT = ProgramSnapshot(entry="x.py", files={"x.py": ProgramFile(content=b"secret")})
 
 
 def test_a_value_with_another_field_is_a_new_one() -> None:
@@ -22,14 +22,14 @@ def test_a_field_that_it_does_not_have_is_refused() -> None:
 
 
 def test_the_names_of_its_fields_are_in_order() -> None:
-    assert names_of(PLACE) == ("file", "line", "column")
-    assert names_of(SNAPSHOT)[-1] == "files"
-    assert names_of("a text") == ()
+    assert list_field_names(PLACE) == ("file", "line", "column")
+    assert list_field_names(SNAPSHOT)[-1] == "files"
+    assert list_field_names("a text") == ()
 
 
 def test_in_keys_of_caches_a_value_is_equal_to_itself_alone() -> None:
     one, other = [1], [1]
-    assert Same(one) == Same(one)
-    assert hash(Same(one)) == hash(Same(one))
-    assert Same(one) != Same(other)
-    assert Same(one) != one
+    assert IdentityKey(one) == IdentityKey(one)
+    assert hash(IdentityKey(one)) == hash(IdentityKey(one))
+    assert IdentityKey(one) != IdentityKey(other)
+    assert IdentityKey(one) != one

@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import InputError
-from agentci.model.case import Golden, GoldenSet
+from agentci.model.case import EvalCase, EvalSet, Rubric
 from agentci.model.json import JsonObject
-from agentci.model.place import Place
-from agentci.model.rubric import Rubric
+from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 from agentci.recordings.adk_eval_set import SET_HINT, read_eval_set
 
 FILE = "evals/golden.json"
 
 
-def read(value: object) -> GoldenSet:
+def read(value: object) -> EvalSet:
     return read_eval_set(json.dumps(value).encode(), file=FILE)
 
 
@@ -63,10 +62,10 @@ def test_a_set_in_snake_case() -> None:
           "tool_responses": [{"id": "x", "name": "get_weather", "response": {"sky": "blue"}}]}}]}
   ]
 }"""
-    assert read_eval_set(text.encode(), file=FILE) == GoldenSet(
+    assert read_eval_set(text.encode(), file=FILE) == EvalSet(
         id="demo",
         cases=(
-            Golden(
+            EvalCase(
                 id="paris",
                 turns=(
                     Turn(
@@ -76,7 +75,7 @@ def test_a_set_in_snake_case() -> None:
                         tool_calls=(ToolCall(id="x", name="get_weather", args={"city": "Paris"}),),
                         tool_responses=(
                             ToolResponse(
-                                id="x", name="get_weather", output={"sky": "blue"}, call=0
+                                id="x", name="get_weather", output={"sky": "blue"}, call_index=0
                             ),
                         ),
                     ),
@@ -200,7 +199,7 @@ def test_a_trajectory_may_be_given_as_events() -> None:
     ]
     turn = turn_of({"intermediate_data": {"invocation_events": events}})
     assert turn.tool_calls == (ToolCall(name="f", args={}), ToolCall(name="g"))
-    assert turn.tool_responses == (ToolResponse(name="f", call=0),)
+    assert turn.tool_responses == (ToolResponse(name="f", call_index=0),)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +224,7 @@ def test_responses_know_the_call_that_they_answer(
             }
         }
     )
-    assert [response.call for response in turn.tool_responses] == answered
+    assert [response.call_index for response in turn.tool_responses] == answered
 
 
 def _tool(written: str) -> dict[str, object]:

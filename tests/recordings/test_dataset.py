@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from agentci.errors import InputError
-from agentci.model.dataset import Row
-from agentci.model.place import Place
+from agentci.model.case import DatasetRow
+from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, Turn
 from agentci.recordings.dataset import read_dataset
 
 
-def _rows(*rows: Any, carries_runs: bool = True) -> tuple[Row, ...]:
+def _rows(*rows: Any, carries_runs: bool = True) -> tuple[DatasetRow, ...]:
     text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in rows)
     return read_dataset(text.encode(), file="data.jsonl", carries_runs=carries_runs).rows
 
@@ -30,7 +30,7 @@ def _turn(**row: Any) -> Turn | None:
 
 def test_a_row_is_its_columns_and_the_line_that_it_stands_on() -> None:
     first, second = _rows({"query": "q", "context": ["c"]}, "", {"id": 7, "query": None})
-    assert first == Row(
+    assert first == DatasetRow(
         id="row-1",
         query="q",
         columns={"query": "q", "context": ["c"]},

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.recordings import jaeger
-from agentci.recordings.telemetry.span import Rejection, Span
+from agentci.recordings.telemetry.spans import RejectedSpan, Span
 
 SPAN = {"traceID": "ABC", "spanID": "A1", "operationName": "chat", "processID": "p1"}
 
@@ -36,7 +36,7 @@ class TestSpans:
 
     def test_a_span_without_an_id_is_rejected(self) -> None:
         (record,) = spans({"traceID": "abc"})
-        assert record == Rejection(reason="no traceId or spanId field")
+        assert record == RejectedSpan(reason="no traceId or spanId field")
 
     def test_microseconds_become_nanoseconds(self) -> None:
         found = span({"startTime": 5, "duration": "3"})

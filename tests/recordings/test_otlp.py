@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentci._util.spool import Spool
+from agentci._util.files import SpooledChunks
 from agentci.recordings import otlp
 from agentci.recordings.registry import read_recording
-from agentci.recordings.telemetry.span import LogRecord, Rejection, Span
+from agentci.recordings.telemetry.spans import LogRecord, RejectedSpan, Span
 
 TRACE, ID = "0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7"
 SPAN = {"traceId": TRACE, "spanId": ID, "name": "chat"}
@@ -157,12 +157,12 @@ class TestIds:
         ],
     )
     def test_that_cannot_be_used(self, ids: Any, reason: str) -> None:
-        assert list(otlp.read({**SPAN, **ids})) == [Rejection(reason=reason)]
+        assert list(otlp.read({**SPAN, **ids})) == [RejectedSpan(reason=reason)]
 
     def test_that_cannot_be_used_are_said(self) -> None:
         export = [{**SPAN, "spanId": ""}, {**SPAN, "traceId": ""}, SPAN]
-        (one,) = read_recording([json.dumps(export).encode()], file="x", spool=Spool())
-        assert one.complaints == ("2 spans rejected: no traceId or spanId field",)
+        (one,) = read_recording([json.dumps(export).encode()], file="x", spool=SpooledChunks())
+        assert one.warnings == ("2 spans rejected: no traceId or spanId field",)
 
 
 class TestSpans:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from agentci._util.workspace import CHUNK_BYTES
 from agentci.errors import RecordingError
 from agentci.model.problem import Problem
-from agentci.recordings.file_content import MAX_RECORDING_BYTES
+from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import FORMATS, read_recording
-from agentci.recordings.telemetry.stored_trace import Recorded, tree_of
+from agentci.recordings.telemetry.stored_trace import StoredTrace, load_tree
 from agentci.recordings.telemetry.trace_tree import SpanTree
 from tests.recordings.telemetry.recorder import SPOOL, traces
 
@@ -27,12 +27,12 @@ JAEGER = {"data": [{"spans": [{"traceID": "t1", "spanID": "s1"}]}]}
 
 
 def read(data: bytes | str, **options: Any) -> tuple[SpanTree, ...]:
-    return tuple(tree_of(one, SPOOL) for one in recorded(data, **options))
+    return tuple(load_tree(one, SPOOL) for one in recorded(data, **options))
 
 
 def recorded(
     data: bytes | str, *, chunk_bytes: int = CHUNK_BYTES, **options: Any
-) -> tuple[Recorded, ...]:
+) -> tuple[StoredTrace, ...]:
     content = data.encode() if isinstance(data, str) else data
     chunks = (content[at : at + chunk_bytes] for at in range(0, len(content), chunk_bytes))
     return read_recording(chunks, file="runs/run.json", spool=SPOOL, **options)
@@ -115,7 +115,7 @@ class TestContent:
         ],
     )
     def test_is_the_same_in_chunks_of_any_size(self, data: bytes, chunk_bytes: int) -> None:
-        trees = tuple(tree_of(one, SPOOL) for one in recorded(data, chunk_bytes=chunk_bytes))
+        trees = tuple(load_tree(one, SPOOL) for one in recorded(data, chunk_bytes=chunk_bytes))
         assert [tree.id for tree in trees] == ["t1", "t2"]
         assert trees == read(data)
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.text.escape import encodable
-from agentci.model.policy import Bar
+from agentci._util.text.escape import replace_surrogates
+from agentci.model.gate import GateThresholds
 from agentci.model.problem import Problem
 from agentci.model.result import Report
-from agentci.reports.action_outputs import outputs, outputs_without_report, render_outputs
+from agentci.reports.action_outputs import make_outputs, make_outputs_without_report, render_outputs
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report
 from tests.helpers.runner import read_output_file
 
@@ -22,7 +22,7 @@ FILES = {
 
 
 def test_they_are_those_of_the_contract() -> None:
-    assert outputs(mixed_report(), FILES) == {
+    assert make_outputs(mixed_report(), FILES) == {
         "passed": "false",
         "verdict": "shut",
         "score": "0.762475",
@@ -55,7 +55,7 @@ def test_they_are_those_of_the_contract() -> None:
         pytest.param(shard_report([]), "false", "partial", id="a shard of nothing"),
         pytest.param(shard_report([make_result("failed")]), "false", "shut", id="a failing shard"),
         pytest.param(
-            make_report([make_result("failed")], bar=Bar(min_pass_rate=0.0)),
+            make_report([make_result("failed")], bar=GateThresholds(min_pass_rate=0.0)),
             "true",
             "open",
             id="enough passed",
@@ -63,21 +63,21 @@ def test_they_are_those_of_the_contract() -> None:
     ],
 )
 def test_the_verdict_is_one_word(report: Report, passed: str, verdict: str) -> None:
-    values = outputs(report, FILES)
+    values = make_outputs(report, FILES)
     assert (values["passed"], values["verdict"]) == (passed, verdict)
 
 
 def test_without_scores_the_score_is_empty() -> None:
-    assert outputs(make_report([make_result("passed")]), FILES)["score"] == ""
+    assert make_outputs(make_report([make_result("passed")]), FILES)["score"] == ""
 
 
 def test_a_file_that_was_not_written_has_no_path() -> None:
-    assert outputs(mixed_report(), {})["junit"] == ""
+    assert make_outputs(mixed_report(), {})["junit"] == ""
 
 
 def test_without_a_report_all_outputs_are_set_too() -> None:
-    values = outputs_without_report("invalid")
-    assert list(values) == list(outputs(mixed_report(), FILES))
+    values = make_outputs_without_report("invalid")
+    assert list(values) == list(make_outputs(mixed_report(), FILES))
     assert (values["passed"], values["verdict"], values["checks"]) == ("false", "invalid", "0")
 
 
@@ -89,12 +89,14 @@ def test_without_a_report_all_outputs_are_set_too() -> None:
 )
 def test_the_runner_reads_exactly_these(values: dict[str, str]) -> None:
     text = render_outputs(values, "delimiter-4f2a")
-    assert read_output_file(text) == {name: encodable(value) for name, value in values.items()}
+    assert read_output_file(text) == {
+        name: replace_surrogates(value) for name, value in values.items()
+    }
 
 
 def test_a_value_cannot_make_another_output() -> None:
     path = "out\npassed=true\nverdict<<x\nopen\nx/junit.xml"
-    text = render_outputs(outputs(mixed_report(), {**FILES, "junit": path}), "delimiter-4f2a")
+    text = render_outputs(make_outputs(mixed_report(), {**FILES, "junit": path}), "delimiter-4f2a")
     read = read_output_file(text)
     assert (read["junit"], read["passed"], read["verdict"]) == (path, "false", "shut")
 

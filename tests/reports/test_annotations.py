@@ -3,10 +3,9 @@
 import pytest
 
 from agentci.model.choices import FailOn
-from agentci.model.place import COMMAND_LINE, Place
-from agentci.model.policy import Bar
-from agentci.model.problem import Problem
-from agentci.model.result import Report, Result
+from agentci.model.gate import GateThresholds
+from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.result import CheckResult, Report
 from agentci.reports.annotations import MAX_CASES, MAX_LINE, MAX_LINES
 from tests.conftest import Golden
 from tests.helpers.reports import (
@@ -102,7 +101,7 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
             id="failures and errors",
         ),
         pytest.param(
-            [make_result("failed", 0.1, bar="label in good")],
+            [make_result("failed", 0.1, requirement="label in good")],
             "error response_quality: 1 of 1 failed",
             id="a bar in other words",
         ),
@@ -128,18 +127,18 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
         ),
     ],
 )
-def test_the_title_says_what_befell_how_many(results: list[Result], title: str) -> None:
+def test_the_title_says_what_befell_how_many(results: list[CheckResult], title: str) -> None:
     assert title in _titles(make_report(results))
 
 
 @pytest.mark.parametrize(
     ("bar", "fail_on"),
     [
-        pytest.param(Bar(min_pass_rate=0.5), "failed", id="enough passed"),
-        pytest.param(Bar(), "never", id="nothing shuts it"),
+        pytest.param(GateThresholds(min_pass_rate=0.5), "failed", id="enough passed"),
+        pytest.param(GateThresholds(), "never", id="nothing shuts it"),
     ],
 )
-def test_what_an_open_gate_tolerates_is_a_warning(bar: Bar, fail_on: FailOn) -> None:
+def test_what_an_open_gate_tolerates_is_a_warning(bar: GateThresholds, fail_on: FailOn) -> None:
     results = [make_result("failed", 0.1), make_result("passed", 1.0)]
     [command] = _read(make_report(results, bar=bar, fail_on=fail_on))
     assert command.name == "warning"
@@ -212,26 +211,26 @@ class TestAShutGateWithoutAnyOtherError:
         [
             pytest.param(
                 [make_result("passed", 0.7)],
-                Bar(min_score=0.9),
+                GateThresholds(min_score=0.9),
                 "mean score 0.7 is below 0.9",
                 id="the mean is low",
             ),
             pytest.param(
                 [make_result("passed", 0.7), make_result("skipped")],
-                Bar(on_skip="fail"),
+                GateThresholds(on_skip="fail"),
                 "1 check had nothing to judge (response_quality)",
                 id="skips are minded",
             ),
-            pytest.param([], Bar(), "nothing was judged", id="no checks"),
+            pytest.param([], GateThresholds(), "nothing was judged", id="no checks"),
             pytest.param(
                 [make_result("failed", 0.1, required=False)],
-                Bar(),
+                GateThresholds(),
                 "no required check was judged\n1 advisory check did not pass (response_quality)",
                 id="advice alone",
             ),
         ],
     )
-    def test_says_why(self, results: list[Result], bar: Bar, why: str) -> None:
+    def test_says_why(self, results: list[CheckResult], bar: GateThresholds, why: str) -> None:
         command = _read(make_report(results, bar=bar))[0]
         assert command == Command("error", why, {"title": "Gate shut"})
 

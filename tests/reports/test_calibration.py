@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from agentci.gate.agreement import Calibration, Confusion, Rate
+from agentci.gate.agreement import Calibration, ConfusionMatrix, Proportion
 from agentci.reports.calibration import render_json, render_text
 
-TRUSTED = Confusion(right_passes=1000, wrong_fails=2, wrong_passes=1, right_fails=30)
+TRUSTED = ConfusionMatrix(true_passes=1000, false_fails=2, false_passes=1, true_fails=30)
 
 
-def of(confusion: Confusion, **others: Rate) -> Calibration:
-    flips = others.get("flips", Rate(part=0, whole=0))
-    return Calibration(evaluator="tone", confusion=confusion, unjudged=0, flips=flips)
+def of(confusion: ConfusionMatrix, **others: Proportion) -> Calibration:
+    flips = others.get("flips", Proportion(part=0, whole=0))
+    return Calibration(evaluator="tone", confusion=confusion, unscored=0, flips=flips)
 
 
 def test_what_can_be_trusted_needs_no_note() -> None:
-    told = render_text([of(TRUSTED, flips=Rate(part=1, whole=1))])
+    told = render_text([of(TRUSTED, flips=Proportion(part=1, whole=1))])
     assert told == (
         "tone: 1,033 cases with a label\n"
         "                  judge: pass  judge: fail\n"
@@ -33,13 +33,13 @@ def test_what_can_be_trusted_needs_no_note() -> None:
 @pytest.mark.parametrize(
     ("confusion", "notes"),
     [
-        (Confusion(right_passes=100, right_fails=14), ["fewer than 50 cases"]),
-        (Confusion(right_passes=20, right_fails=20), ["fewer than 50 cases"]),
-        (Confusion(right_passes=30, wrong_passes=15, right_fails=15), ["below a kappa of 0.6"]),
-        (Confusion(right_passes=100), ["fewer than 50 cases", "where both said one"]),
+        (ConfusionMatrix(true_passes=100, true_fails=14), ["fewer than 50 cases"]),
+        (ConfusionMatrix(true_passes=20, true_fails=20), ["fewer than 50 cases"]),
+        (ConfusionMatrix(true_passes=30, false_passes=15, true_fails=15), ["below a kappa of 0.6"]),
+        (ConfusionMatrix(true_passes=100), ["fewer than 50 cases", "where both said one"]),
     ],
 )
-def test_what_cannot_is_noted(confusion: Confusion, notes: list[str]) -> None:
+def test_what_cannot_is_noted(confusion: ConfusionMatrix, notes: list[str]) -> None:
     told = [line for line in render_text([of(confusion)]).splitlines() if "note: " in line]
     assert len(told) == len(notes)
     for line, note in zip(told, notes, strict=True):
@@ -52,7 +52,7 @@ def test_each_evaluator_has_a_part_of_its_own() -> None:
 
 def test_names_command_nothing() -> None:
     found = Calibration(
-        evaluator="a\n::error::b", confusion=TRUSTED, unjudged=3, flips=Rate(part=0, whole=0)
+        evaluator="a\n::error::b", confusion=TRUSTED, unscored=3, flips=Proportion(part=0, whole=0)
     )
     assert "\n::error::" not in render_text([found])
     assert json.loads(render_json([found]))[0]["evaluator"] == "a\n::error::b"

@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 
 from agentci.model.judgement import Judgement
-from agentci.model.result import Result, Status
+from agentci.model.result import CheckResult, Status
 from agentci.model.trace import Turn
 from agentci.model.values import replace
-from agentci.reports.case_summary import MAX_SAID, exchange
-from agentci.reports.check_text import MAX_TURNS, findings, headline, lines, outcome
+from agentci.reports.case_summary import MAX_EXCERPT_CHARACTERS, excerpt_turn
+from agentci.reports.check_text import (
+    MAX_TURNS,
+    format_headline,
+    format_outcome,
+    list_findings,
+    split_lines,
+)
 from tests.helpers.reports import make_result
 
 TURNS = (
@@ -27,10 +33,10 @@ def _with_turns(
     turns: tuple[Turn, ...] = TURNS,
     threshold: float | None = 0.7,
     **judged: Any,
-) -> Result:
+) -> CheckResult:
     """A failed check of some turns."""
     result = make_result("failed", threshold=threshold)
-    dialogue = tuple(exchange(turn.user_text, turn.final_text) for turn in turns)
+    dialogue = tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in turns)
     return replace(
         result,
         case=replace(result.case, dialogue=dialogue),
@@ -75,32 +81,32 @@ def _with_turns(
 def test_the_headline_says_what_came_of_it(
     status: Status, score: float | None, reason: str | None, expected: str
 ) -> None:
-    assert headline(make_result(status, score, reason=reason)) == expected
+    assert format_headline(make_result(status, score, reason=reason)) == expected
 
 
 def test_a_score_that_no_bar_is_set_for_is_told_beside_what_was_wanted() -> None:
-    result = make_result("failed", 0.9, reason="no", threshold=None, bar="label in good")
-    assert headline(result) == "no; score 0.9, wanted label in good"
+    result = make_result("failed", 0.9, reason="no", threshold=None, requirement="label in good")
+    assert format_headline(result) == "no; score 0.9, wanted label in good"
 
 
 def test_an_outcome_says_whether_it_is_that_of_an_earlier_run() -> None:
-    assert outcome(make_result("failed", 0.25)) == "score 0.25, wanted at least 0.7"
-    assert outcome(make_result("passed", 0.9, cached=True)) == "score 0.9 (cached)"
+    assert format_outcome(make_result("failed", 0.25)) == "score 0.25, wanted at least 0.7"
+    assert format_outcome(make_result("passed", 0.9, cached=True)) == "score 0.9 (cached)"
 
 
 def test_what_cannot_be_seen_of_a_programs_words_is_left_out() -> None:
-    assert lines("a \r\n\n  b\n\x1b[0m\n \t\n") == ("a", "  b")
+    assert split_lines("a \r\n\n  b\n\x1b[0m\n \t\n") == ("a", "  b")
 
 
 class TestTurnsOfLowScores:
     def test_are_told_with_what_was_asked_and_answered(self) -> None:
-        assert findings(_with_turns((0.0, 1.0, 0.69999))) == (
+        assert list_findings(_with_turns((0.0, 1.0, 0.69999))) == (
             '- turn 1: 0; asked "Hello"; answered "Hi, there"',
             "- turn 3: 0.69999; no answer",
         )
 
     def test_are_told_before_the_reasoning(self) -> None:
-        assert findings(_with_turns((1.0, 0.5), reasoning="Too short.")) == (
+        assert list_findings(_with_turns((1.0, 0.5), reasoning="Too short.")) == (
             '- turn 2: 0.5; asked "Book it"; answered "Done."',
             "Too short.",
         )
@@ -118,7 +124,7 @@ class TestTurnsOfLowScores:
     def test_are_those_below_the_threshold_else_the_lowest(
         self, scores: tuple[float | None, ...], threshold: float | None, told: list[str]
     ) -> None:
-        found = findings(_with_turns(scores, threshold=threshold))
+        found = list_findings(_with_turns(scores, threshold=threshold))
         assert [line.split(";")[0].removeprefix("- ") for line in found] == told
 
     @pytest.mark.parametrize(
@@ -134,17 +140,17 @@ class TestTurnsOfLowScores:
         ],
     )
     def test_are_not_told_where(self, others: dict[str, Any], told: list[str]) -> None:
-        assert list(findings(_with_turns((0.5,), **others))) == told
+        assert list(list_findings(_with_turns((0.5,), **others))) == told
 
     def test_are_cut_and_counted(self) -> None:
         long = Turn(id="t", user_text="x" * 1_000, answer_parts=("y" * 1_000,))
-        found = findings(_with_turns((0.1,) * 12, turns=(long,) * 12))
+        found = list_findings(_with_turns((0.1,) * 12, turns=(long,) * 12))
         assert len(found) == MAX_TURNS + 1
         assert found[-1] == "- … and 7 more"
-        asked = "x" * (MAX_SAID - 1)
-        answered = "y" * (MAX_SAID - 1)
+        asked = "x" * (MAX_EXCERPT_CHARACTERS - 1)
+        answered = "y" * (MAX_EXCERPT_CHARACTERS - 1)
         assert found[0] == f'- turn 1: 0.1; asked "{asked}…"; answered "{answered}…"'
 
 
 def test_a_check_without_a_judgement_has_no_findings() -> None:
-    assert findings(make_result("errored")) == ()
+    assert list_findings(make_result("errored")) == ()

@@ -2,25 +2,25 @@
 
 import pytest
 
-from agentci.model.comparison import Change, Comparison, Trend
+from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
 from agentci.model.values import replace
-from agentci.reports.comment import MAX_BYTES, Comment
+from agentci.reports.comment import MAX_BYTES, CommentReport
 from agentci.reports.github_limits import COMMENT_CHARACTERS
-from agentci.reports.summary.page import Summary
+from agentci.reports.job_summary import SummaryReport
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, text_of
 
 RUN = "https://github.example/octo/agent/actions/runs/3"
-TREND = Trend(
+TREND = EvaluatorComparison(
     config="evals/eval_config.yaml",
     evaluator="response_quality",
     required=True,
     pairs=3,
     before=0.9,
     after=0.8,
-    regressions=(Change(case="cancels", before=0.9, after=0.6999),),
+    regressions=(ChangedCheck(case="cancels", before=0.9, after=0.6999),),
     improvements=(),
     chance=0.25,
     outcome="inconclusive",
@@ -30,7 +30,7 @@ STATUSES: tuple[Status, ...] = ("failed", "errored", "skipped")
 
 
 def _render(report: Report) -> str:
-    return text_of(Comment(run_url=RUN, commit="8c1f" * 10), report)
+    return text_of(CommentReport(run_url=RUN, commit="8c1f" * 10), report)
 
 
 def _compared(comparison: Comparison) -> Report:
@@ -47,11 +47,11 @@ def test_an_open_gate_looks_like_this(golden: Golden) -> None:
 
 
 def test_it_is_shorter_than_the_summary() -> None:
-    assert len(_render(mixed_report())) < len(text_of(Summary(), mixed_report())) / 1.5
+    assert len(_render(mixed_report())) < len(text_of(SummaryReport(), mixed_report())) / 1.5
 
 
 def test_without_a_workflow_it_leads_nowhere() -> None:
-    assert text_of(Comment(), mixed_report()).endswith("(did you mean 'threshold'?)\n")
+    assert text_of(CommentReport(), mixed_report()).endswith("(did you mean 'threshold'?)\n")
 
 
 def test_several_configs_are_named() -> None:
@@ -89,7 +89,7 @@ def test_it_is_never_too_long(character: str) -> None:
             case=f"{number}{long}",
             evaluator=f"{number % 400}{long}",
             reason=None if status == "failed" else f"{number}{long}",
-            bar=long,
+            requirement=long,
             misses=[long] * 9,
         )
         for number in range(600)

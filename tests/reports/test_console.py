@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from agentci.model.place import COMMAND_LINE
-from agentci.model.problem import Problem
+from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Report, Status
 from agentci.reports.console import MAX_CASES, MAX_ITEMS, MAX_WIDTH, render_console
 from tests.conftest import Golden

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci.model.place import Place
-from agentci.reports.diff_lines import distance, lines_shown
+from agentci.model.problem import Place
+from agentci.reports.workflow_commands import distance_to_diff, parse_hunks
 
 CONTEXT = 3
 
@@ -31,27 +31,27 @@ def numbered(*lines: int, of: int = 50, mark: str = " changed") -> str:
 
 
 def test_a_change_is_shown_with_the_lines_around_it(tmp_path: Path) -> None:
-    shown = lines_shown(patch_of(tmp_path, numbered(), numbered(20, 40)))
+    shown = parse_hunks(patch_of(tmp_path, numbered(), numbered(20, 40)))
     assert shown == (range(17, 24), range(37, 44))
 
 
 def test_lines_are_those_of_the_file_as_it_is_now(tmp_path: Path) -> None:
-    (shown,) = lines_shown(patch_of(tmp_path, numbered(), "new\n" * 5 + numbered()))
+    (shown,) = parse_hunks(patch_of(tmp_path, numbered(), "new\n" * 5 + numbered()))
     assert shown == range(1, 6 + CONTEXT)
 
 
 def test_a_hunk_of_one_line_may_leave_out_how_many_it_has(tmp_path: Path) -> None:
-    assert lines_shown(patch_of(tmp_path, "x\n", "y\n")) == (range(1, 2),)
+    assert parse_hunks(patch_of(tmp_path, "x\n", "y\n")) == (range(1, 2),)
 
 
 def test_a_file_that_is_emptied_shows_none(tmp_path: Path) -> None:
-    (shown,) = lines_shown(patch_of(tmp_path, "x\n", ""))
+    (shown,) = parse_hunks(patch_of(tmp_path, "x\n", ""))
     assert list(shown) == []
 
 
 def test_a_line_that_looks_like_a_hunk_is_none(tmp_path: Path) -> None:
     forged = "@@ -1 +900,9 @@\r@@ -1 +800,9 @@\n"
-    assert lines_shown(patch_of(tmp_path, "", forged)) == (range(1, 2),)
+    assert parse_hunks(patch_of(tmp_path, "", forged)) == (range(1, 2),)
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,21 @@ def test_a_line_that_looks_like_a_hunk_is_none(tmp_path: Path) -> None:
     ["", "no patch", "@@ -1 +", "@@ -1 +x @@", f"@@ -1 +{'9' * 5000} @@", "@@ -1 +\u0661 @@"],
 )
 def test_what_is_no_patch_shows_nothing(patch: str) -> None:
-    assert lines_shown(patch) == ()
+    assert parse_hunks(patch) == ()
 
 
 def test_a_line_that_is_shown_is_nearer_than_its_file_and_that_than_others() -> None:
     diff = {"a.yaml": (range(3, 5), range(9, 12)), "image.png": ()}
-    assert [distance(Place(file="a.yaml", line=line), diff) for line in (3, 4, 10)] == [0, 0, 0]
-    assert [distance(Place(file="a.yaml", line=line), diff) for line in (2, 5, 12)] == [1, 1, 1]
-    assert distance(Place(file="image.png"), diff) == 1
-    assert distance(Place(file="b.yaml", line=3), diff) == 2
-    assert distance(None, diff) == 2
+    assert [distance_to_diff(Place(file="a.yaml", line=line), diff) for line in (3, 4, 10)] == [
+        0,
+        0,
+        0,
+    ]
+    assert [distance_to_diff(Place(file="a.yaml", line=line), diff) for line in (2, 5, 12)] == [
+        1,
+        1,
+        1,
+    ]
+    assert distance_to_diff(Place(file="image.png"), diff) == 1
+    assert distance_to_diff(Place(file="b.yaml", line=3), diff) == 2
+    assert distance_to_diff(None, diff) == 2

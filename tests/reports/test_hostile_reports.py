@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from lxml import etree, html
 
-from agentci.model.case import Case, Golden
-from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import COMMAND_LINE, Place
-from agentci.model.policy import Bar, Gate, GatePolicy
-from agentci.model.problem import Problem
-from agentci.model.result import Decision, Report, Result, Totals
-from agentci.model.shard import Portion, Shard
+from agentci.model.case import Case, EvalCase
+from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
+from agentci.model.gate import Gate, GatePolicy, GateThresholds
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.result import CheckResult, Decision, Report, Totals
+from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace, Turn
-from agentci.reports.action_outputs import outputs, render_outputs
-from agentci.reports.case_summary import synopsis_of
-from agentci.reports.comment import Comment
+from agentci.reports.action_outputs import make_outputs, render_outputs
+from agentci.reports.case_summary import make_case_summary
+from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.github_limits import (
     ANNOTATION_MESSAGE_UNITS,
@@ -32,17 +30,17 @@ from agentci.reports.github_limits import (
     SUMMARY_BYTES,
 )
 from agentci.reports.html.page import HtmlReport
+from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
-from agentci.reports.junit import JUnit
+from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORTERS
-from agentci.reports.results_schema import results_schema
-from agentci.reports.summary.page import Summary
+from agentci.reports.results_schema import make_results_schema
 from tests.helpers.building import values
 from tests.helpers.reports import annotated, text_of
 from tests.helpers.runner import Command, commands_in, read_output_file
 
-VALIDATOR = Draft202012Validator(results_schema())
+VALIDATOR = Draft202012Validator(make_results_schema())
 DELIMITER = "delimiter-4f2a"
 
 PIECES = [
@@ -74,21 +72,21 @@ TRACES = values(
     warnings=LINES,
     performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
 )  # fmt: skip
-GOLDEN = values(Golden, id=TEXT, turns=st.just(()), place=PLACES)
+GOLDEN = values(EvalCase, id=TEXT, turns=st.just(()), place=PLACES)
 CASES = values(
-    Case, id=TEXT, trace=TRACES, golden=st.none() | GOLDEN, no_golden_because=st.none() | TEXT
-).map(synopsis_of)
+    Case, id=TEXT, trace=TRACES, expected=st.none() | GOLDEN, unmatched_reason=st.none() | TEXT
+).map(make_case_summary)
 JUDGEMENTS = values(
     Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,
     details=DETAILS,
 )  # fmt: skip
 EVALUATORS = values(
-    Identity, name=TEXT, type=TEXT, bar=TEXT, threshold=st.none() | st.floats(0, 1),
-    required=st.booleans(), place=PLACES,
+    EvaluatorIdentity, name=TEXT, type=TEXT, requirement=TEXT, place=PLACES,
+    threshold=st.none() | st.floats(0, 1), required=st.booleans(),
 )  # fmt: skip
 RESULTS = values(
-    Result, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
+    CheckResult, id=TEXT, config=FILES, case=CASES, evaluator=EVALUATORS,
     status=st.sampled_from(["passed", "failed", "errored", "skipped"]),
     judgement=st.none() | JUDGEMENTS, reason=st.none() | TEXT, seconds=st.floats(),
     cached=st.booleans(),
@@ -98,17 +96,19 @@ PROBLEMS = values(
     severity=st.sampled_from(["error", "warning", "notice"]),
 )  # fmt: skip
 COUNTS = st.integers(0, 10**6)
-BARS = values(Bar, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1))
+BARS = values(
+    GateThresholds, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1)
+)
 GATES = values(
     Gate, config=FILES, evaluators=LINES, uncovered=COUNTS,
     policy=values(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
 )  # fmt: skip
 PORTIONS = values(
-    Portion,
+    ShardInfo,
     shard=st.integers(1, 256).flatmap(
         lambda total: values(Shard, index=st.integers(1, total), total=st.just(total))
     ),
-    of=st.just("c0de" * 16),
+    plan_digest=st.just("c0de" * 16),
     checks=st.just(("0123456789abcdef",)),
 )
 REPORTS = values(
@@ -122,16 +122,16 @@ REPORTS = values(
     results=st.lists(RESULTS, max_size=3).map(tuple),
     problems=st.lists(PROBLEMS, max_size=2).map(tuple),
     gates=st.lists(GATES, max_size=2).map(tuple),
-    portion=st.none() | PORTIONS,
+    shard_info=st.none() | PORTIONS,
     commit=st.sampled_from(["", "c0de" * 10, "c0de" * 16]),
 )  # fmt: skip
 
 FORMS: dict[str, Callable[[Report], str]] = {
     "results.json": partial(text_of, JsonReport()),
-    "junit.xml": partial(text_of, JUnit(dialect="common")),
-    "junit.xml for Jenkins": partial(text_of, JUnit(dialect="jenkins")),
-    "summary.md": partial(text_of, Summary()),
-    "comment.md": partial(text_of, Comment()),
+    "junit.xml": partial(text_of, JUnitReport(dialect="common")),
+    "junit.xml for Jenkins": partial(text_of, JUnitReport(dialect="jenkins")),
+    "summary.md": partial(text_of, SummaryReport()),
+    "comment.md": partial(text_of, CommentReport()),
     "report.html": partial(text_of, HtmlReport()),
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
     "annotations": annotated,
@@ -194,11 +194,11 @@ def test_results_json_is_strict_and_valid(report: Report) -> None:
     assert len(rendered["results"]) == len(report.results)
 
 
-@given(report=REPORTS, dialect=st.sampled_from(JUNIT_DIALECTS))
+@given(report=REPORTS, dialect=st.sampled_from(JUNIT_FORMATS))
 def test_junit_is_parsed_by_all_and_counts_what_it_holds(
-    report: Report, dialect: JUnitDialect
+    report: Report, dialect: JUnitFormat
 ) -> None:
-    data = text_of(JUnit(dialect=dialect), report).encode()
+    data = text_of(JUnitReport(dialect=dialect), report).encode()
     expat.ParserCreate().Parse(data, True)
     root = etree.fromstring(data)
     assert len(root.findall(".//testcase")) == len(report.results) == int(root.get("tests"))
@@ -238,13 +238,13 @@ def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
         assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
     for command in commands:
         assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
-    assert len(text_of(Summary(), report).encode()) <= SUMMARY_BYTES
-    assert len(text_of(Comment(), report)) <= COMMENT_CHARACTERS
+    assert len(text_of(SummaryReport(), report).encode()) <= SUMMARY_BYTES
+    assert len(text_of(CommentReport(), report)) <= COMMENT_CHARACTERS
 
 
 @given(report=REPORTS)
 def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
-    text = text_of(Comment(run_url="https://github.example/r"), report)
+    text = text_of(CommentReport(run_url="https://github.example/r"), report)
     outside = re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", text)
     assert not re.search(r"@\w|(#|GH-)\d", outside, re.IGNORECASE)
     assert set(re.findall(r"<(/?\w*)", outside)) <= {"code", "/code"}
@@ -254,7 +254,7 @@ def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
 
 @given(report=REPORTS)
 def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
-    text = text_of(Summary(), report)
+    text = text_of(SummaryReport(), report)
     failed = sum(result.status == "failed" for result in report.results)
     lines = text.splitlines()
     assert lines[0].startswith("## ")
@@ -269,7 +269,7 @@ def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
     ),
 )
 def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, str]) -> None:
-    values = outputs(report, paths)
+    values = make_outputs(report, paths)
     read = read_output_file(render_outputs(values, "another-delimiter"))
     assert list(read) == list(values)
     assert (read["passed"], read["verdict"]) == (values["passed"], values["verdict"])

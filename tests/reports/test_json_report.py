@@ -4,12 +4,11 @@ import json
 from typing import Any
 
 from agentci.model.case import Case
-from agentci.model.place import Place
-from agentci.model.policy import Bar, Gate, GatePolicy
-from agentci.model.problem import Problem
+from agentci.model.gate import Gate, GatePolicy, GateThresholds
+from agentci.model.problem import Place, Problem
 from agentci.model.trace import Turn
 from agentci.model.values import replace
-from agentci.reports.case_summary import synopsis_of
+from agentci.reports.case_summary import make_case_summary
 from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden
 from tests.helpers.reports import (
@@ -108,8 +107,8 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
 
 def test_a_case_without_a_golden_one_says_why() -> None:
     trace = replace(make_case().trace, performance={"latency_ms": 12})
-    case = Case(id="t", trace=trace, no_golden_because="no eval set")
-    [written] = _rendered(replace(make_result("passed"), case=synopsis_of(case)))["cases"]
+    case = Case(id="t", trace=trace, unmatched_reason="no eval set")
+    [written] = _rendered(replace(make_result("passed"), case=make_case_summary(case)))["cases"]
     assert (written["golden"], written["no_golden_because"]) == (None, "no eval set")
     assert written["performance"] == {"latency_ms": 12}
 
@@ -135,7 +134,7 @@ def test_what_was_said_is_cut_to_what_reports_quote() -> None:
     case = make_case()
     turn = Turn(id="t", user_text="a\n" * 200, answer_parts=("b", "c" * 200))
     case = replace(case, trace=replace(case.trace, turns=(turn,)))
-    [written] = _rendered(replace(make_result("passed"), case=synopsis_of(case)))["cases"]
+    [written] = _rendered(replace(make_result("passed"), case=make_case_summary(case)))["cases"]
     [said] = written["dialogue"]
     assert said["asked"].startswith("a a a")
     assert said["answered"].startswith("bccc")
@@ -143,7 +142,9 @@ def test_what_was_said_is_cut_to_what_reports_quote() -> None:
 
 
 def test_gates_are_told_with_all_that_decides() -> None:
-    own = GatePolicy(overall=Bar(min_score=0.5), evaluators={"tone": Bar(on_error="warn")})
+    own = GatePolicy(
+        overall=GateThresholds(min_score=0.5), evaluators={"tone": GateThresholds(on_error="warn")}
+    )
     gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     bar = {

@@ -7,11 +7,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from lxml import etree
 
-from agentci.model.choices import JUNIT_DIALECTS, JUnitDialect
-from agentci.model.place import COMMAND_LINE, Place
-from agentci.model.problem import Problem
+from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
+from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import Report
-from agentci.reports.junit import MAX_TEXT, JUnit
+from agentci.reports.junit import MAX_TEXT, JUnitReport
 from tests.conftest import Golden
 from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, text_of
 
@@ -19,23 +18,23 @@ XSD = etree.XMLSchema(file=str(Path(__file__).parent / "data" / "junit-10.xsd"))
 ANGLE = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 
 
-def _parsed(report: Report, dialect: JUnitDialect = "common") -> ET.Element:
-    return ET.fromstring(text_of(JUnit(dialect=dialect), report))
+def _parsed(report: Report, dialect: JUnitFormat = "common") -> ET.Element:
+    return ET.fromstring(text_of(JUnitReport(dialect=dialect), report))
 
 
-def _case(dialect: JUnitDialect = "common", *arguments: Any, **others: Any) -> ET.Element:
+def _case(dialect: JUnitFormat = "common", *arguments: Any, **others: Any) -> ET.Element:
     """The one test case of a report with one result."""
     found = _parsed(make_report([make_result(*arguments, **others)]), dialect).find(".//testcase")
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize("dialect", JUNIT_DIALECTS)
+@pytest.mark.parametrize("dialect", JUNIT_FORMATS)
 class TestEveryDialect:
-    def test_looks_like_this(self, golden: Golden, dialect: JUnitDialect) -> None:
-        golden(f"junit-{dialect}.xml", text_of(JUnit(dialect=dialect), mixed_report()))
+    def test_looks_like_this(self, golden: Golden, dialect: JUnitFormat) -> None:
+        golden(f"junit-{dialect}.xml", text_of(JUnitReport(dialect=dialect), mixed_report()))
 
-    def test_counts_in_the_suites_and_at_the_root(self, dialect: JUnitDialect) -> None:
+    def test_counts_in_the_suites_and_at_the_root(self, dialect: JUnitFormat) -> None:
         results = [
             make_result("passed", seconds=1.0),
             make_result("failed", evaluator="a", seconds=0.0006),
@@ -56,15 +55,15 @@ class TestEveryDialect:
     )
     @pytest.mark.parametrize("reason", [None, "", "\x00\x1b[31m", "\n"])
     def test_no_verdict_is_ever_empty(
-        self, status: Any, tag: str, reason: str | None, dialect: JUnitDialect
+        self, status: Any, tag: str, reason: str | None, dialect: JUnitFormat
     ) -> None:
-        found = _case(dialect, status, reason=reason, bar="").find(tag)
+        found = _case(dialect, status, reason=reason, requirement="").find(tag)
         assert found is not None
         assert found.get("message")
         assert found.get("type")
         assert tag == "skipped" or (found.text or "").strip()
 
-    def test_problems_stand_in_the_output_of_their_suite(self, dialect: JUnitDialect) -> None:
+    def test_problems_stand_in_the_output_of_their_suite(self, dialect: JUnitFormat) -> None:
         results = [make_result("passed"), make_result("passed", config="other.yaml")]
         problems = [
             Problem(message="is odd", place=Place(file="other.yaml"), severity="warning"),
@@ -75,15 +74,15 @@ class TestEveryDialect:
         assert second.findtext("system-out") == "warning: other.yaml:1: is odd"
         assert first.find("system-out") is None
 
-    def test_problems_are_told_where_nothing_was_judged(self, dialect: JUnitDialect) -> None:
+    def test_problems_are_told_where_nothing_was_judged(self, dialect: JUnitFormat) -> None:
         [suite] = _parsed(make_report([], problems=[Problem(message="no config")]), dialect)
         assert (suite.get("tests"), suite.get("file")) == ("0", None)
         assert suite.findtext("system-err") == "error: no config"
 
-    def test_any_number_of_checks_is_laid_out_alike(self, dialect: JUnitDialect) -> None:
+    def test_any_number_of_checks_is_laid_out_alike(self, dialect: JUnitFormat) -> None:
         verdicts = ["passed", "failed", "errored", "skipped", "passed"] * 50
         text = text_of(
-            JUnit(dialect=dialect),
+            JUnitReport(dialect=dialect),
             make_report([make_result(each, case=str(n)) for n, each in enumerate(verdicts)]),  # type: ignore[arg-type]
         )
         tree = ET.fromstring(text)
@@ -92,11 +91,11 @@ class TestEveryDialect:
         ET.indent(tree)
         assert text.partition("\n")[2] == f"{ET.tostring(tree, encoding='unicode')}\n"
 
-    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: JUnitDialect) -> None:
+    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: JUnitFormat) -> None:
         output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
         assert (output or "").splitlines()[-1] == "guessed"
 
-    def test_checks_that_look_the_same_have_names_of_their_own(self, dialect: JUnitDialect) -> None:
+    def test_checks_that_look_the_same_have_names_of_their_own(self, dialect: JUnitFormat) -> None:
         long = [f"{'x' * 1000}{digit}{'y' * 1000}" for digit in "12"]
         ids = ["a b", " a b", "a\u202eb", "a\tb", "a b", *long]
         results = [make_result("failed", case=case) for case in ids] * 50
@@ -108,14 +107,14 @@ class TestEveryDialect:
             f"a b {ANGLE} response_quality (2)",
         ]
 
-    def test_text_is_cut(self, dialect: JUnitDialect) -> None:
+    def test_text_is_cut(self, dialect: JUnitFormat) -> None:
         failure = _case(dialect, "failed", reasoning="x" * 100_000).find("failure")
         assert failure is not None
         assert MAX_TEXT - 20 < len(failure.text or "") <= MAX_TEXT
 
-    def test_gitlab_is_not_told_to_fetch_files(self, dialect: JUnitDialect) -> None:
+    def test_gitlab_is_not_told_to_fetch_files(self, dialect: JUnitFormat) -> None:
         text = text_of(
-            JUnit(dialect=dialect),
+            JUnitReport(dialect=dialect),
             make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])]),
         )
         assert "[[ATTACHMENT" not in text
@@ -216,7 +215,8 @@ class TestCommon:
 
     def test_half_a_pair_and_what_xml_lacks_are_replaced(self) -> None:
         text = text_of(
-            JUnit(), make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])])
+            JUnitReport(),
+            make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])]),
         )
         assert "- ��red" in text
         ET.fromstring(text.encode())
@@ -235,10 +235,10 @@ class TestJenkins:
         ],
     )
     def test_keeps_to_the_strict_schema(self, report: Report) -> None:
-        XSD.assertValid(etree.fromstring(text_of(JUnit(dialect="jenkins"), report).encode()))
+        XSD.assertValid(etree.fromstring(text_of(JUnitReport(dialect="jenkins"), report).encode()))
 
     def test_the_schema_is_strict(self) -> None:
-        document = etree.fromstring(text_of(JUnit(dialect="common"), mixed_report()).encode())
+        document = etree.fromstring(text_of(JUnitReport(dialect="common"), mixed_report()).encode())
         assert not XSD.validate(document)
 
     def test_facts_stand_in_the_output(self) -> None:

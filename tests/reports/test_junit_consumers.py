@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from agentci.model.choices import JUNIT_DIALECTS
+from agentci.model.choices import JUNIT_FORMATS
 from tests.helpers.recordings import otlp
 from tests.helpers.support import PATH, run_agentci
 from tests.services.servers import MODULES, NODE
@@ -33,7 +33,7 @@ RECORDINGS: Final = ("one", "two")
 CASES: Final = len(CONFIGS) * len(RECORDINGS) * len(PROGRAMS)
 
 
-@pytest.fixture(scope="module", params=JUNIT_DIALECTS)
+@pytest.fixture(scope="module", params=JUNIT_FORMATS)
 def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Checks of every outcome, of two configs whose evaluators have the same names."""
     folder = tmp_path_factory.mktemp("run")

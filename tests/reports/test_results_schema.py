@@ -7,20 +7,20 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentci.reports.json_report import JsonReport
-from agentci.reports.results_schema import results_schema
+from agentci.reports.results_schema import make_results_schema
 from tests.helpers.reports import make_report, mixed_report, shard_report, text_of
 from tests.helpers.support import ROOT
 
-VALIDATOR = Draft202012Validator(results_schema())
+VALIDATOR = Draft202012Validator(make_results_schema())
 
 
 def test_it_is_a_schema() -> None:
-    Draft202012Validator.check_schema(results_schema())
+    Draft202012Validator.check_schema(make_results_schema())
 
 
 def test_the_file_for_editors_is_fresh() -> None:
     written = (ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8")
-    assert written == json.dumps(results_schema(), indent=2, ensure_ascii=False) + "\n"
+    assert written == json.dumps(make_results_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_file_for_editors_is_fresh() -> None:
 def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
     rendered = json.loads(text_of(JsonReport(), report))
     VALIDATOR.validate(rendered)
-    described: Any = results_schema()
+    described: Any = make_results_schema()
     assert list(rendered) == list(described["properties"])
     for name in ("results", "cases", "problems", "provenance", "gates"):
         kind = name if name == "provenance" else name[:-1]

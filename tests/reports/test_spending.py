@@ -2,30 +2,31 @@
 
 import pytest
 
-from agentci._util.text.markdown import prose
-from agentci.model.policy import Gate, GatePolicy
-from agentci.model.result import Report
-from agentci.model.shard import Portion, Shard
-from agentci.model.spending import Charge, Spending
+from agentci._util.text.escape import markdown_prose
+from agentci.model.gate import Gate, GatePolicy
+from agentci.model.result import JudgeSpending, ModelCost, Report
+from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.reports.console import render_console
+from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
-from agentci.reports.merge.merge import merged
-from agentci.reports.merge.part import Part
+from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report
-from agentci.reports.summary.page import Summary
+from agentci.reports.merge.report_files import ReportFile
 from tests.helpers.reports import CONFIG, make_report, make_result, text_of
 
-SPENT = Charge(calls=1200, tokens=34567, usd=0.12345)
-SAVED = Charge(calls=1, tokens=800, usd=0.5)
+SPENT = ModelCost(calls=1200, tokens=34567, usd=0.12345)
+SAVED = ModelCost(calls=1, tokens=800, usd=0.5)
 
 
-def report_of(*spending: Spending) -> Report:
+def report_of(*spending: JudgeSpending) -> Report:
     return replace(make_report([make_result("passed", 1.0)]), spending=spending)
 
 
-def cost(spent: Charge = SPENT, saved: Charge = SAVED, *, priced: bool = True) -> Spending:
-    return Spending(config=CONFIG, spent=spent, saved=saved, priced=priced)
+def cost(
+    spent: ModelCost = SPENT, saved: ModelCost = SAVED, *, priced: bool = True
+) -> JudgeSpending:
+    return JudgeSpending(config=CONFIG, spent=spent, saved=saved, priced=priced)
 
 
 @pytest.mark.parametrize(
@@ -38,28 +39,33 @@ def cost(spent: Charge = SPENT, saved: Charge = SAVED, *, priced: bool = True) -
                 " 800 tokens, $0.5"
             ),
         ),
-        ([cost(saved=Charge(), priced=False)], "Judges: 1,200 calls, 34,567 tokens"),
-        ([cost(saved=Charge()), cost(saved=Charge(), priced=False)], "2,400 calls, 69,134 tokens"),
+        ([cost(saved=ModelCost(), priced=False)], "Judges: 1,200 calls, 34,567 tokens"),
+        (
+            [cost(saved=ModelCost()), cost(saved=ModelCost(), priced=False)],
+            "2,400 calls, 69,134 tokens",
+        ),
     ],
 )
-def test_people_are_told_in_one_line(spending: list[Spending], line: str) -> None:
+def test_people_are_told_in_one_line(spending: list[JudgeSpending], line: str) -> None:
     report = report_of(*spending)
     shown = render_console(report, quiet=True, verbose=False, colour=False)
     assert sum(each.endswith(line) for each in shown.splitlines()) == 1
-    page = text_of(Summary(), report).splitlines()
-    assert sum(each.endswith(prose(line)) for each in page) == 1
+    page = text_of(SummaryReport(), report).splitlines()
+    assert sum(each.endswith(markdown_prose(line)) for each in page) == 1
 
 
 def test_nobody_is_told_where_no_model_judged() -> None:
     report = report_of()
     assert "Judges" not in render_console(report, quiet=False, verbose=True, colour=False)
-    assert "Judges" not in text_of(Summary(), report)
+    assert "Judges" not in text_of(SummaryReport(), report)
 
 
 @pytest.mark.parametrize("priced", [True, False])
 def test_what_was_written_is_read(*, priced: bool) -> None:
     known = {"usd": 1.5} if priced else {}
-    spending = cost(Charge(calls=1, tokens=2, **known), Charge(calls=3, tokens=4), priced=priced)
+    spending = cost(
+        ModelCost(calls=1, tokens=2, **known), ModelCost(calls=3, tokens=4), priced=priced
+    )
     written = text_of(JsonReport(), report_of(spending)).encode()
     assert read_report(written, file="results.json").spending == (spending,)
 
@@ -71,9 +77,9 @@ def test_shards_cost_what_all_of_them_do() -> None:
     parts = []
     for index in (1, 2):
         shard = Shard(index=index, total=2)
-        portion = Portion(shard=shard, of="0" * 64, checks=tuple(ids))
-        own = [each for each in results if shard.holds(each.id)]
-        report = replace(make_report(own), portion=portion, gates=gates, spending=(cost(),))
-        parts.append(Part(file=f"{index}.json", report=report))
-    [spending] = merged(parts, fail_on="failed").spending
+        portion = ShardInfo(shard=shard, plan_digest="0" * 64, checks=tuple(ids))
+        own = [each for each in results if shard.contains(each.id)]
+        report = replace(make_report(own), shard_info=portion, gates=gates, spending=(cost(),))
+        parts.append(ReportFile(file=f"{index}.json", report=report))
+    [spending] = merge_reports(parts, fail_on="failed").spending
     assert spending == cost(SPENT + SPENT, SAVED + SAVED)

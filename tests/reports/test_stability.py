@@ -2,22 +2,22 @@
 
 from typing import Any
 
-from agentci.gate.repeats import repeated
-from agentci.model.identity import Repetition
-from agentci.model.result import Result
-from agentci.reports.stability import properties_of, stabilities
+from agentci.gate.aggregation import aggregate_repeats
+from agentci.model.judgement import Repetition
+from agentci.model.result import CheckResult
+from agentci.reports.stability import make_repeat_properties, summarize_repeats
 from tests.helpers.reports import make_result
 
 
-def _result(votes: str, **others: Any) -> Result:
+def _result(votes: str, **others: Any) -> CheckResult:
     """A check that was asked as often as ``votes`` has letters: Passed, Failed, Errored."""
     statuses: dict[str, Any] = {"P": "passed", "F": "failed", "E": "errored"}
     results = [make_result(statuses[each], **others) for each in votes]
-    return repeated(results, Repetition(times=len(votes)))
+    return aggregate_repeats(results, Repetition(times=len(votes)))
 
 
-def _lines(*results: Result) -> list[str]:
-    return [each.line for each in stabilities(results)]
+def _lines(*results: CheckResult) -> list[str]:
+    return [each.line for each in summarize_repeats(results)]
 
 
 def test_an_evaluator_that_was_asked_once_is_none_of_them() -> None:
@@ -57,6 +57,9 @@ def test_of_many_unstable_checks_the_first_are_named() -> None:
 
 
 def test_a_check_has_properties() -> None:
-    assert properties_of(_result("PPF").repeats) == {"repeats": "3", "flip_rate": "0.333333"}
-    assert properties_of(_result("PE").repeats) == {"repeats": "2", "flip_rate": ""}
-    assert properties_of(None) == {}
+    assert make_repeat_properties(_result("PPF").repeats) == {
+        "repeats": "3",
+        "flip_rate": "0.333333",
+    }
+    assert make_repeat_properties(_result("PE").repeats) == {"repeats": "2", "flip_rate": ""}
+    assert make_repeat_properties(None) == {}

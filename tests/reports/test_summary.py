@@ -4,15 +4,14 @@ import re
 
 import pytest
 
+from agentci.model.gate import GateThresholds
 from agentci.model.judgement import Judgement
-from agentci.model.place import COMMAND_LINE
-from agentci.model.policy import Bar
-from agentci.model.problem import Problem
+from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Report, Status
 from agentci.model.values import replace
+from agentci.reports import job_summary
 from agentci.reports.github_limits import SUMMARY_BYTES
-from agentci.reports.summary import failed_check
-from agentci.reports.summary.page import MAX_BYTES, MAX_CASES, Summary
+from agentci.reports.job_summary import MAX_BYTES, MAX_CASES, SummaryReport
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
 
@@ -21,7 +20,7 @@ OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator=
 
 
 def _render(report: Report) -> str:
-    return text_of(Summary(), report)
+    return text_of(SummaryReport(), report)
 
 
 def test_it_looks_like_this(golden: Golden) -> None:
@@ -29,7 +28,9 @@ def test_it_looks_like_this(golden: Golden) -> None:
 
 
 def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
-    block = failed_check.block(replace(make_result("failed"), judgement=None), unfolded=True)
+    block = job_summary.render_failed_check(
+        replace(make_result("failed"), judgement=None), unfolded=True
+    )
     assert "Recording" in block
     assert "- " not in block
 
@@ -64,7 +65,10 @@ def test_an_open_gate_looks_like_this(golden: Golden) -> None:
             id="invalid",
         ),
         pytest.param(
-            make_report([make_result("failed"), make_result("passed")], bar=Bar(min_pass_rate=0.5)),
+            make_report(
+                [make_result("failed"), make_result("passed")],
+                bar=GateThresholds(min_pass_rate=0.5),
+            ),
             "## ✅ Gate open: 1 of 2 checks passed",
             id="open in spite of a failure",
         ),
@@ -102,9 +106,9 @@ def test_an_evaluator_has_a_mark(status: Status, required: bool, icon: str) -> N
 
 @pytest.mark.parametrize(
     ("status", "bar"),
-    [("errored", Bar(on_error="warn")), ("failed", Bar(min_pass_rate=0.5))],
+    [("errored", GateThresholds(on_error="warn")), ("failed", GateThresholds(min_pass_rate=0.5))],
 )
-def test_what_an_open_gate_bears_with_is_a_warning(status: Status, bar: Bar) -> None:
+def test_what_an_open_gate_bears_with_is_a_warning(status: Status, bar: GateThresholds) -> None:
     results = [make_result(status, evaluator="tone"), make_result("passed", evaluator="other")]
     text = _render(make_report(results, bar=bar))
     assert "| ⚠️ `tone`" in text
@@ -131,7 +135,7 @@ def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
 def test_turns_of_low_scores_are_told_where_nothing_else_is() -> None:
     result = make_result("failed", 0.5)
     judgement = Judgement(score=0.5, passed=False, turn_scores=(1.0, 0.0))
-    block = failed_check.block(replace(result, judgement=judgement), unfolded=True)
+    block = job_summary.render_failed_check(replace(result, judgement=judgement), unfolded=True)
     assert '\n- turn 2: 0; asked "Book it"; no answer\n' in block
 
 
@@ -160,9 +164,9 @@ def test_a_check_of_which_there_is_too_much_is_told_in_short() -> None:
     calls = [{"name": "|" * 300, "args": None}] * 40
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     result = make_result("failed", details={"comparisons": [turn] * 5})
-    block = failed_check.block(result, unfolded=False)
+    block = job_summary.render_failed_check(result, unfolded=False)
     assert "Too much to be shown here" in block
-    assert len(block.encode()) <= failed_check.MAX_BYTES
+    assert len(block.encode()) <= job_summary.MAX_CHECK_BYTES
 
 
 def test_very_many_calls_and_misses_are_counted() -> None:
@@ -170,7 +174,7 @@ def test_very_many_calls_and_misses_are_counted() -> None:
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     misses = [f"miss {number}" for number in range(30)]
     result = make_result("failed", details={"comparisons": [turn]}, misses=misses)
-    block = failed_check.block(result, unfolded=True)
+    block = job_summary.render_failed_check(result, unfolded=True)
     assert "| 10 more |  |  |" in block
     assert "- … and 10 more" in block
 
@@ -210,7 +214,7 @@ class TestTenThousandResults:
         assert last.endswith("`results.json` has them all._")
 
     def test_leave_whole_blocks(self) -> None:
-        text = text_of(Summary(max_bytes=60_000), self.REPORT)
+        text = text_of(SummaryReport(max_bytes=60_000), self.REPORT)
         assert len(text.encode()) <= 60_000
         assert text.count("<details") == text.count("</details>") > 0
         assert _left_open(text) is None

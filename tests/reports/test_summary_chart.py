@@ -7,11 +7,10 @@ from typing import Final
 
 import pytest
 
-from agentci.model.comparison import Comparison, Trend
+from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import Report
 from agentci.model.values import replace
-from agentci.reports.summary.chart import MOST, chart
-from agentci.reports.summary.page import Summary
+from agentci.reports.job_summary import MAX_BARS, SummaryReport, render_chart
 from tests.helpers.browser import PROGRAM, Browser, browser
 from tests.helpers.reports import CONFIG, make_report, make_result, text_of
 from tests.services.servers import MODULES
@@ -50,7 +49,7 @@ def scored(scores: dict[str, float], config: str = CONFIG) -> Report:
 def beside(report: Report, *trends: tuple[str, float | None, float | None]) -> Report:
     """The report with what each evaluator came to before and now."""
     compared = tuple(
-        Trend(
+        EvaluatorComparison(
             config=CONFIG,
             evaluator=name,
             required=True,
@@ -74,7 +73,7 @@ def names(text: str) -> list[str]:
 
 
 def test_a_bar_is_an_evaluators_mean_score() -> None:
-    text = chart(scored({"tone": 0.25, "quality": 1}))
+    text = render_chart(scored({"tone": 0.25, "quality": 1}))
     assert text.startswith("```mermaid\n%%{init: ")
     assert text.endswith(
         "xychart-beta horizontal\n"
@@ -88,14 +87,16 @@ def test_a_bar_is_an_evaluators_mean_score() -> None:
 
 def test_a_baseline_is_a_line_and_both_are_of_the_same_checks() -> None:
     report = scored({"tone": 0.25, "quality": 1, "new": 0.5})
-    text = chart(beside(report, ("tone", 0.5, 0.2), ("quality", 0.9, 1), ("new", None, None)))
+    text = render_chart(
+        beside(report, ("tone", 0.5, 0.2), ("quality", 0.9, 1), ("new", None, None))
+    )
     assert names(text) == ["tone", "quality"]
     assert text.endswith("bar [0.2, 1]\nline [0.5, 0.9]\n```\n")
     assert "(line: baseline)" in text
 
 
 def test_a_baseline_of_other_evaluators_is_left_out() -> None:
-    text = chart(beside(scored({"tone": 0.25, "quality": 1}), ("tone", 0.5, 0.25)))
+    text = render_chart(beside(scored({"tone": 0.25, "quality": 1}), ("tone", 0.5, 0.25)))
     assert names(text) == ["tone", "quality"]
     assert "line" not in text
 
@@ -106,41 +107,41 @@ def test_a_baseline_of_other_evaluators_is_left_out() -> None:
         make_report([]),
         scored({"tone": 0.5}),
         make_report([make_result("errored"), make_result("errored", evaluator="tone")]),
-        scored({f"e{n}": 0.5 for n in range(MOST + 1)}),
+        scored({f"e{n}": 0.5 for n in range(MAX_BARS + 1)}),
     ],
     ids=["nothing judged", "one evaluator", "no scores", "too many"],
 )
 def test_there_is_none_where_it_would_show_nothing(report: Report) -> None:
-    assert chart(report) == ""
-    assert "mermaid" not in text_of(Summary(), report)
+    assert render_chart(report) == ""
+    assert "mermaid" not in text_of(SummaryReport(), report)
 
 
 def test_several_configs_are_told_apart() -> None:
     results = [make_result("passed", 1, config=config) for config in ("a.yaml", "b.yaml")]
-    text = chart(make_report(results))
+    text = render_chart(make_report(results))
     assert names(text) == ["response_quality (a.yaml)", "response_quality (b.yaml)"]
 
 
 def test_equal_names_are_numbered() -> None:
-    text = chart(scored({"a?": 0.1, "a!": 0.2, "?": 0.3, "!": 0.4}))
+    text = render_chart(scored({"a?": 0.1, "a!": 0.2, "?": 0.3, "!": 0.4}))
     assert names(text) == ["a", "a (2)", " (1)", " (2)"]
 
 
 def test_it_stands_below_the_table() -> None:
-    text = text_of(Summary(), scored({"tone": 0.25, "quality": 1}))
+    text = text_of(SummaryReport(), scored({"tone": 0.25, "quality": 1}))
     assert text.index("`quality`") < text.index("```mermaid")
 
 
 def test_it_is_the_first_to_go_where_there_is_little_room() -> None:
-    text = text_of(Summary(max_bytes=10_000), scored({"tone": 0.25, "quality": 1}))
+    text = text_of(SummaryReport(max_bytes=10_000), scored({"tone": 0.25, "quality": 1}))
     assert "mermaid" not in text
     assert "Not shown here" not in text
 
 
 def test_the_largest_is_far_below_what_mermaid_draws() -> None:
-    largest = scored({f"{n}{'中' * 100}": n / MOST for n in range(MOST)}, config="é" * 200)
-    assert len(chart(largest)) < MAX_TEXT / 10
-    assert "```mermaid" in text_of(Summary(), largest)
+    largest = scored({f"{n}{'中' * 100}": n / MAX_BARS for n in range(MAX_BARS)}, config="é" * 200)
+    assert len(render_chart(largest)) < MAX_TEXT / 10
+    assert "```mermaid" in text_of(SummaryReport(), largest)
 
 
 @pytest.mark.skipif(
@@ -158,7 +159,7 @@ class TestMermaid:
 
     def drawn(self, page: Browser, report: Report) -> list[str]:
         """The texts of the picture; an error where there is none."""
-        text = chart(report).removeprefix("```mermaid\n").removesuffix("```\n")
+        text = render_chart(report).removeprefix("```mermaid\n").removesuffix("```\n")
         found: list[str] = page.run(
             f"mermaid.render('chart', {json.dumps(text)}).then(({{svg}}) => {{"
             "document.body.innerHTML = svg;"
@@ -177,7 +178,7 @@ class TestMermaid:
         assert page.run("document.querySelectorAll('.bar-plot-0 rect').length") == 2
         assert page.run("document.querySelectorAll('.line-plot-1 path').length") == 1
 
-    @pytest.mark.parametrize("count", [2, MOST])
+    @pytest.mark.parametrize("count", [2, MAX_BARS])
     def test_draws_few_and_many(self, page: Browser, count: int) -> None:
         texts = self.drawn(page, scored({f"e{n}": n / count for n in range(count)}))
         assert [text for text in texts if text.startswith("e")] == [f"e{n}" for n in range(count)]
@@ -186,7 +187,9 @@ class TestMermaid:
         for hostile in _pairs(HOSTILE):
             report = scored(dict.fromkeys(hostile, 0.5))
             texts = self.drawn(page, report)
-            assert texts[1:3] == [" ".join(name.split()) for name in names(chart(report))], hostile
+            assert texts[1:3] == [" ".join(name.split()) for name in names(render_chart(report))], (
+                hostile
+            )
         assert page.faults == []
 
 

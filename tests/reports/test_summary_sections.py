@@ -1,6 +1,6 @@
 """Parts of a page, each within its share, and all within the page."""
 
-from agentci.reports.summary.section import Section, sections_text
+from agentci.reports.sections import Section, render_sections
 
 LIMIT = 1000
 
@@ -19,12 +19,12 @@ def section(
 
 def size(*sections: Section) -> int:
     """Bytes of what is shown, without the line on what is not."""
-    text = sections_text(sections, LIMIT)
+    text = render_sections(sections, LIMIT)
     return len(text.partition("_Not shown")[0].encode())
 
 
 def test_a_section_takes_its_share_and_what_it_leaves_is_counted() -> None:
-    text = sections_text([section("## T\n\n", share=0.25)], LIMIT)
+    text = render_sections([section("## T\n\n", share=0.25)], LIMIT)
     assert text.startswith("## T\n\n" + ("x" * 99 + "\n") * 2)
     assert text.endswith("_Not shown here: 7 blocks. `results.json` has them all._\n")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.reports.tool_calls import MAX_CALLS, Row, diff, unmatched
+from agentci.reports.tool_calls import MAX_CALLS, ToolCallRow, find_unmatched_turns, format_diff
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -33,7 +33,7 @@ def _call(name: str, args: Any = None) -> dict[str, Any]:
 
 
 def _rows(expected: list[Any], actual: list[Any]) -> list[tuple[str, str, str]]:
-    [turn] = unmatched(_details(expected, actual))
+    [turn] = find_unmatched_turns(_details(expected, actual))
     return [(row.mark, row.expected, row.actual) for row in turn.rows]
 
 
@@ -106,20 +106,20 @@ def test_every_call_is_shown_once_and_in_its_order(expected: list[str], actual: 
     ],
 )
 def test_what_has_another_shape_is_passed_over(details: dict[str, Any]) -> None:
-    assert unmatched(details) == ()
-    assert diff(details) == ()
+    assert find_unmatched_turns(details) == ()
+    assert format_diff(details) == ()
 
 
 @given(st.dictionaries(st.just("comparisons"), st.lists(ANY_JSON) | ANY_JSON))
 def test_nothing_that_a_program_can_tell_breaks_it(details: dict[str, Any]) -> None:
-    assert len(diff(details)) >= len(unmatched(details))
+    assert len(format_diff(details)) >= len(find_unmatched_turns(details))
 
 
 def test_very_many_calls_are_counted() -> None:
-    [turn] = unmatched(_details([_call("a")] * (MAX_CALLS + 7), []))
+    [turn] = find_unmatched_turns(_details([_call("a")] * (MAX_CALLS + 7), []))
     assert len(turn.rows) == MAX_CALLS
     assert turn.hidden == 7
-    assert turn.rows[0] == Row(mark="missing", expected="a", actual="")
+    assert turn.rows[0] == ToolCallRow(mark="missing", expected="a", actual="")
 
 
 def test_arguments_nested_very_deep_can_be_compared() -> None:
@@ -134,7 +134,7 @@ def test_a_diff_marks_each_side() -> None:
         [_call("a"), _call("b", {"n": 1}), _call("c")],
         [_call("b", {"n": 2}), _call("c"), _call("a")],
     )
-    assert diff(details) == (
+    assert format_diff(details) == (
         "tool calls of turn 1 (- expected, + actual, = both):",
         "- a (moved)",
         "- b(n=1)",
@@ -145,5 +145,5 @@ def test_a_diff_marks_each_side() -> None:
 
 
 def test_a_diff_counts_what_it_leaves_out() -> None:
-    lines = diff(_details([_call("a")] * (MAX_CALLS + 7), []))
+    lines = format_diff(_details([_call("a")] * (MAX_CALLS + 7), []))
     assert lines[-1] == "… and 7 more"

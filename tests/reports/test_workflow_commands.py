@@ -5,14 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci._util.text import escape
-from agentci.model.place import Place
-from agentci.model.problem import Severity
+from agentci.model.problem import Place, Severity
 from agentci.reports.github_limits import (
     ANNOTATION_MESSAGE_UNITS,
     ANNOTATION_TITLE_CHARACTERS,
     ANNOTATIONS_PER_TYPE,
 )
-from agentci.reports.workflow_commands import LEVELS, Annotation, annotate, are_too_many
+from agentci.reports.workflow_commands import (
+    LEVELS,
+    Annotation,
+    exceed_annotation_limit,
+    render_annotations,
+)
 from tests.helpers.building import values
 from tests.helpers.runner import Command, commands_in
 
@@ -21,7 +25,7 @@ HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from(":%,=#[]\r\n ;0123456789ABDaed
 
 
 def _read(*annotations: Annotation) -> list[Command]:
-    return commands_in(annotate(annotations))
+    return commands_in(render_annotations(annotations))
 
 
 def _made(number: int, level: Severity = "error") -> Annotation:
@@ -58,20 +62,20 @@ def test_without_a_place_there_is_no_file() -> None:
     )
 )
 def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[Annotation]) -> None:
-    text = annotate(annotations)
+    text = render_annotations(annotations)
     shown = [each for level in LEVELS for each in annotations if each.level == level]
     commands = commands_in(text)
     assert len(commands) == len(text.splitlines()) == len(shown)
     assert [command.name for command in commands] == [each.level for each in shown]
     assert all(set(command.properties) <= {"file", "line", "title"} for command in commands)
     assert "##[" not in text
-    assert escape.encodable(text) == text
+    assert escape.replace_surrogates(text) == text
 
 
 @given(ANY_TEXT)
 def test_a_message_arrives_as_it_is_shown_in_a_log(text: str) -> None:
     [command] = _read(Annotation(level="notice", title="t", message=text))
-    assert command.data == escape.log(text)
+    assert command.data == escape.escape_for_log(text)
 
 
 class TestTheLimits:
@@ -124,7 +128,7 @@ class TestBesideADiff:
             self.of("changed", 3),
         ]
         diff = {"changed": (range(1, 5),)}
-        shown = commands_in(annotate(annotations, diff))
+        shown = commands_in(render_annotations(annotations, diff))
         assert [(each.properties["title"], each.properties.get("line")) for each in shown] == [
             ("also elsewhere", "1"),
             ("changed", "2"),
@@ -136,7 +140,7 @@ class TestBesideADiff:
 
     def test_the_furthest_are_left_out(self) -> None:
         annotations = [*(self.of(f"f{n}", 1) for n in range(ANNOTATIONS_PER_TYPE)), self.of("x", 7)]
-        shown = commands_in(annotate(annotations, {"x": (range(7, 8),)}))
+        shown = commands_in(render_annotations(annotations, {"x": (range(7, 8),)}))
         assert [each.properties["title"] for each in shown] == ["x", *(f"f{n}" for n in range(9))]
         assert shown[-1].data.endswith("(1 more not shown here)")
 
@@ -151,4 +155,4 @@ class TestBesideADiff:
             *(_made(n) for n in range(errors)),
             *(_made(n, "warning") for n in range(warnings)),
         ]
-        assert are_too_many(given) is expected
+        assert exceed_annotation_limit(given) is expected

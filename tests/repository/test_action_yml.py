@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from agentci.cli.main import main
-from agentci.config.options import OPTIONS, REPORTING, Option
-from agentci.reports.action_outputs import outputs_without_report
+from agentci.config.options import OPTIONS, REPORT_OPTIONS, Option
+from agentci.reports.action_outputs import make_outputs_without_report
 from tests.helpers.support import ROOT
 
 ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -43,7 +43,7 @@ def test_every_option_but_the_actions_own_is_a_flag_of_run(
     assert (f"--{option.name}" in flags) is not option.input_only
 
 
-@pytest.mark.parametrize("name", REPORTING)
+@pytest.mark.parametrize("name", REPORT_OPTIONS)
 def test_merge_has_the_flags_that_are_about_reports(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,7 +62,7 @@ def test_the_token_is_that_of_the_job() -> None:
 
 
 def test_declares_the_outputs_that_the_code_sets() -> None:
-    assert list(ACTION["outputs"]) == list(outputs_without_report("invalid"))
+    assert list(ACTION["outputs"]) == list(make_outputs_without_report("invalid"))
 
 
 def test_runs_the_dockerfile_or_in_a_release_the_image_that_was_built_of_it() -> None:

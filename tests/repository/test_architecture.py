@@ -17,15 +17,16 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Bottom up: a package imports from itself and from those before it.
 ORDER = (
     *("version", "model", "sdk", "errors", "_util", "recordings", "evaluators", "config", "gate"),
-    *("reports", "execution", "remote", "judges", "runner", "github", "cli", "pytest", "__main__"),
+    *("reports", "execution", "remote", "extend", "judges", "runner", "github", "cli", "pytest"),
+    "__main__",
 )
 # What the runner still knows of the workflow that it runs in.
 EXCEPTIONS = {
-    ("agentci.runner.services", "agentci.github.api.client"),
+    ("agentci.runner.services", "agentci.github.api_client"),
     ("agentci.runner.services", "agentci.github.context"),
     ("agentci.runner.prepare_programs", "agentci.github.checkout"),
-    ("agentci.runner.prepare_judges", "agentci.github.read_event"),
-    ("agentci.runner.prepare_judges", "agentci.github.secrets"),
+    ("agentci.runner.prepare_judges", "agentci.github.events"),
+    ("agentci.runner.prepare_judges", "agentci.github.events"),
 }
 # Values to values: no network, process, clock, environment or opening of paths.
 PURE = (
@@ -33,7 +34,7 @@ PURE = (
     *("agentci.evaluators", "agentci.config", "agentci.gate", "agentci.reports"),
 )
 # They find files and read settings for the pure rest of their package.
-READERS = {"agentci.config.discovery", "agentci.config.agentv.attachments"}
+READERS = {"agentci.config.discovery", "agentci.config.agentv.files"}
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIBLE = (
     *("recordings", "evaluators", "evaluators/metrics", "reports"),

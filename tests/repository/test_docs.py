@@ -11,17 +11,17 @@ import pytest
 import yaml
 
 from agentci.cli.main import main
-from agentci.config.agentv.schema import eval_file_schema
-from agentci.config.schema import json_schema
-from agentci.evaluators.agentv.types import NOT_YET as AGENTV_NOT_YET
-from agentci.evaluators.agentv.types import TYPES
-from agentci.evaluators.metrics.registry import ASKING, HOSTED, METRICS
-from agentci.evaluators.metrics.registry import NOT_YET as METRICS_NOT_YET
-from agentci.evaluators.registry import EVALUATOR_TYPES, OF_EVAL_FILES
+from agentci.config.agentv.schema import make_eval_file_schema
+from agentci.config.schema import make_config_schema
+from agentci.evaluators.agentv.registry import AGENTV_TYPES
+from agentci.evaluators.agentv.registry import UNSUPPORTED_TYPES as AGENTV_NOT_YET
+from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
+from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_NOT_YET
+from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
 from agentci.execution.runtimes.registry import RUNTIMES
 from agentci.reports.registry import REPORTERS
-from agentci.reports.results_schema import results_schema
+from agentci.reports.results_schema import make_results_schema
 from scripts.docs import generated
 from tests.helpers.documents import DOCUMENTS, name_of, snippets
 from tests.helpers.support import ROOT, run_agentci
@@ -59,17 +59,20 @@ def test_the_exit_codes_of_the_command_line_are_explained(
     ("names", "text"),
     [
         pytest.param(
-            [f"`type: {name}`" for name in (*EVALUATOR_TYPES, *OF_EVAL_FILES)],
+            [f"`type: {name}`" for name in (*EVALUATOR_TYPES, *EVAL_FILE_TYPES)],
             AGENTEVALS,
             id="types of evaluators",
         ),
         pytest.param(
-            [f"`{name}`" for name in (*METRICS, *ASKING, *HOSTED, *METRICS_NOT_YET)],
+            [
+                f"`{name}`"
+                for name in (*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS, *METRICS_NOT_YET)
+            ],
             AGENTEVALS,
             id="metrics",
         ),
         pytest.param(
-            [f"`{name}`" for name in (*TYPES, *AGENTV_NOT_YET) if name != "llm_grader"],
+            [f"`{name}`" for name in (*AGENTV_TYPES, *AGENTV_NOT_YET) if name != "llm_grader"],
             (ROOT / "docs/agentv.md").read_text(),
             id="types of evaluators of AgentV",
         ),
@@ -125,19 +128,19 @@ class TestEveryDocument:
         assert given - set(inputs) == set()
 
     def test_shows_configs_that_are_valid(self, document: Path) -> None:
-        validator = jsonschema.Draft202012Validator(json_schema())
+        validator = jsonschema.Draft202012Validator(make_config_schema())
         for snippet in snippets(document, "yaml"):
             config = yaml.safe_load(snippet)
             if isinstance(config, dict) and "evaluators" in config:
                 assert [error.message for error in validator.iter_errors(config)] == []
             if isinstance(config, dict) and "cases" in config:
-                of_eval_files = jsonschema.Draft202012Validator(eval_file_schema())
+                of_eval_files = jsonschema.Draft202012Validator(make_eval_file_schema())
                 assert [error.message for error in of_eval_files.iter_errors(config)] == []
 
 
 def test_the_results_in_the_documents_are_of_the_schema() -> None:
     (snippet,) = snippets(ROOT / "docs/reports.md", "json")
-    jsonschema.validate(json.loads(snippet), results_schema())
+    jsonschema.validate(json.loads(snippet), make_results_schema())
 
 
 def test_the_workflow_of_the_readme_is_short() -> None:

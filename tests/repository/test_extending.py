@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentci.evaluators.registry import GROUP as DIALECTS
-from agentci.execution.registry import GROUP as EXECUTORS
-from agentci.execution.runtimes.registry import GROUP as RUNTIMES
+from agentci import extend
+from agentci.evaluators.registry import ENTRY_POINT_GROUP as DIALECTS
+from agentci.execution.registry import EXECUTOR_GROUP as EXECUTORS
+from agentci.execution.runtimes.registry import RUNTIME_GROUP as RUNTIMES
 from agentci.remote.sources.registry import GROUP as SOURCES
 from tests.helpers.support import ROOT
 
@@ -17,8 +18,8 @@ PAGE = (ROOT / "docs/extending.md").read_text()
 GROUPS = (RUNTIMES, EXECUTORS, SOURCES, DIALECTS)
 EXAMPLES = sorted(ROOT.glob("examples/extensions/*/pyproject.toml"))
 WHERE = {
-    "Runtime": "execution/runtimes/runtime.py",
-    "Executor": "execution/executor.py",
+    "Runtime": "execution/runtimes/registry.py",
+    "Executor": "execution/executor_api.py",
     "Source": "remote/sources/source.py",
     "Evaluator": "evaluators/evaluator.py",
     "EvaluatorType": "evaluators/evaluator_type.py",
@@ -66,3 +67,18 @@ def test_every_example_is_linked(example: Path) -> None:
     page = example.with_name("README.md")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_examples_and_page_import_only_the_interface() -> None:
+    texts = [PAGE, *(path.read_text() for path in ROOT.glob("examples/extensions/*/*.py"))]
+    modules = {name for text in texts for name in re.findall(r"from (agentci\S*) import", text)}
+    assert modules == {"agentci.extend"}
+
+
+def test_the_interface_exports_what_it_lists() -> None:
+    tree = ast.parse(Path(extend.__file__).read_text())
+    imported = {
+        alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert imported == set(extend.__all__)
+    assert {"Runtime", "Executor", "Source", "EvaluatorType", "LocalExecutor"} <= imported

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci._util.workspace import workspace_of
-from agentci.config.discovery import VENDORED, find_configs
+from agentci._util.workspace import find_workspace
+from agentci.config.discovery import SKIPPED_FOLDERS, find_configs
 from tests.helpers.support import ROOT
 
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
@@ -24,7 +24,7 @@ NAMES = (
     *("a.eval.yaml", "b/c/a.eval.yaml", ".a.eval.yaml", "eval.yaml", "b/.eval.yaml"),
     *("a.eval.yml", "agentci.yml", "a.yaml", ".b/a.eval.yaml", "b/.c/a.eval.yaml"),
     *("my_agentci.yaml", "eval_config.yaml.txt"),
-    *(f"b/{name}/a.eval.yaml" for name in VENDORED),
+    *(f"b/{name}/a.eval.yaml" for name in SKIPPED_FOLDERS),
 )
 
 
@@ -32,8 +32,8 @@ def test_is_given_the_configs_that_are_found_without_it(tmp_path: Path) -> None:
     for name in NAMES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(GOOD)
-    workspace = workspace_of(tmp_path, root=tmp_path)
-    found = {workspace.name_of(path) for path in find_configs([], workspace)[0]}
+    workspace = find_workspace(tmp_path, root=tmp_path)
+    found = {workspace.display_path(path) for path in find_configs([], workspace)[0]}
     given = {
         name
         for name in NAMES

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from lxml import etree
 
-from agentci.cli.arguments import parser
+from agentci.cli.arguments import make_parser
 from tests.helpers.actionlint import complaints
 from tests.helpers.documents import snippets
 from tests.helpers.recipes import (
@@ -68,7 +68,7 @@ def test_every_command_line_is_understood(capsys: pytest.CaptureFixture[str]) ->
     wrong = []
     for document, words in command_lines():
         try:
-            parser().parse_args(words)
+            make_parser().parse_args(words)
         except SystemExit:
             wrong.append(f"{document}: agentci {' '.join(words)}: {capsys.readouterr().err}")
     assert wrong == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.reports.html.assets import SCRIPTS, STYLE
+from agentci.reports.html.page import SCRIPTS, STYLE
 from tests.helpers.support import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from agentci._util.child_programs import GRADE
+from agentci._util.child_programs import GRADE_PATH
 from agentci.errors import EvaluatorError
 from agentci.model.judgement import Judgement
 from agentci.model.program import LocalProgram
 from agentci.model.requests import (
     Compose,
-    ProgramReply,
-    Reply,
+    ConstantJudgement,
+    ProgramOutput,
+    Response,
     RunCommand,
     RunProgram,
-    Settled,
     Task,
 )
 from agentci.model.values import replace
-from agentci.runner.dispatch import carry_out, job_of
-from agentci.runner.execute import answer
+from agentci.runner.dispatch import dispatch_request, make_job
+from agentci.runner.execute import execute_request
 from tests.helpers.support import PATH, world_at
 
 SDK_JUDGE = """\
@@ -41,8 +41,8 @@ def _command(folder: Path, *words: str, stdin: str = "") -> RunCommand:
     return RunCommand(command=words, folder=str(folder), stdin=stdin, timeout_seconds=20)
 
 
-def _printed(reply: Reply) -> str:
-    assert isinstance(reply, ProgramReply)
+def _printed(reply: Response) -> str:
+    assert isinstance(reply, ProgramOutput)
     return reply.stdout.decode()
 
 
@@ -51,20 +51,22 @@ class TestCommand:
         (tmp_path / "judges").mkdir()
         world = world_at(tmp_path, {})
         command = _command(tmp_path / "judges", "sh", "-c", "basename $PWD; cat", stdin="said\n")
-        assert _printed(carry_out(command, name="a", world=world)) == "judges\nsaid\n"
+        assert _printed(dispatch_request(command, name="a", world=world)) == "judges\nsaid\n"
 
     def test_may_name_a_file_of_its_folder(self, tmp_path: Path) -> None:
         program = tmp_path / "judge"
         program.write_text("#!/bin/sh\necho $1\n")
         program.chmod(0o755)
         command = _command(tmp_path, "./judge", "yes")
-        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "yes\n"
+        assert (
+            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "yes\n"
+        )
 
     @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
     def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
         command = _command(tmp_path, program)
         with pytest.raises(EvaluatorError, match=rf"'a' could not be started: '{program}'"):
-            carry_out(command, name="a", world=world_at(tmp_path, {}))
+            dispatch_request(command, name="a", world=world_at(tmp_path, {}))
 
     @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])
     def test_of_typescript_runs_by_a_node_that_knows_it(
@@ -74,7 +76,9 @@ class TestCommand:
             "const told: string = process.argv[2]; console.log(told)\n"
         )
         command = _command(tmp_path, *words, "judge.ts", "typed")
-        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
+        assert (
+            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
+        )
 
     @pytest.mark.parametrize(
         "first_line",
@@ -87,7 +91,7 @@ class TestCommand:
         judge.write_text(f"{first_line}\n{SDK_JUDGE.partition(chr(10))[2]}")
         judge.chmod(0o755)
         command = _command(tmp_path, "./judge.ts", stdin='{"candidate_answer": "it"}')
-        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
         assert json.loads(_printed(reply))["hits"] == ["it"]
 
     def test_of_python_may_name_uv_itself(self, tmp_path: Path) -> None:
@@ -95,26 +99,30 @@ class TestCommand:
         judge.write_text("#!/usr/bin/env -S uv run\nimport sys; print(sys.argv[1])\n")
         judge.chmod(0o755)
         command = _command(tmp_path, "./judge.py", "snake")
-        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+        assert (
+            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+        )
 
     def test_without_a_path_is_no_file_of_the_folder(self, tmp_path: Path) -> None:
         (tmp_path / "echo").write_text("#!/usr/bin/env node\n")
         (tmp_path / "echo").chmod(0o755)
         command = _command(tmp_path, "echo", "judge.js")
         (tmp_path / "judge.js").write_text("console.log('judged')\n")
-        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        printed = _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {})))
         assert printed == "judge.js\n"
 
     def test_that_is_not_executable_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         with pytest.raises(EvaluatorError, match=r"'\./judge\.ts' is not there, or not executable"):
-            carry_out(_command(tmp_path, "./judge.ts"), name="a", world=world_at(tmp_path, {}))
+            dispatch_request(
+                _command(tmp_path, "./judge.ts"), name="a", world=world_at(tmp_path, {})
+            )
 
     def test_that_imports_the_sdk_of_agentv_finds_it(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
         command = _command(tmp_path, "bun", "judge.ts", stdin=told)
-        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
+        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
         assert json.loads(_printed(reply)) == {
             "score": 1,
             "hits": ["it"],
@@ -128,8 +136,8 @@ class TestCommand:
             "export default defineCodeGrader(() => { throw new Error('no'); });\n"
         )
         command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
-        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
-        assert isinstance(reply, ProgramReply)
+        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+        assert isinstance(reply, ProgramOutput)
         assert reply.exit_code == 1
         assert json.loads(_printed(reply))["misses"] == ["no"]
 
@@ -149,8 +157,8 @@ class TestCommand:
             f"export default define{kind}(() => undefined);\n"
         )
         command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
-        reply = carry_out(command, name="a", world=world_at(tmp_path, {}))
-        assert isinstance(reply, ProgramReply)
+        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+        assert isinstance(reply, ProgramOutput)
         assert reply.exit_code == 1
         assert why in _printed(reply) + reply.stderr
 
@@ -165,7 +173,7 @@ class TestCommand:
             f"export default defineAssertion(() => ({{ {said}, reasoning: 'r' }}));\n"
         )
         command = _command(tmp_path, "bun", "run", str(tmp_path / "words.mjs"), stdin="{}")
-        printed = _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))
+        printed = _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {})))
         assert json.loads(printed) == {"score": score, "reasoning": "r"}
 
     def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
@@ -178,7 +186,9 @@ class TestCommand:
         )
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         command = _command(tmp_path, "node", "judge.ts")
-        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "own\n"
+        assert (
+            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "own\n"
+        )
 
     @pytest.mark.parametrize("words", [("uv", "run"), ("uv",)])
     def test_of_python_runs_where_there_is_no_uv(
@@ -186,18 +196,20 @@ class TestCommand:
     ) -> None:
         (tmp_path / "judge.py").write_text("import sys; print(sys.argv[1])\n")
         command = _command(tmp_path, *words, "judge.py", "snake")
-        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+        assert (
+            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+        )
 
     @pytest.mark.parametrize("words", [("uv", "run", "gone.py"), ("uv", "run"), ("bun", "x.py")])
     def test_without_its_script_is_what_it_says(
         self, words: tuple[str, ...], tmp_path: Path
     ) -> None:
         with pytest.raises(EvaluatorError, match=f"'{words[0]}' is not on this machine"):
-            carry_out(_command(tmp_path, *words), name="a", world=world_at(tmp_path, {}))
+            dispatch_request(_command(tmp_path, *words), name="a", world=world_at(tmp_path, {}))
 
     def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
         command = _command(tmp_path, "node", "--version")
-        assert _printed(carry_out(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
+        assert _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
 
 
 class TestCommandInAContainer:
@@ -214,7 +226,7 @@ class TestCommandInAContainer:
             memory_mb=64,
             processes=7,
         )
-        job = job_of(command, name="a", world=world_at(tmp_path, {"KEY": "k", "OTHER": "o"}))
+        job = make_job(command, name="a", world=world_at(tmp_path, {"KEY": "k", "OTHER": "o"}))
         assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
         walls = job.confinement
         assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
@@ -225,30 +237,30 @@ class TestCommandInAContainer:
 
 class TestComposition:
     def test_does_what_follows_from_what_came_back(self, tmp_path: Path) -> None:
-        def settle(replies: tuple[Reply, ...]) -> Task:
-            return Settled(
+        def settle(replies: tuple[Response, ...]) -> Task:
+            return ConstantJudgement(
                 judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, replies)))
             )
 
-        def read(reply: Reply) -> Judgement:
-            assert isinstance(reply, Settled)
+        def read(reply: Response) -> Judgement:
+            assert isinstance(reply, ConstantJudgement)
             return reply.judgement
 
         parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
         request = Compose(parts=parts, then=settle)
         world = world_at(tmp_path, {})
-        judgement, _ = answer(request, [], name="both", read=read, world=world)
+        judgement, _ = execute_request(request, [], name="both", read=read, world=world)
         assert judgement.hits == ("a\n", "b\n")
 
     def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
-        def read(_: Reply) -> Judgement:
+        def read(_: Response) -> Judgement:
             raise AssertionError
 
         parts = (("part", _command(tmp_path, "no-such-program")),)
         request = Compose(parts=parts, then=lambda _: parts[0][1])
         world = world_at(tmp_path, {})
         with pytest.raises(EvaluatorError, match="'part'"):
-            answer(request, [], name="whole", read=read, world=world)
+            execute_request(request, [], name="whole", read=read, world=world)
 
 
 class TestAForkOfAWarmPython:
@@ -261,7 +273,7 @@ class TestAForkOfAWarmPython:
 
     def _imports(self, command: RunCommand, folder: Path, path: str = PATH) -> object:
         world = world_at(folder, {"PATH": path})
-        return job_of(command, name="a", world=world).confinement.imports
+        return make_job(command, name="a", world=world).confinement.imports
 
     @pytest.mark.parametrize("words", [("judge.py",), ("./judge.py", "-x", "y")])
     def test_may_be_a_script_that_our_python_runs(
@@ -304,19 +316,19 @@ class TestGrader:
     def _request(self, file: Path, **others: Any) -> RunProgram:
         program = LocalProgram(path=str(file))
         return RunProgram(
-            program=program, stdin=self.ASKED, timeout_seconds=20, grades=True, **others
+            program=program, stdin=self.ASKED, timeout_seconds=20, calls_function=True, **others
         )
 
     def test_is_called_by_a_fork_that_has_what_both_import(self, file: Path) -> None:
         world = world_at(file.parent, {})
-        job = job_of(self._request(file), name="g", world=world)
-        assert job.command == (sys.executable, GRADE, str(file))
+        job = make_job(self._request(file), name="g", world=world)
+        assert job.command == (sys.executable, GRADE_PATH, str(file))
         assert {"json", "math", "statistics"} <= set(job.confinement.imports or ())
         assert _printed(job.run(world.executors["local"])) == '{"score": 0.25}'
 
     def test_takes_what_calls_it_along_into_an_image(self, file: Path) -> None:
         request = self._request(file, executor="docker", image="python:3.12-slim")
-        job = job_of(request, name="g", world=world_at(file.parent, {}))
+        job = make_job(request, name="g", world=world_at(file.parent, {}))
         program, *words = job.command
         assert (program, words[0], words[2], job.cwd) == ("python3", "-c", str(file), file.parent)
         ran = subprocess.run(
@@ -327,7 +339,7 @@ class TestGrader:
     def test_of_source_text_needs_no_file(self, tmp_path: Path) -> None:
         asked = json.loads(self.ASKED) | {"source": "def grade(sample, item): return item['a']"}
         request = RunProgram(
-            program=LocalProgram(path=GRADE), stdin=json.dumps(asked), timeout_seconds=20
+            program=LocalProgram(path=GRADE_PATH), stdin=json.dumps(asked), timeout_seconds=20
         )
-        reply = carry_out(request, name="g", world=world_at(tmp_path, {}))
+        reply = dispatch_request(request, name="g", world=world_at(tmp_path, {}))
         assert _printed(reply) == '{"score": 0.25}'

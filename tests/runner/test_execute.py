@@ -9,47 +9,50 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, Panel, Replay
-from agentci.model.requests import Compose, Reply, Settled
-from agentci.model.ruling import Ruling
+from agentci.model.judges import AggregateVerdict, AskModel, CacheMode, JudgeConfig
+from agentci.model.requests import Compose, ConstantJudgement, Response
 from agentci.model.values import replace
-from agentci.runner.execute import answer
-from agentci.runner.response_cache.cache import ReplyCache
+from agentci.runner.execute import execute_request
+from agentci.runner.response_cache.cache import ResponseCache
 from agentci.runner.response_cache.digests import Digests
 from agentci.runner.response_cache.inputs import Inputs
 from agentci.runner.response_cache.interpreter_key import Interpreters
 from agentci.runner.response_cache.observer import Observer
-from agentci.runner.response_cache.store import ReplyStore
-from agentci.runner.services import World
-from agentci.runner.transcript import Dealing
+from agentci.runner.response_cache.store import ResponseStore
+from agentci.runner.services import Services
+from agentci.runner.transcripts import ExternalCall
 from tests._util.http.servers import Server, script, serve
 from tests.helpers.support import world_at
 from tests.judges.bench import QUESTION, Bench, said, scored, settings
 
 
 @contextmanager
-def world_with(folder: Path) -> Iterator[World]:
+def world_with(folder: Path) -> Iterator[Services]:
     """A world with a judge, and what was replied in earlier ones of the folder."""
     bench = Bench()
-    replies = ReplyCache(
-        ReplyStore(folder / "cache"),
+    replies = ResponseCache(
+        ResponseStore(folder / "cache"),
         Inputs(folder, observer=Observer(set(), left_out=set()), digests=Digests(set())),
         Interpreters(""),
     )
     world = world_at(folder, {})
-    yield replace(world, judges={"": bench.judge}, budgets={"": bench.budget}, replies=replies)
+    yield replace(
+        world, judges={"": bench.judge}, budgets={"": bench.budget}, cached_responses=replies
+    )
     assert replies.close() == ""
 
 
-def asking(server: Server, replay: Replay = "first") -> AskModel:
-    return AskModel(question=QUESTION, panel=Panel(settings=settings(server.url), replay=replay))
+def asking(server: Server, replay: CacheMode = "first") -> AskModel:
+    return AskModel(
+        prompt=QUESTION, judge=JudgeConfig(settings=settings(server.url), replay=replay)
+    )
 
 
-def reading(*, refuses: float = -1) -> Callable[[Reply], Judgement]:
+def reading(*, refuses: float = -1) -> Callable[[Response], Judgement]:
     """Reads a ruling, and refuses one score."""
 
-    def read(reply: Reply) -> Judgement:
-        assert isinstance(reply, Ruling)
+    def read(reply: Response) -> Judgement:
+        assert isinstance(reply, AggregateVerdict)
         if reply.value == refuses:
             raise EvaluatorError("refused")
         return Judgement(score=float(reply.value), passed=True)
@@ -59,7 +62,9 @@ def reading(*, refuses: float = -1) -> Callable[[Reply], Judgement]:
 
 def judged(folder: Path, request: AskModel, **others: float) -> tuple[float | None, bool]:
     with world_with(folder) as world:
-        judgement, cached = answer(request, [], name="j", read=reading(**others), world=world)
+        judgement, cached = execute_request(
+            request, [], name="j", read=reading(**others), world=world
+        )
         return judgement.score, cached
 
 
@@ -86,11 +91,11 @@ def test_what_nobody_can_replace_stays(tmp_path: Path) -> None:
 
 
 def test_what_an_evaluator_tells_of_its_judge_goes_before_ours(tmp_path: Path) -> None:
-    def read(_: Reply) -> Judgement:
+    def read(_: Response) -> Judgement:
         return Judgement(score=1, passed=True, details={"judge": "mine"})
 
     with serve(script(scored(1))) as server, world_with(tmp_path) as world:
-        judgement, _ = answer(asking(server), [], name="j", read=read, world=world)
+        judgement, _ = execute_request(asking(server), [], name="j", read=read, world=world)
     assert judgement.details == {"judge": "mine"}
 
 
@@ -99,27 +104,29 @@ def test_a_reply_counts_as_saved_once_it_was_of_use(tmp_path: Path) -> None:
         judged(tmp_path, asking(server))
         with world_with(tmp_path) as world:
             for refused in (-1, 0.1):
-                answer(asking(server), [], name="j", read=reading(refuses=refused), world=world)
+                execute_request(
+                    asking(server), [], name="j", read=reading(refuses=refused), world=world
+                )
             saved = world.budgets[""].saved
     assert (saved.calls, saved.tokens) == (1, 10)
 
 
 def test_a_part_that_fails_keeps_none_of_a_composition(tmp_path: Path) -> None:
-    def fail(_: tuple[Reply, ...]) -> Settled:
+    def fail(_: tuple[Response, ...]) -> ConstantJudgement:
         raise EvaluatorError("off protocol")
 
     with serve(script(scored(0.1), scored(0.9))) as server:
         request = Compose(parts=(("a", asking(server)),), then=fail)
         with world_with(tmp_path) as world, pytest.raises(EvaluatorError, match="off protocol"):
-            answer(request, [], name="j", read=reading(), world=world)
+            execute_request(request, [], name="j", read=reading(), world=world)
         assert judged(tmp_path, asking(server)) == (0.9, False)
 
 
-def dealt(folder: Path, request: AskModel, **others: float) -> list[Dealing]:
+def dealt(folder: Path, request: AskModel, **others: float) -> list[ExternalCall]:
     """What was asked and came back, whether it was of use or not."""
-    dealings: list[Dealing] = []
+    dealings: list[ExternalCall] = []
     with world_with(folder) as world, suppress(EvaluatorError):
-        answer(request, dealings, name="j", read=reading(**others), world=world)
+        execute_request(request, dealings, name="j", read=reading(**others), world=world)
     return dealings
 
 
@@ -128,14 +135,17 @@ def test_what_was_asked_and_came_back_is_taken_down(tmp_path: Path) -> None:
         first, again = (dealt(tmp_path, asking(server)) for _ in range(2))
     for [dealing], is_cached in ((first, False), (again, True)):
         assert (dealing.name, dealing.request, dealing.cached) == ("j", asking(server), is_cached)
-        assert [json.loads(each.text)["score"] for each in dealing.said] == [0.1]
+        assert [json.loads(each.text)["score"] for each in dealing.model_responses] == [0.1]
 
 
 def test_what_is_asked_for_anew_takes_the_place_of_what_was_found(tmp_path: Path) -> None:
     with serve(script(scored(0.1), scored(0.9))) as server:
         judged(tmp_path, asking(server))
         [dealing] = dealt(tmp_path, asking(server), refuses=0.1)
-    assert ([json.loads(each.text)["score"] for each in dealing.said], dealing.cached) == (
+    assert (
+        [json.loads(each.text)["score"] for each in dealing.model_responses],
+        dealing.cached,
+    ) == (
         [0.9],
         False,
     )
@@ -145,7 +155,10 @@ def test_what_nobody_can_replace_is_taken_down_as_it_was_found(tmp_path: Path) -
     with serve(script(scored(0.1))) as server:
         judged(tmp_path, asking(server))
         [dealing] = dealt(tmp_path, asking(server, "only"), refuses=0.1)
-    assert ([json.loads(each.text)["score"] for each in dealing.said], dealing.cached) == (
+    assert (
+        [json.loads(each.text)["score"] for each in dealing.model_responses],
+        dealing.cached,
+    ) == (
         [0.1],
         True,
     )
@@ -154,5 +167,8 @@ def test_what_nobody_can_replace_is_taken_down_as_it_was_found(tmp_path: Path) -
 def test_what_failed_is_taken_down_with_the_reason(tmp_path: Path) -> None:
     with serve(script(said("no"))) as server:
         [dealing] = dealt(tmp_path, asking(server))
-    assert (dealing.reply, [each.text for each in dealing.said]) == (None, ["no", "no"])
-    assert "holds no verdict" in dealing.failure
+    assert (dealing.response, [each.text for each in dealing.model_responses]) == (
+        None,
+        ["no", "no"],
+    )
+    assert "holds no verdict" in dealing.error

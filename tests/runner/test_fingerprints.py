@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentci.config.overrides import Overrides
-from agentci.evaluators.agentevals.builtin import assemble_builtin
-from agentci.model.case import Golden
-from agentci.model.place import Place
+from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
+from agentci.model.case import EvalCase
+from agentci.model.problem import Place
 from agentci.model.trace import Turn
 from agentci.model.values import replace
 from agentci.runner.fingerprints import Fingerprints
@@ -17,7 +17,7 @@ from agentci.runner.load_configs import load_suite
 from tests.helpers.support import world_at
 
 PLACE = Place(file="e.yaml", line=1)
-GOLDEN = Golden(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
+GOLDEN = EvalCase(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
 CODE = "traces: t.json\nevaluators:\n  - {{name: own, type: code, path: own.py{}}}\n"
 JUDGE = (
     "tests:\n  - id: a\n    input: q\n    assertions:\n"
@@ -33,8 +33,8 @@ def printed(folder: Path, config: str, *, program: str = "print(1)") -> str:
     return Fingerprints(world.workspace).of(evaluator, None)
 
 
-def of_metric(folder: Path, golden: Golden | None = None, **others: Any) -> str:
-    evaluator = assemble_builtin("response_match_score", **{"place": PLACE, **others})
+def of_metric(folder: Path, golden: EvalCase | None = None, **others: Any) -> str:
+    evaluator = make_builtin_evaluator("response_match_score", **{"place": PLACE, **others})
     return Fingerprints(world_at(folder, {}).workspace).of(evaluator, golden)
 
 
@@ -89,7 +89,7 @@ def test_it_changes_with_the_golden_case_and_not_with_its_line(tmp_path: Path) -
 def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> None:
     prints = Fingerprints(world_at(tmp_path, {}).workspace)
     evaluator = replace(
-        assemble_builtin("response_match_score", place=PLACE),
+        make_builtin_evaluator("response_match_score", place=PLACE),
         options={"f": partial(print, 1), "n": None, "l": [1.5, True]},  # type: ignore[dict-item]
     )
     assert prints.of(evaluator, None) == prints.of(evaluator, None)

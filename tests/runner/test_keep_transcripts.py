@@ -6,32 +6,35 @@ from typing import Any
 
 import pytest
 
-from agentci.model.choices import ExchangesOf
+from agentci.model.choices import CallScope
 from agentci.model.program import LocalProgram
 from agentci.model.requests import RunProgram
-from agentci.model.result import Result
+from agentci.model.result import CheckResult
 from agentci.model.values import replace
-from agentci.runner.keep_transcripts import ExchangeLog
-from agentci.runner.transcript import Dealing
+from agentci.runner.transcripts import ExternalCall, TranscriptLog
 from tests.helpers.reports import make_result
 
 ROOM = 1_000
 
 
-def dealing(stdin: str) -> Dealing:
+def dealing(stdin: str) -> ExternalCall:
     program = LocalProgram(path="/w/judge.py")
     request = RunProgram(program=program, stdin=stdin, timeout_seconds=1)
-    return Dealing(name="tone", request=request, failure="timed out")
+    return ExternalCall(name="tone", request=request, error="timed out")
 
 
-def result(id_: str, status: Any = "failed", score: float | None = 0.5, **others: Any) -> Result:
+def result(
+    id_: str, status: Any = "failed", score: float | None = 0.5, **others: Any
+) -> CheckResult:
     return replace(make_result(status, score, **others), id=id_)
 
 
-def log_of(*results: Result, of: ExchangesOf = "failed", stdin: str = "x" * 300) -> ExchangeLog:
-    log = ExchangeLog(of, room=ROOM)
+def log_of(
+    *results: CheckResult, of: CallScope = "failed", stdin: str = "x" * 300
+) -> TranscriptLog:
+    log = TranscriptLog(of, room=ROOM)
     for each in results:
-        log.keep(each, [dealing(stdin)], ())
+        log.add(each, [dealing(stdin)], ())
     return log
 
 
@@ -39,15 +42,15 @@ def log_of(*results: Result, of: ExchangesOf = "failed", stdin: str = "x" * 300)
     ("of", "kept"),
     [("failed", {"f", "e", "s"}), ("all", {"f", "e", "s", "p"}), ("none", set())],
 )
-def test_they_are_kept_of_those_checks_that_are_named(of: ExchangesOf, kept: set[str]) -> None:
+def test_they_are_kept_of_those_checks_that_are_named(of: CallScope, kept: set[str]) -> None:
     found = [
         result("p", "passed"),
         result("f"),
         result("e", "errored", None),
         result("s", "skipped", None),
     ]
-    exchanges = log_of(*found, of=of, stdin="x").worst()
-    assert (set(exchanges.packed), exchanges.left_out) == (kept, frozenset())
+    exchanges = log_of(*found, of=of, stdin="x").select_worst()
+    assert (set(exchanges.json_by_check), exchanges.omitted_checks) == (kept, frozenset())
 
 
 def test_the_worst_have_the_room() -> None:
@@ -59,53 +62,55 @@ def test_the_worst_have_the_room() -> None:
         result("bad", score=0.1),
         result("errored", "errored", None),
     ]
-    exchanges = log_of(*found, of="all").worst()
-    assert list(exchanges.packed) == ["errored", "bad"]
-    assert exchanges.left_out == {"poor", "advisory", "skipped", "passed"}
+    exchanges = log_of(*found, of="all").select_worst()
+    assert list(exchanges.json_by_check) == ["errored", "bad"]
+    assert exchanges.omitted_checks == {"poor", "advisory", "skipped", "passed"}
 
 
 def test_what_is_kept_does_not_hang_on_the_order_in_which_it_comes() -> None:
     found = [result(f"{number}", score=number / 100) for number in range(100)]
     kept = {"0", "1"}
-    assert set(log_of(*found).worst().packed) == kept
-    assert set(log_of(*reversed(found)).worst().packed) == kept
+    assert set(log_of(*found).select_worst().json_by_check) == kept
+    assert set(log_of(*reversed(found)).select_worst().json_by_check) == kept
 
 
 def test_of_equals_the_same_ones_are_kept_whenever_they_come() -> None:
     found = [result(f"{number:03}") for number in range(100)]
-    assert set(log_of(*found).worst().packed) == set(log_of(*reversed(found)).worst().packed)
+    assert set(log_of(*found).select_worst().json_by_check) == set(
+        log_of(*reversed(found)).select_worst().json_by_check
+    )
 
 
 def test_what_is_small_has_no_room_where_something_worse_had_none() -> None:
     log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
-    log.keep(result("small", score=0.9), [dealing("")], ())
-    assert "small" in log.worst().left_out
+    log.add(result("small", score=0.9), [dealing("")], ())
+    assert "small" in log.select_worst().omitted_checks
 
 
 def test_a_later_run_that_is_less_bad_does_not_leave_the_earlier_one() -> None:
     log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
-    log.keep(result("0", score=0.9), [dealing("")], ())
-    exchanges = log.worst()
-    assert ("0" in exchanges.packed, "0" in exchanges.left_out) == (False, True)
+    log.add(result("0", score=0.9), [dealing("")], ())
+    exchanges = log.select_worst()
+    assert ("0" in exchanges.json_by_check, "0" in exchanges.omitted_checks) == (False, True)
 
 
 def test_no_more_than_the_room_is_taken_in_the_end() -> None:
-    exchanges = log_of(*(result(f"{number}") for number in range(10))).worst()
-    assert sum(map(len, exchanges.packed.values())) <= ROOM
-    assert len(exchanges.packed) + len(exchanges.left_out) == 10
+    exchanges = log_of(*(result(f"{number}") for number in range(10))).select_worst()
+    assert sum(map(len, exchanges.json_by_check.values())) <= ROOM
+    assert len(exchanges.json_by_check) + len(exchanges.omitted_checks) == 10
 
 
 def test_of_several_runs_of_a_check_the_last_is_kept() -> None:
-    log = ExchangeLog("failed", room=ROOM)
+    log = TranscriptLog("failed", room=ROOM)
     for stdin in ("x", "y"):
-        log.keep(result("1"), [dealing(stdin)], ())
-    exchanges = log.worst()
-    [told] = json.loads(exchanges.packed["1"])
-    assert (told["texts"][0]["content"], exchanges.left_out) == ("y", frozenset())
+        log.add(result("1"), [dealing(stdin)], ())
+    exchanges = log.select_worst()
+    [told] = json.loads(exchanges.json_by_check["1"])
+    assert (told["texts"][0]["content"], exchanges.omitted_checks) == ("y", frozenset())
 
 
 def test_they_are_packed_as_a_page_can_hold_them() -> None:
-    packed = log_of(result("1"), stdin="</script>\u00e9").worst().packed["1"]
+    packed = log_of(result("1"), stdin="</script>\u00e9").select_worst().json_by_check["1"]
     assert packed.isascii()
     assert "<" not in packed
     assert json.loads(packed) == [
@@ -118,8 +123,8 @@ def test_they_are_packed_as_a_page_can_hold_them() -> None:
 
 
 def test_several_threads_may_keep_some_at_a_time() -> None:
-    log = ExchangeLog("failed", room=100 * ROOM)
+    log = TranscriptLog("failed", room=100 * ROOM)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        list(pool.map(lambda n: log.keep(result(f"{n}"), [dealing("x")], ()), range(500)))
-    exchanges = log.worst()
-    assert len(exchanges.packed) == 500
+        list(pool.map(lambda n: log.add(result(f"{n}"), [dealing("x")], ()), range(500)))
+    exchanges = log.select_worst()
+    assert len(exchanges.json_by_check) == 500

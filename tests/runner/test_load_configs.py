@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.config.settings import settings_of
+from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.runner.load_configs import LoadedSuite, load_suites
 from tests.helpers.support import world_at
@@ -13,7 +13,7 @@ PROGRAM = "- {{name: {0}, type: code, path: {0}.py}}\n"
 
 
 def _load(folder: Path, *only: str) -> tuple[LoadedSuite, ...]:
-    return load_suites(settings_of([], {"only": only}), world_at(folder, {}))
+    return load_suites(parse_settings([], {"only": only}), world_at(folder, {}))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ class TestPaths:
     def test_a_config_from_elsewhere_may_name_files_of_its_own_folder(
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        settings = settings_of([str(folder / "x.eval.yaml")], {})
+        settings = parse_settings([str(folder / "x.eval.yaml")], {})
         [loaded] = load_suites(settings, world_at(tmp_path_factory.mktemp("elsewhere"), {}))
         assert len(loaded.suite.evaluators) == 2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentci.model.result import Status
 from agentci.model.values import replace
-from agentci.runner.progress import Progress
+from agentci.runner.run_checks import ProgressDisplay
 from tests.helpers.reports import make_result
 from tests.helpers.support import world_at
 
@@ -22,7 +22,7 @@ def _shown(folder: Path, err: io.StringIO, *, quiet: bool = False) -> str:
     """What is written for four results that come a second, three and two seconds apart."""
     times: Iterator[float] = iter([0.0, 1.0, 4.0, 6.0, 6.05])
     world = replace(world_at(folder, {}), err=err, clock=lambda: next(times))
-    progress = Progress(4, world, quiet=quiet)
+    progress = ProgressDisplay(4, world, quiet=quiet)
     for status in STATUSES:
         progress.count(make_result(status))
     progress.finish()

@@ -8,11 +8,11 @@ from threading import Condition
 import pytest
 
 from agentci.cli.commands.run import run
-from agentci.config.settings import settings_of
-from agentci.execution.limits import Confinement
+from agentci.config.settings import parse_settings
+from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 from agentci.model.values import replace
 from tests.helpers.recordings import otlp
 from tests.helpers.support import world_at
@@ -37,8 +37,8 @@ class ExecutorWithABug(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: Confinement | None = None,
-    ) -> ProgramReply:
+        confinement: SandboxPolicy | None = None,
+    ) -> ProgramOutput:
         if command[-1].endswith("unlucky.py"):
             raise KeyError("a bug")
         return super().run(
@@ -58,7 +58,7 @@ def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) ->
         (tmp_path / name).write_text("print('{\"score\": 1}')")
     world = replace(world_at(tmp_path, {}), executors=Executors({"local": ExecutorWithABug}))
     with pytest.raises(KeyError, match="a bug"):
-        run(settings_of([], {}), world)
+        run(parse_settings([], {}), world)
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert [result["evaluator"] for result in report["results"]] == ["good", "better"]
     assert not report["complete"]
@@ -73,14 +73,14 @@ class PatientExecutor(LocalExecutor):
         self._quick_left = quick
         self._ended = Condition()
 
-    def run(self, command: Sequence[str], **_: object) -> ProgramReply:
+    def run(self, command: Sequence[str], **_: object) -> ProgramOutput:
         with self._ended:
             if command[-1].endswith("slow.py"):
                 in_time = self._ended.wait_for(lambda: self._quick_left == 0, timeout=10)
-                return ProgramReply(stdout=b'{"score": %d}' % in_time, stderr="", exit_code=0)
+                return ProgramOutput(stdout=b'{"score": %d}' % in_time, stderr="", exit_code=0)
             self._quick_left -= 1
             self._ended.notify_all()
-            return ProgramReply(stdout=b'{"score": 1}', stderr="", exit_code=0)
+            return ProgramOutput(stdout=b'{"score": 1}', stderr="", exit_code=0)
 
 
 def test_a_slow_evaluator_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_slow_evaluator_does_not_keep_the_others_waiting(tmp_path: Path) -> No
     )
     executors = Executors({"local": lambda: PatientExecutor(quick=5)})
     world = replace(world_at(tmp_path, {}), executors=executors)
-    assert run(settings_of([], {"jobs": ["2"]}), world) == 0
+    assert run(parse_settings([], {"jobs": ["2"]}), world) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert [result["evaluator"] for result in report["results"]] == ["slow", "quick"] * 5
     assert {result["score"] for result in report["results"]} == {1}

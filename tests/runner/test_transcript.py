@@ -5,33 +5,49 @@ from typing import Any
 
 import pytest
 
-from agentci.model.call import Exchanged, Text
-from agentci.model.embedding import CompareEmbeddings, Likeness
-from agentci.model.grading import EvalsService, GradeRemotely, RemoteGrade, RemoteGrades
-from agentci.model.judging import AskModel, ModelAccess, ModelReply, ModelSettings, Panel, Question
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    JudgeConfig,
+    JudgePrompt,
+    JudgeScore,
+    ModelAccess,
+    ModelResponse,
+    ModelSettings,
+    Verdict,
+)
 from agentci.model.program import LocalProgram
-from agentci.model.requests import ProgramReply, RunCommand, RunProgram
-from agentci.model.result import Repeat, RepeatRecord
-from agentci.model.ruling import Mark, Ruling, Verdict
+from agentci.model.requests import (
+    CompareEmbeddings,
+    EmbeddingSimilarity,
+    EvalsService,
+    GradeWithService,
+    ProgramOutput,
+    RunCommand,
+    RunProgram,
+    ServiceGrade,
+    ServiceGrades,
+)
+from agentci.model.result import CallPayload, EvaluatorCall, RepeatOutcome, RepeatRecord
 from agentci.model.values import replace
-from agentci.runner.transcript import (
-    CUT,
-    ENDED,
-    HIDING,
+from agentci.runner.transcripts import (
+    ESCAPED_NOTE,
     MAX_STDERR,
     MAX_TEXT,
     MAX_TEXTS,
-    SPELT_OUT,
-    Dealing,
-    discreet,
-    exchanged,
-    secrets_of,
+    REDACTED_NOTE,
+    SHORTENED_NOTE,
+    TAIL_ONLY_NOTE,
+    ExternalCall,
+    find_call_secrets,
+    format_calls,
+    redact_result,
 )
 from tests.helpers.reports import make_result
 
-PANEL = Panel(settings=ModelSettings(provider="openai", model="m", key_variable="KEY"))
-QUESTION = Question(system="You judge.", user="Is it so?", form=None)
-SAID = ModelReply(text='{"score": 1}', ending="complete")
+PANEL = JudgeConfig(settings=ModelSettings(provider="openai", model="m", key_variable="KEY"))
+QUESTION = JudgePrompt(system="You judge.", user="Is it so?", schema=None)
+SAID = ModelResponse(text='{"score": 1}', ending="complete")
 SERVICE = EvalsService(base_url="https://evals.example/v1", key_variable="EVALS_KEY")
 
 
@@ -40,15 +56,15 @@ def running(stdin: str = "{}", **others: Any) -> RunProgram:
     return RunProgram(program=program, stdin=stdin, timeout_seconds=1, **others)
 
 
-def ended(stdout: bytes = b"", stderr: str = "", code: int = 0) -> ProgramReply:
-    return ProgramReply(stdout=stdout, stderr=stderr, exit_code=code)
+def ended(stdout: bytes = b"", stderr: str = "", code: int = 0) -> ProgramOutput:
+    return ProgramOutput(stdout=stdout, stderr=stderr, exit_code=code)
 
 
-def shown(*dealings: Dealing, secrets: tuple[str, ...] = ()) -> tuple[Exchanged, ...]:
-    return exchanged(dealings, secrets)
+def shown(*dealings: ExternalCall, secrets: tuple[str, ...] = ()) -> tuple[EvaluatorCall, ...]:
+    return format_calls(dealings, secrets)
 
 
-def texts(dealing: Dealing, **others: Any) -> dict[str, Text]:
+def texts(dealing: ExternalCall, **others: Any) -> dict[str, CallPayload]:
     [found] = shown(dealing, **others)
     return {each.name: each for each in found.texts}
 
@@ -56,62 +72,74 @@ def texts(dealing: Dealing, **others: Any) -> dict[str, Text]:
 class TestOfAProgram:
     def test_all_three_streams_are_shown(self) -> None:
         reply = ended(b"{}\n", "late\n", 3)
-        [found] = shown(Dealing(name="tone", request=running(), reply=reply, seconds=0.25))
-        assert found == Exchanged(
+        [found] = shown(ExternalCall(name="tone", request=running(), response=reply, seconds=0.25))
+        assert found == EvaluatorCall(
             name="tone",
             outcome="program: exit code 3 after 0.25 s",
             texts=(
-                Text(name="stdin", content="{}", size=2),
-                Text(name="stdout", content="{}\n", size=3),
-                Text(name="stderr", content="late\n", size=5),
+                CallPayload(name="stdin", content="{}", size=2),
+                CallPayload(name="stdout", content="{}\n", size=3),
+                CallPayload(name="stderr", content="late\n", size=5),
             ),
         )
 
     def test_of_one_that_did_not_end_there_is_its_input_and_why(self) -> None:
-        [found] = shown(Dealing(name="tone", request=running("x"), failure="timed out"))
+        [found] = shown(ExternalCall(name="tone", request=running("x"), error="timed out"))
         assert found.outcome == "program: timed out"
         assert [each.name for each in found.texts] == ["stdin"]
 
     def test_a_reply_of_an_earlier_run_is_said_to_be_one(self) -> None:
         command = RunCommand(command=("judge",), folder="/w", timeout_seconds=1)
-        [found] = shown(Dealing(name="tone", request=command, reply=ended(), cached=True))
+        [found] = shown(ExternalCall(name="tone", request=command, response=ended(), cached=True))
         assert found.outcome == "program: exit code 0 in an earlier run"
 
     def test_bytes_that_are_no_text_are_spelt_out(self) -> None:
-        stdout = texts(Dealing(name="x", request=running(), reply=ended(b"caf\xe9")))["stdout"]
-        assert stdout == Text(name="stdout", content="caf\\xe9", size=4, notes=(SPELT_OUT,))
+        stdout = texts(ExternalCall(name="x", request=running(), response=ended(b"caf\xe9")))[
+            "stdout"
+        ]
+        assert stdout == CallPayload(
+            name="stdout", content="caf\\xe9", size=4, notes=(ESCAPED_NOTE,)
+        )
 
     def test_halves_of_characters_are_written_as_they_are_sent(self) -> None:
-        assert texts(Dealing(name="x", request=running("\ud800")))["stdin"].content == "\\ud800"
+        assert (
+            texts(ExternalCall(name="x", request=running("\ud800")))["stdin"].content == "\\ud800"
+        )
 
     def test_what_is_long_loses_its_middle(self) -> None:
         reply = ended(b"a" + 300_000 * b"b" + b"c")
-        stdout = texts(Dealing(name="x", request=running(), reply=reply))["stdout"]
-        assert (stdout.size, stdout.notes, len(stdout.content)) == (300_002, (CUT,), MAX_TEXT)
+        stdout = texts(ExternalCall(name="x", request=running(), response=reply))["stdout"]
+        assert (stdout.size, stdout.notes, len(stdout.content)) == (
+            300_002,
+            (SHORTENED_NOTE,),
+            MAX_TEXT,
+        )
         assert (stdout.content[0], stdout.content[-1]) == ("a", "c")
 
     def test_of_a_long_log_the_end_is_shown(self) -> None:
         reply = ended(stderr=f"begin{MAX_STDERR * 'x'}end")
-        stderr = texts(Dealing(name="x", request=running(), reply=reply))["stderr"]
-        assert stderr.notes == (ENDED,)
+        stderr = texts(ExternalCall(name="x", request=running(), response=reply))["stderr"]
+        assert stderr.notes == (TAIL_ONLY_NOTE,)
         assert stderr.content.endswith("xend")
         assert len(stderr.content) == MAX_STDERR
 
     def test_many_parts_share_the_room(self) -> None:
-        dealing = Dealing(name="x", request=running("x" * MAX_TEXT))
+        dealing = ExternalCall(name="x", request=running("x" * MAX_TEXT))
         found = shown(*(dealing for _ in range(64)))
         assert sum(len(text.content) for each in found for text in each.texts) <= MAX_TEXTS
 
 
 class TestOfAModel:
     def test_the_question_and_every_reply_are_shown(self) -> None:
-        cut = ModelReply(text='{"sc', ending="truncated", finish_reason="length")
-        ruling = Ruling(values={"score": 1.0}, verdicts=(Verdict(marks={"score": Mark(value=1)}),))
-        dealing = Dealing(
+        cut = ModelResponse(text='{"sc', ending="truncated", finish_reason="length")
+        ruling = AggregateVerdict(
+            values={"score": 1.0}, verdicts=(Verdict(scores={"score": JudgeScore(value=1)}),)
+        )
+        dealing = ExternalCall(
             name="j",
-            request=AskModel(question=QUESTION, panel=PANEL),
-            reply=ruling,
-            said=(cut, SAID),
+            request=AskModel(prompt=QUESTION, judge=PANEL),
+            response=ruling,
+            model_responses=(cut, SAID),
             seconds=2,
         )
         [found] = shown(dealing)
@@ -124,47 +152,53 @@ class TestOfAModel:
         ]
 
     def test_what_gave_no_verdict_is_shown_as_well(self) -> None:
-        question = Question(system="", user="So?", form=None)
+        question = JudgePrompt(system="", user="So?", schema=None)
         command = ModelSettings(provider="command", command=("./judge", "-v"))
-        request = AskModel(question=question, panel=Panel(settings=command))
-        [found] = shown(Dealing(name="j", request=request, said=(SAID,), failure="no verdict"))
+        request = AskModel(prompt=question, judge=JudgeConfig(settings=command))
+        [found] = shown(
+            ExternalCall(name="j", request=request, model_responses=(SAID,), error="no verdict")
+        )
         assert found.outcome == "model ./judge -v: no verdict"
         assert [each.name for each in found.texts] == ["user", "reply"]
 
     def test_one_reply_is_counted_as_one(self) -> None:
-        ruling = Ruling(values={}, verdicts=())
-        request = AskModel(question=QUESTION, panel=PANEL)
-        [found] = shown(Dealing(name="j", request=request, reply=ruling, said=(SAID,)))
+        ruling = AggregateVerdict(values={}, verdicts=())
+        request = AskModel(prompt=QUESTION, judge=PANEL)
+        [found] = shown(
+            ExternalCall(name="j", request=request, response=ruling, model_responses=(SAID,))
+        )
         assert found.outcome == "model m: 1 reply after 0 s"
 
     def test_of_vectors_their_texts_are_shown_and_what_they_came_to(self) -> None:
-        request = CompareEmbeddings(texts=("cat", "hat"), panel=PANEL)
-        likeness = Likeness(cosine=0.5, reply=ModelReply(text="0.5", ending="complete"))
-        [found] = shown(Dealing(name="c", request=request, reply=likeness))
+        request = CompareEmbeddings(texts=("cat", "hat"), judge=PANEL)
+        likeness = EmbeddingSimilarity(
+            cosine=0.5, response=ModelResponse(text="0.5", ending="complete")
+        )
+        [found] = shown(ExternalCall(name="c", request=request, response=likeness))
         assert found.outcome == "model m: vectors compared after 0 s"
         assert [each.content for each in found.texts] == ["cat", "hat", "0.5"]
 
 
 class TestOfAService:
     def test_the_grader_the_items_and_the_grades_are_shown(self) -> None:
-        request = GradeRemotely(
+        request = GradeWithService(
             service=SERVICE,
             name="run",
             criterion={"type": "string_check"},
             items=({"a": "\u00e9"},),
             timeout_seconds=1,
         )
-        grades = RemoteGrades(grades=(RemoteGrade(score=1, passed=True, details={}),))
-        [found] = shown(Dealing(name="g", request=request, reply=grades))
+        grades = ServiceGrades(grades=(ServiceGrade(score=1, passed=True, details={}),))
+        [found] = shown(ExternalCall(name="g", request=request, response=grades))
         assert found.outcome == "service https://evals.example/v1: 1 grade after 0 s"
         assert [json.loads(each.content) for each in found.texts] == [
             {"type": "string_check"},
             [{"a": "\u00e9"}],
             [{"score": 1, "passed": True, "details": {}}],
         ]
-        assert secrets_of([Dealing(name="g", request=request)], {"EVALS_KEY": "sk-evals"}) == (
-            "sk-evals",
-        )
+        assert find_call_secrets(
+            [ExternalCall(name="g", request=request)], {"EVALS_KEY": "sk-evals"}
+        ) == ("sk-evals",)
 
 
 ENVIRON = {"KEY": " sk-123456 ", "TOKEN": "t0ken-t0ken", "MODE": "fast", "OTHER": "unrelated"}
@@ -177,9 +211,9 @@ class TestSecrets:
             pytest.param(running(), (), id="nothing is seen"),
             pytest.param(running(variables=("TOKEN", "GONE")), ("t0ken-t0ken",), id="env"),
             pytest.param(running(variables=("MODE",)), (), id="words that stand everywhere"),
-            pytest.param(AskModel(question=QUESTION, panel=PANEL), ("sk-123456",), id="a key"),
+            pytest.param(AskModel(prompt=QUESTION, judge=PANEL), ("sk-123456",), id="a key"),
             pytest.param(
-                CompareEmbeddings(texts=("a", "b"), panel=PANEL), ("sk-123456",), id="embeddings"
+                CompareEmbeddings(texts=("a", "b"), judge=PANEL), ("sk-123456",), id="embeddings"
             ),
             pytest.param(
                 RunCommand(
@@ -188,7 +222,7 @@ class TestSecrets:
                     stdin="",
                     timeout_seconds=1,
                     variables=("TOKEN",),
-                    target=ModelAccess(panel=PANEL, max_calls=1),
+                    model_access=ModelAccess(judge=PANEL, max_calls=1),
                 ),
                 ("sk-123456", "t0ken-t0ken"),
                 id="a program that may ask a model",
@@ -203,23 +237,23 @@ class TestSecrets:
     def test_are_what_a_request_lets_somebody_see(
         self, request_: Any, found: tuple[str, ...]
     ) -> None:
-        assert secrets_of([Dealing(name="x", request=request_)], ENVIRON) == found
+        assert find_call_secrets([ExternalCall(name="x", request=request_)], ENVIRON) == found
 
     def test_are_nowhere_in_what_is_shown(self) -> None:
         reply = ended(b'{"key": "t0ken-t0ken"}', "t0ken-t0ken")
         dealings = [
-            Dealing(name="x", request=running("t0ken-t0ken"), reply=reply),
-            Dealing(name="x", request=running(), failure="it said t0ken-t0ken"),
+            ExternalCall(name="x", request=running("t0ken-t0ken"), response=reply),
+            ExternalCall(name="x", request=running(), error="it said t0ken-t0ken"),
         ]
-        found = exchanged(dealings, ("t0ken-t0ken",))
+        found = format_calls(dealings, ("t0ken-t0ken",))
         assert "t0ken" not in repr(found)
-        assert {each.notes for each in found[0].texts} == {(HIDING,)}
+        assert {each.notes for each in found[0].texts} == {(REDACTED_NOTE,)}
         assert found[1].outcome == "program: it said ***"
 
     def test_are_hidden_before_anything_is_cut(self) -> None:
         rest = (MAX_STDERR - 5) * "x"
         reply = ended(stderr=f"t0ken-t0ken{rest}")
-        dealing = Dealing(name="x", request=running(), reply=reply)
+        dealing = ExternalCall(name="x", request=running(), response=reply)
         assert texts(dealing, secrets=("t0ken-t0ken",))["stderr"].content == f"***{rest}"
 
     def test_are_nowhere_in_a_result(self) -> None:
@@ -232,22 +266,23 @@ class TestSecrets:
             details={"t0ken-t0ken": ["t0ken-t0ken"]},
             reason="t0ken-t0ken",
         )
-        found = discreet(said, ("t0ken-t0ken",))
+        found = redact_result(said, ("t0ken-t0ken",))
         assert "t0ken" not in repr(found)
         assert found.judgement is not None
         assert (found.reason, found.judgement.details) == ("***", {"***": ["***"]})
 
     def test_are_in_no_repeat(self) -> None:
         repeats = tuple(
-            Repeat(status="errored", score=None, reason=reason) for reason in ("t0ken-t0ken", None)
+            RepeatOutcome(status="errored", score=None, reason=reason)
+            for reason in ("t0ken-t0ken", None)
         )
-        record = RepeatRecord(by="mean", flip_rate=None, repeats=repeats)
+        record = RepeatRecord(aggregation="mean", flip_rate=None, repeats=repeats)
         said = replace(make_result("errored"), repeats=record)
-        found = discreet(said, ("t0ken-t0ken",)).repeats
+        found = redact_result(said, ("t0ken-t0ken",)).repeats
         assert found is not None
         assert [each.reason for each in found.repeats] == ["***", None]
 
     def test_leave_a_result_as_it_is_that_has_none_of_them(self) -> None:
         for result in (make_result("failed", 0.1), make_result("skipped")):
-            assert discreet(result, ()) is result
-            assert discreet(result, ("t0ken-t0ken",)) == result
+            assert redact_result(result, ()) is result
+            assert redact_result(result, ("t0ken-t0ken",)) == result

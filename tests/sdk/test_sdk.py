@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agentci.sdk
-from agentci.evaluators.agentevals.eval_result import eval_result
+from agentci.evaluators.agentevals.eval_protocol import parse_eval_result
 from agentci.evaluators.program_output import parse_output
 from agentci.model.values import replace
 from agentci.sdk import (
@@ -103,14 +103,14 @@ def judge(case):
     return EvalResult(score=1)
 """
         done = run_evaluator(tmp_path, source)
-        assert eval_result(parse_output(done.stdout.encode())).score == 1
+        assert parse_eval_result(parse_output(done.stdout.encode())).score == 1
         printed = ("by itself", "by a child", "by a C library")
         assert [text for text in printed if text not in done.stderr] == []
 
     def test_may_print_after_its_result(self, tmp_path: Path) -> None:
         source = "def judge(case):\n    return EvalResult(score=1)\n"
         done = run_evaluator(tmp_path, source, tail="judge.run()\nprint('done')\n")
-        assert eval_result(parse_output(done.stdout.encode())).score == 1
+        assert parse_eval_result(parse_output(done.stdout.encode())).score == 1
         assert done.stderr == "done\n"
 
     @pytest.mark.parametrize("version", ["2.0", "10.1", "0.9", ""])

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from agentci._util.text import escape, truncate
-from agentci.errors import RefusedError
+from agentci.errors import PermanentFetchError
 
 MAX_SHOWN: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
@@ -17,7 +17,7 @@ _HINT: Final = "write it as https://HOST/PATH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class HttpAddress:
     """A URL that may be asked for.
 
     Attributes:
@@ -31,12 +31,12 @@ class Address:
     origin: tuple[str, str, int]
 
     @property
-    def is_here(self) -> bool:
+    def is_loopback(self) -> bool:
         """Whether it is on this machine."""
         return _is_loopback(self.origin[1])
 
 
-def address_of(url: str, *, unencrypted: bool = False) -> Address:
+def parse_address(url: str, *, unencrypted: bool = False) -> HttpAddress:
     """Take a URL apart.
 
     Args:
@@ -51,53 +51,54 @@ def address_of(url: str, *, unencrypted: bool = False) -> Address:
         parts = urlsplit(prepared.url or "")
         port = parts.port
     except ValueError as error:
-        raise RefusedError(f"{_careful(url)} is not a URL", hint=_HINT) from error
+        raise PermanentFetchError(f"{_redact_url(url)} is not a URL", hint=_HINT) from error
     scheme, host = parts.scheme, parts.hostname or ""
     if scheme not in _PORTS or not host:
-        raise RefusedError(f"{_careful(url)} is not a URL of the web", hint=_HINT)
+        raise PermanentFetchError(f"{_redact_url(url)} is not a URL of the web", hint=_HINT)
     if scheme == "http" and not (unencrypted or _is_loopback(host)):
-        raise RefusedError(
-            f"{_shown(scheme, host, port, parts.path)} is not encrypted, so it is not asked for",
+        raise PermanentFetchError(
+            f"{_format_address(scheme, host, port, parts.path)} is not encrypted, so "
+            "it is not asked for",
             hint="use https; http is for this machine alone (localhost, 127.0.0.1)",
         )
-    return Address(
+    return HttpAddress(
         url=parts._replace(fragment="").geturl(),
-        shown=_shown(scheme, host, port, parts.path),
+        shown=_format_address(scheme, host, port, parts.path),
         origin=(scheme, host, _PORTS[scheme] if port is None else port),
     )
 
 
-def base_of(url: str, *, unencrypted: bool = False) -> Address:
+def parse_base_url(url: str, *, unencrypted: bool = False) -> HttpAddress:
     """Take the address of an API apart, behind which paths are written.
 
     Raises:
-        RefusedError: as ``address_of``, or it holds more than that, which may be a secret.
+        RefusedError: as ``parse_address``, or it holds more than that, which may be a secret.
     """
-    address = address_of(url, unencrypted=unencrypted)
+    address = parse_address(url, unencrypted=unencrypted)
     parts = urlsplit(url)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise RefusedError(
+        raise PermanentFetchError(
             f"{address.shown} has a name, a password, a query or a fragment beside it",
             hint="leave that out; `api_key_env` names the variable with a key",
         )
     return address
 
 
-def target_of(address: Address, location: str) -> Address:
+def resolve_redirect(address: HttpAddress, location: str) -> HttpAddress:
     """Where a redirect leads.
 
     Raises:
         RefusedError: it is not followed there.
     """
     try:
-        target = address_of(urljoin(address.url, _decoded(location)))
-    except (RefusedError, ValueError) as error:
-        said = error if isinstance(error, RefusedError) else "that is not a URL"
-        raise RefusedError(
+        target = parse_address(urljoin(address.url, _decode_location(location)))
+    except (PermanentFetchError, ValueError) as error:
+        said = error if isinstance(error, PermanentFetchError) else "that is not a URL"
+        raise PermanentFetchError(
             f"{address.shown} redirects to where it is not followed: {said}", hint=REDIRECT_HINT
         ) from error
     if address.origin[0] == "https" != target.origin[0]:
-        raise RefusedError(
+        raise PermanentFetchError(
             f"{address.shown} redirects from https to {target.shown}, which is not encrypted",
             hint=REDIRECT_HINT,
         )
@@ -113,7 +114,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _decoded(location: str) -> str:
+def _decode_location(location: str) -> str:
     """A header is read as Latin-1, but URLs are UTF-8 where they are not ASCII."""
     try:
         return location.encode("latin-1").decode("utf-8")
@@ -121,14 +122,14 @@ def _decoded(location: str) -> str:
         return location
 
 
-def _shown(scheme: str, host: str, port: int | None, path: str) -> str:
+def _format_address(scheme: str, host: str, port: int | None, path: str) -> str:
     name = f"[{host}]" if ":" in host else host
     server = name if port is None else f"{name}:{port}"
-    return truncate.short(escape.plain_line(f"{scheme}://{server}{path}"), MAX_SHOWN)
+    return truncate.short(escape.flatten_line(f"{scheme}://{server}{path}"), MAX_SHOWN)
 
 
-def _careful(url: str) -> str:
+def _redact_url(url: str) -> str:
     """What may be shown of a URL of which nobody can tell where its secrets are."""
     if any(mark in url for mark in "@?#"):
         return "what is asked for"
-    return truncate.short(escape.plain_line(url), MAX_SHOWN)
+    return truncate.short(escape.flatten_line(url), MAX_SHOWN)

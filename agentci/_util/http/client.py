@@ -6,25 +6,31 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from agentci._util.http.deadline import OverdueError, heed, pause, watched
-from agentci._util.http.document import Response
-from agentci._util.http.limits import DEFAULT_LIMITS, Limits
-from agentci._util.http.retries import NETWORK_HINT, PassingError, wait_seconds
-from agentci._util.text.format import count, number
+from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits, HttpResponse
+from agentci._util.http.retries import (
+    NETWORK_HINT,
+    DeadlineExceededError,
+    RetryableError,
+    check_stopped,
+    compute_wait_seconds,
+    run_with_deadline,
+    sleep_unless_stopped,
+)
+from agentci._util.text.format import format_count, format_number
 from agentci.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from agentci._util.http.transport import Exchange, Wish
+    from agentci._util.http.transport import HttpRequest, HttpTransport
 
 GET: Final = "GET"
 POST: Final = "POST"
 
 
-def _never() -> bool:
+def _never_stopped() -> bool:
     return False
 
 
-def _never_busy(_: Response) -> None:
+def _find_no_failure(_: HttpResponse) -> None:
     return None
 
 
@@ -42,8 +48,8 @@ class HttpClient:
         tell: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        stopped: Callable[[], bool] = _never,
-        limits: Limits = DEFAULT_LIMITS,
+        stopped: Callable[[], bool] = _never_stopped,
+        limits: HttpLimits = DEFAULT_LIMITS,
     ) -> None:
         self._tell = tell
         self._sleep = sleep
@@ -51,11 +57,11 @@ class HttpClient:
         self._stopped = stopped
         self._limits = limits
         self._lock = Lock()
-        self._exchange: Exchange | None = None
+        self._exchange: HttpTransport | None = None
 
     def get(
         self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
-    ) -> Response:
+    ) -> HttpResponse:
         """Get ``url``; waits and tries again where that may help.
 
         Of an answer that is no success, ``limit_bytes`` are read and the rest is left.
@@ -75,8 +81,8 @@ class HttpClient:
         headers: Mapping[str, str],
         method: str = GET,
         content: bytes | None = None,
-        busy: Callable[[Response], PassingError | None] = _never_busy,
-    ) -> Response:
+        busy: Callable[[HttpResponse], RetryableError | None] = _find_no_failure,
+    ) -> HttpResponse:
         """As ``get``; with another method, no redirect is followed.
 
         What is posted is so once: it is not tried again where a server may have taken it.
@@ -88,34 +94,36 @@ class HttpClient:
             FetchError: as above.
         """
         # requests is slow to import, and most runs fetch nothing.
-        from agentci._util.http.transport import Exchange, wish_of  # noqa: PLC0415 (see above)
+        from agentci._util.http.transport import HttpTransport, make_http_request  # noqa: PLC0415 (see above)
 
-        wish = wish_of(url, headers, limit_bytes, content=content, method=method)
+        wish = make_http_request(url, headers, limit_bytes, content=content, method=method)
         with self._lock:
-            exchange = self._exchange = self._exchange or Exchange(self._limits)
-        fetch = partial(exchange.fetch if method == GET else exchange.settle, wish)
+            exchange = self._exchange = self._exchange or HttpTransport(self._limits)
+        fetch = partial(exchange.fetch if method == GET else exchange.send_checked, wish)
         tries = 1
         while True:
             try:
                 response = self._try(fetch)
                 if failure := busy(response):
                     raise failure
-            except PassingError as failure:
+            except RetryableError as failure:
                 self._wait(failure, wish, tries)
             else:
                 return response
             tries += 1
 
-    def _try(self, fetch: Callable[[Callable[[], bool]], Response]) -> Response:
+    def _try(self, fetch: Callable[[Callable[[], bool]], HttpResponse]) -> HttpResponse:
         seconds = self._limits.document_seconds
-        heed(self._stopped)
+        check_stopped(self._stopped)
         try:
-            return watched(fetch, seconds=seconds, clock=self._clock, stopped=self._stopped)
-        except OverdueError as error:
-            said = f"it was not all there after {number(seconds)} s"
-            raise PassingError(said, hint=NETWORK_HINT) from error
+            return run_with_deadline(
+                fetch, seconds=seconds, clock=self._clock, stopped=self._stopped
+            )
+        except DeadlineExceededError as error:
+            said = f"it was not all there after {format_number(seconds)} s"
+            raise RetryableError(said, hint=NETWORK_HINT) from error
 
-    def _wait(self, failure: PassingError, wish: "Wish", tries: int) -> None:
+    def _wait(self, failure: RetryableError, wish: "HttpRequest", tries: int) -> None:
         """Wait for the next try.
 
         Raises:
@@ -126,12 +134,14 @@ class HttpClient:
             said = f"nobody knows whether {shown} took what was sent: {failure}"
             raise UnreachableError(said, hint=failure.hint) from failure
         if tries >= most:
-            said = f"{shown} cannot be had: {failure} (tried {count(most, 'time')})"
+            said = f"{shown} cannot be had: {failure} (tried {format_count(most, 'time')})"
             raise UnreachableError(said, hint=failure.hint) from failure
         longest, asked = self._limits.longest_wait_seconds, failure.asked_seconds
         if asked is not None and asked > longest:
             said = f"{shown} cannot be had: {failure} and asks to wait {asked:,.0f} s"
             raise UnreachableError(said, hint=failure.hint) from failure
-        seconds = min(wait_seconds(failure, tries), longest)
-        self._tell(f"waiting {number(seconds, 1)} s for {shown}: {failure} (try {tries} of {most})")
-        pause(seconds, sleep=self._sleep, stopped=self._stopped)
+        seconds = min(compute_wait_seconds(failure, tries), longest)
+        self._tell(
+            f"waiting {format_number(seconds, 1)} s for {shown}: {failure} (try {tries} of {most})"
+        )
+        sleep_unless_stopped(seconds, sleep=self._sleep, stopped=self._stopped)

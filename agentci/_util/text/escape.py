@@ -1,14 +1,88 @@
-"""Keeps foreign text harmless where it is shown: on terminals, in workflow logs, in XML.
-
-Markdown has a module of its own; workflow commands are made in ``agentci.github``.
-"""
+"""Makes foreign text harmless where it is shown: terminals, workflow logs, XML and Markdown."""
 
 import re
+from collections.abc import Iterable
+
+from agentci._util.text import truncate
+
+MAX_PROSE = 600
+MAX_CODE = 300
+MAX_FENCE = 4_000
+
+# Keeps a name from being linked, and its bearer from being called, where an escape would not:
+# mentions and references are looked for in the finished page.
+_ZERO_WIDTH_SPACE = "\N{ZERO WIDTH SPACE}"
+
+
+def markdown_prose(text: str, limit: int = MAX_PROSE) -> str:
+    """Text on one line, as it is, wherever prose may stand: a paragraph, an item, a cell."""
+    written = _SPECIAL.sub(r"\\\g<0>", _line(text, limit))
+    written = _LINK.sub(r"\1\\\2", _BLOCK_START.sub(r"\1\\\2", written))
+    return _prevent_links(_escape_html(written))
+
+
+def markdown_code(text: str, limit: int = MAX_CODE) -> str:
+    """Text on one line in the type of code, in a cell too."""
+    shown = _line(text, limit)
+    if shown and not _NEEDS_CODE_TAG.search(shown):
+        return f"`{shown}`"
+    return f"<code>{_PUNCTUATION.sub(_escape_numeric, _prevent_links(shown))}</code>"
+
+
+def markdown_html(text: str, limit: int = MAX_PROSE) -> str:
+    """Text on one line inside a block of HTML, where Markdown is not read."""
+    return _prevent_links(_escape_html(_line(text, limit)))
+
+
+def markdown_fence(text: str, limit: int = MAX_FENCE) -> str:
+    """Text on its lines as a block of code that nothing in it can close."""
+    body = escape_for_log(truncate.characters(text, limit)).strip("\n")
+    longest = max((len(run) for run in _TICKS.findall(body)), default=0)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}\n{body}\n{ticks}\n"
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a table; the cells are Markdown already."""
+    return f"| {' | '.join(cells)} |\n"
+
+
+def markdown_details(title: str, body: str, *, unfolded: bool) -> str:
+    """Markdown that opens on a click; the title is HTML already."""
+    tag = "<details open>" if unfolded else "<details>"
+    return f"{tag}\n<summary>{title}</summary>\n\n{body.rstrip()}\n\n</details>\n\n"
+
+
+# An underscore inside a word stands for nothing else.
+_SPECIAL = re.compile(r"[\\`*{}\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
+_LINK = re.compile(r"(https?|ftp|mailto|xmpp|www)([:.])", re.IGNORECASE)
+_BLOCK_START = re.compile(r"^(\d*)([-+=#.)])")
+_MENTION = re.compile(r"@|#(?=\d)|(?i:\bGH-)(?=\d)")
+_NEEDS_CODE_TAG = re.compile(r"[`|]")
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+_TICKS = re.compile(r"`+")
+
+
+def _line(text: str, limit: int) -> str:
+    return escape_for_log_line(truncate.characters(text, limit))
+
+
+def _escape_html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _escape_numeric(match: re.Match[str]) -> str:
+    return f"&#{ord(match[0])};"
+
+
+def _prevent_links(text: str) -> str:
+    return _MENTION.sub(rf"\g<0>{_ZERO_WIDTH_SPACE}", text)
+
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def plain(text: str) -> str:
+def remove_control(text: str) -> str:
     r"""Keep what a reader can see: no terminal sequences, control or bidi characters.
 
     Every kind of line end becomes ``\n``, half a surrogate pair becomes U+FFFD; tabs stay.
@@ -16,43 +90,43 @@ def plain(text: str) -> str:
     if text.isprintable() or not _SUSPECT.search(text):
         return text
     text = _LINE_END.sub("\n", _TERMINAL_SEQUENCE.sub("", text))
-    return encodable(_UNSEEN.sub("", text))
+    return replace_surrogates(_INVISIBLE.sub("", text))
 
 
-def plain_line(text: str) -> str:
-    """``plain`` text on one line: runs of line ends, tabs and spaces become one space."""
-    return " ".join(plain(text).split())
+def flatten_line(text: str) -> str:
+    """``remove_control`` text on one line: runs of line ends, tabs and spaces become one space."""
+    return " ".join(remove_control(text).split())
 
 
-def inert(text: str) -> str:
+def neutralize_commands(text: str) -> str:
     r"""Break what the runner would obey: ``::`` that starts a line, and ``##[`` anywhere.
 
     A visible space is put in, since .NET skips invisible characters when it looks for strings.
-    Only for text whose line ends are ``plain``: the runner also ends a line at a lone ``\r``.
+    Only for text that went through ``remove_control``: the runner also ends a line at a ``\r``.
     """
     if "::" in text:
         text = _COMMAND.sub(r"\1: :", text)
     return text.replace("##[", "## [")
 
 
-def log(text: str) -> str:
+def escape_for_log(text: str) -> str:
     """Text of any origin, on several lines, that may be printed to a workflow's log."""
-    return inert(plain(text))
+    return neutralize_commands(remove_control(text))
 
 
-def one_line(text: str) -> str:
+def escape_for_log_line(text: str) -> str:
     """Text of any origin that may be printed to a workflow's log as one line."""
-    return inert(plain_line(text))
+    return neutralize_commands(flatten_line(text))
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Text that UTF-8 can encode: half a surrogate pair becomes U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub(REPLACEMENT, text)
 
 
-def xml(text: str) -> str:
-    """``plain`` text without the two characters left that XML 1.0 does not allow."""
-    return _NOT_IN_XML.sub(REPLACEMENT, plain(text))
+def escape_for_xml(text: str) -> str:
+    """``remove_control`` text without the two characters left that XML 1.0 does not allow."""
+    return _NOT_IN_XML.sub(REPLACEMENT, remove_control(text))
 
 
 # ECMA-48: control sequences, then strings (titles, hyperlinks, ...) to their end or the line's,
@@ -63,11 +137,11 @@ _TERMINAL_SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f]"  # what is left of C0 and C1
     r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the order of what is read
 )
-# All that ``plain`` changes; most text has none of it.
+# All that ``remove_control`` changes; most text has none of it.
 _SUSPECT = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

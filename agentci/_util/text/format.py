@@ -7,12 +7,12 @@ from collections.abc import Callable
 _MOST_DIGITS = 12
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """``1 check``, ``12,000 checks``; for nouns whose plural is made by an s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def number(value: float, digits: int = 3) -> str:
+def format_number(value: float, digits: int = 3) -> str:
     """``0.7``, ``0.333``, ``1``: at most ``digits`` decimals and no more than are needed."""
     if not math.isfinite(value):
         return str(value)
@@ -22,22 +22,22 @@ def number(value: float, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
-def apart(value: float, bar: float) -> tuple[str, str]:
+def format_distinct(value: float, bar: float) -> tuple[str, str]:
     """Two numbers, with as many decimals as show that they differ."""
-    digits = _fewest(3, lambda d: number(value, d) != number(bar, d))
-    return number(value, digits), number(bar, digits)
+    digits = _find_fewest_digits(3, lambda d: format_number(value, d) != format_number(bar, d))
+    return format_number(value, digits), format_number(bar, digits)
 
 
-def percents_apart(value: float, bar: float) -> tuple[str, str]:
+def format_distinct_percents(value: float, bar: float) -> tuple[str, str]:
     """Two ratios in percent, with as many decimals as show that they differ."""
-    digits = _fewest(0, lambda d: _percent(value, d) != _percent(bar, d))
-    return _percent(value, digits), _percent(bar, digits)
+    digits = _find_fewest_digits(0, lambda d: _format_percent(value, d) != _format_percent(bar, d))
+    return _format_percent(value, digits), _format_percent(bar, digits)
 
 
-def _percent(ratio: float, digits: int) -> str:
-    return f"{number(ratio * 100, digits)}%"
+def _format_percent(ratio: float, digits: int) -> str:
+    return f"{format_number(ratio * 100, digits)}%"
 
 
-def _fewest(least: int, enough: Callable[[int], bool]) -> int:
+def _find_fewest_digits(least: int, enough: Callable[[int], bool]) -> int:
     """The fewest decimals that are enough; ``least`` where none are."""
     return next((digits for digits in range(least, _MOST_DIGITS) if enough(digits)), least)

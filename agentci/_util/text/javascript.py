@@ -4,35 +4,38 @@ import json
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 
-from agentci._util.text.strict_json import strict
+from agentci._util.text.json_text import make_strict
 from agentci.model.json import Json
 
 
-def number(value: float) -> str:
+def format_js_number(value: float) -> str:
     """``3500``, ``0.5``: whole numbers have no decimals."""
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 
-def fixed(value: float, digits: int) -> str:
+def format_js_fixed(value: float, digits: int) -> str:
     """``value.toFixed(digits)``: of two that are as near, the one further from zero."""
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
 
 
-def stringify(value: Json, *, indent: int | None = None) -> str:
+def stringify_json(value: Json, *, indent: int | None = None) -> str:
     """``JSON.stringify``: compact, or with ``indent`` spaces a level."""
     separators = (",", ":") if indent is None else (",", ": ")
     return json.dumps(
-        strict(_plain(value)), ensure_ascii=False, indent=indent, separators=separators
+        make_strict(_convert_whole_floats(value)),
+        ensure_ascii=False,
+        indent=indent,
+        separators=separators,
     )
 
 
-def _plain(value: Json) -> Json:
+def _convert_whole_floats(value: Json) -> Json:
     match value:
         case float() if value.is_integer():
             return int(value)
         case Mapping():
-            return {key: _plain(each) for key, each in value.items()}
+            return {key: _convert_whole_floats(each) for key, each in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_convert_whole_floats(each) for each in value]
         case _:
             return value

@@ -1,18 +1,100 @@
-"""A JSON file that people write: read strictly, with a place for everything in it."""
+"""JSON files that people write: read strictly, with the place of every value."""
 
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final
+from json import JSONDecoder
+from typing import Final, NamedTuple
 
-from agentci._util.text.json_place import Places, Step
-from agentci._util.text.utf8 import decode
+from agentci._util.workspace import decode_utf8
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
+
+Step = str | int
+
+BLANKS: Final = re.compile(r"[ \t\n\r]*")
+DECODER: Final = JSONDecoder()
+
+
+class JsonMember(NamedTuple):
+    """One entry of an object or a list; ``offset`` is its key's, or its own in a list."""
+
+    key: Step
+    offset: int
+    value_offset: int
+
+
+class JsonPositions:
+    """All places in one text; each object and list on the way to them is looked through once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._members: dict[int, dict[Step, JsonMember]] = {}
+
+    def find_path(self, path: Sequence[Step]) -> tuple[int, int]:
+        """Find the line and column of the value at ``path``, or of its key, counted from 1.
+
+        Never fails: where the path leads nowhere, it is the place of its last step that exists.
+        """
+        offset = value_offset = _skip_blanks(self._text, 0)
+        for step in path:
+            if value_offset not in self._members:
+                found = iterate_json_members(self._text, value_offset)
+                self._members[value_offset] = {member.key: member for member in found}
+            member = self._members[value_offset].get(step)
+            if member is None:
+                break
+            offset, value_offset = member.offset, member.value_offset
+        return self.find_offset(offset)
+
+    def find_offset(self, offset: int) -> tuple[int, int]:
+        """The line and column of a character."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+
+def iterate_json_members(text: str, offset: int) -> Iterator[JsonMember]:
+    """List what the object or list at ``offset`` holds, as far as it can be read.
+
+    Keys that stand twice come twice; anything but an object or a list holds nothing.
+    """
+    opening = text[offset : offset + 1]
+    if opening not in ("{", "["):
+        return
+    position = _skip_blanks(text, offset + 1)
+    number = 0
+    try:
+        while text[position] not in "}]":
+            key, start = number, position
+            if opening == "{":
+                key, position = DECODER.raw_decode(text, position)
+                if not isinstance(key, str):
+                    return
+                position = _skip_blanks(text, position, ":")
+            yield JsonMember(key, start, position)
+            _, position = DECODER.raw_decode(text, position)
+            position = _skip_blanks(text, position, ",")
+            number += 1
+    except (ValueError, IndexError, RecursionError):
+        return
+
+
+def _skip_blanks(text: str, position: int, mark: str = "") -> int:
+    """Go over blanks and, where it follows, over ``mark`` and the blanks behind it."""
+    position = _end_of_blanks(text, position)
+    if mark and text.startswith(mark, position):
+        return _end_of_blanks(text, position + 1)
+    return position
+
+
+def _end_of_blanks(text: str, position: int) -> int:
+    blanks = BLANKS.match(text, position)
+    return blanks.end() if blanks else position
 
 
 class JsonDocument:
@@ -23,17 +105,17 @@ class JsonDocument:
         self.text = text
         self.value = value
 
-    def place_of(self, path: Sequence[Step]) -> Place:
+    def find_place(self, path: Sequence[Step]) -> Place:
         """Where the value at ``path`` stands, or the last of its steps that exists."""
-        return self._place(*self._places.at(path))
+        return self._place(*self._places.find_path(path))
 
-    def place_at(self, offset: int) -> Place:
+    def find_offset_place(self, offset: int) -> Place:
         """Where a character stands."""
-        return self._place(*self._places.of_offset(offset))
+        return self._place(*self._places.find_offset(offset))
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self.text)
+    def _places(self) -> JsonPositions:
+        return JsonPositions(self.text)
 
     def _place(self, line: int, column: int) -> Place:
         return Place(file=self.file, line=line, column=column)
@@ -46,19 +128,22 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
         InputError: it is not JSON, a key stands twice in an object, or it holds a number or half
             a character that no other program could read.
     """
-    text = decode(data, file=file)
+    text = decode_utf8(data, file=file)
     if not text.strip():
-        raise InputError.of("the file is empty", place=Place(file=file))
+        raise InputError.from_message("the file is empty", place=Place(file=file))
     try:
         value: Json = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite
+            text,
+            object_pairs_hook=_make_object,
+            parse_constant=_parse_finite,
+            parse_float=_parse_finite,
         )
     except (ValueError, RecursionError) as error:
-        raise InputError(_problems(error, JsonDocument(file=file, text=text))) from None
+        raise InputError(_make_problems(error, JsonDocument(file=file, text=text))) from None
     document = JsonDocument(file=file, text=text, value=value)
-    if r"\u" in text and (halved := _first(text, _is_half_a_character)):
+    if r"\u" in text and (halved := _find_token(text, _has_lone_surrogate)):
         message = "an escape stands for half a character, and the other half is missing"
-        raise InputError.of(message, place=document.place_at(halved.start()))
+        raise InputError.from_message(message, place=document.find_offset_place(halved.start()))
     return document
 
 
@@ -68,33 +153,33 @@ TOKEN: Final = re.compile(
 )
 
 
-class _TwinKeysError(ValueError):
+class _DuplicateKeyError(ValueError):
     """A key appears twice in one object."""
 
 
-def _object(members: list[tuple[str, Json]]) -> JsonObject:
+def _make_object(members: list[tuple[str, Json]]) -> JsonObject:
     value = dict(members)
     if len(value) != len(members):
-        raise _TwinKeysError
+        raise _DuplicateKeyError
     return value
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)
     return number
 
 
-def _problems(error: ValueError | RecursionError, document: JsonDocument) -> list[Problem]:
-    if isinstance(error, _TwinKeysError):
+def _make_problems(error: ValueError | RecursionError, document: JsonDocument) -> list[Problem]:
+    if isinstance(error, _DuplicateKeyError):
         return [
             Problem(
                 message=f"the key {key!r} appears twice in one object",
-                place=document.place_at(offset),
+                place=document.find_offset_place(offset),
                 hint="only the last one would count; remove the others",
             )
-            for key, offset in _twin_keys(document.text)
+            for key, offset in _find_duplicate_keys(document.text)
         ]
     offset = 0
     if isinstance(error, json.JSONDecodeError):
@@ -104,12 +189,12 @@ def _problems(error: ValueError | RecursionError, document: JsonDocument) -> lis
         message = "the file is nested too deeply to be read"
     else:
         message = "a number is not finite, or has too many digits"
-        token = _first(document.text, _is_no_number)
+        token = _find_token(document.text, _is_invalid_number)
         offset = token.start() if token else 0
-    return [Problem(message=message, place=document.place_at(offset))]
+    return [Problem(message=message, place=document.find_offset_place(offset))]
 
 
-def _twin_keys(text: str) -> Iterator[tuple[str, int]]:
+def _find_duplicate_keys(text: str) -> Iterator[tuple[str, int]]:
     """Every key that its object has already, and where it stands, as far as the text is JSON."""
     objects: list[set[str]] = []
     for token in TOKEN.finditer(text):
@@ -129,16 +214,16 @@ def _twin_keys(text: str) -> Iterator[tuple[str, int]]:
             objects[-1].add(key)
 
 
-def _first(text: str, is_sought: Callable[[re.Match[str]], bool]) -> re.Match[str] | None:
+def _find_token(text: str, is_sought: Callable[[re.Match[str]], bool]) -> re.Match[str] | None:
     return next(filter(is_sought, TOKEN.finditer(text)), None)
 
 
-def _is_no_number(token: re.Match[str]) -> bool:
+def _is_invalid_number(token: re.Match[str]) -> bool:
     if token["text"] or token[0] in ("{", "}", "true", "false", "null"):
         return False
     return not math.isfinite(float(token[0]))
 
 
-def _is_half_a_character(token: re.Match[str]) -> bool:
+def _has_lone_surrogate(token: re.Match[str]) -> bool:
     text = token["text"] or ""
     return r"\u" in text and bool(LONE_SURROGATE.search(json.loads(text)))

@@ -6,13 +6,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.json_place import Step
-from agentci._util.text.suggest import did_you_mean, nearest, quoted
+from agentci._util.text.json_document import Step
+from agentci._util.text.suggest import find_nearest, quote_name, suggest_name
 from agentci.model.json import Json, JsonObject
 
 MAX_DEPTH: Final = 64
 
-KINDS: Mapping[type, str] = {
+JSON_TYPE_NAMES: Mapping[type, str] = {
     type(None): "null",
     bool: "a boolean",
     str: "a string",
@@ -23,7 +23,7 @@ KINDS: Mapping[type, str] = {
 }
 
 
-class Complaint(Struct, frozen=True, kw_only=True):
+class JsonFieldProblem(Struct, frozen=True, kw_only=True):
     """Something wrong with the value at ``path``."""
 
     path: tuple[Step, ...]
@@ -31,7 +31,7 @@ class Complaint(Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class Fields:
+class JsonFields:
     """The fields of one object, each known by a name in snake_case.
 
     A file may write any of them in camelCase instead, and null is as good as leaving it out.
@@ -43,10 +43,15 @@ class Fields:
     """
 
     def __init__(
-        self, value: JsonObject, *, noun: str, path: tuple[Step, ...], complaints: list[Complaint]
+        self,
+        value: JsonObject,
+        *,
+        noun: str,
+        path: tuple[Step, ...],
+        complaints: list[JsonFieldProblem],
     ) -> None:
         self.path = path
-        self.complaints = complaints
+        self.problems = complaints
         self._value = value
         self._noun = noun
         self._names: dict[str, None] = {}
@@ -56,9 +61,9 @@ class Fields:
         for name in names:
             if not self.has(name):
                 given = [key for key, value in self._value.items() if value is not None]
-                close = nearest(name, given)
+                close = find_nearest(name, given)
                 hint = None if close is None else f"it has {close!r}"
-                self.complain(f"{self._noun} needs {name!r}", hint=hint)
+                self.add_problem(f"{self._noun} needs {name!r}", hint=hint)
 
     def has(self, name: str) -> bool:
         """Whether ``name`` is there."""
@@ -69,7 +74,7 @@ class Fields:
         value = self._take(name)
         if isinstance(value, str):
             return value
-        self._complain_of_kind(name, "a string")
+        self._add_type_problem(name, "a string")
         return None
 
     def number(self, name: str) -> float | None:
@@ -77,21 +82,21 @@ class Fields:
         value = self._take(name)
         if isinstance(value, int | float):
             return value
-        self._complain_of_kind(name, "a number")
+        self._add_type_problem(name, "a number")
         return None
 
     def mapping(self, name: str) -> JsonObject | None:
         """Take an object whose keys are the user's own."""
         value = self._take(name)
         if not isinstance(value, Mapping):
-            self._complain_of_kind(name, "an object")
+            self._add_type_problem(name, "an object")
             return None
-        if _is_deeper(value, MAX_DEPTH):
-            self.complain(f"{name!r} is nested deeper than {MAX_DEPTH} levels", name)
+        if _is_nested_deeper(value, MAX_DEPTH):
+            self.add_problem(f"{name!r} is nested deeper than {MAX_DEPTH} levels", name)
             return None
         return value
 
-    def object(self, name: str, *, noun: str, hint: str | None = None) -> "Fields | None":
+    def object(self, name: str, *, noun: str, hint: str | None = None) -> "JsonFields | None":
         """Take an object whose fields are known.
 
         Args:
@@ -101,72 +106,80 @@ class Fields:
         value = self._take(name)
         if isinstance(value, Mapping):
             return self._inner(value, noun, self._key(name))
-        self._complain_of_kind(name, "an object", hint)
+        self._add_type_problem(name, "an object", hint)
         return None
 
-    def objects(self, name: str, *, noun: str) -> Iterator["Fields"]:
+    def objects(self, name: str, *, noun: str) -> Iterator["JsonFields"]:
         """Take a list of objects whose fields are known; ``noun`` is what each of them is."""
         items = self._take(name)
         if not isinstance(items, list):
-            self._complain_of_kind(name, "a list")
+            self._add_type_problem(name, "a list")
             return
         for index, value in enumerate(items):
             if isinstance(value, Mapping):
                 yield self._inner(value, noun, self._key(name), index)
             else:
-                self.complain(f"{noun} is {_kind(value)}, not an object", name, index)
+                self.add_problem(f"{noun} is {_format_type(value)}, not an object", name, index)
 
-    def close(self, *others: str) -> None:
+    def check_unknown_keys(self, *others: str) -> None:
         """Complain of every key that was not asked for and is none of ``others``."""
         for name in others:
             self._take(name)
-        known = [*self._names, *map(camel, self._names)]
+        known = [*self._names, *map(to_camel_case, self._names)]
         for key in self._value:
             if key not in known:
-                hint = did_you_mean(key, known)
-                self.complain(f"{self._noun} has no key {quoted(key)}", key, hint=hint)
+                hint = suggest_name(key, known)
+                self.add_problem(f"{self._noun} has no key {quote_name(key)}", key, hint=hint)
 
-    def complain(self, message: str, *steps: Step, hint: str | None = None) -> None:
+    def add_problem(self, message: str, *steps: Step, hint: str | None = None) -> None:
         """Note something wrong with this object, or with what ``steps`` lead to."""
         first, rest = steps[:1], steps[1:]
         key = (self._key(step) if isinstance(step, str) else step for step in first)
-        self.complaints.append(
-            Complaint(path=(*self.path, *key, *rest), message=message, hint=hint)
+        self.problems.append(
+            JsonFieldProblem(path=(*self.path, *key, *rest), message=message, hint=hint)
         )
 
     def _take(self, name: str) -> Json:
         if name not in self._names:
             self._names[name] = None
-            if name in self._value and camel(name) != name and camel(name) in self._value:
-                self.complain(f"{name!r} and {camel(name)!r} are the same key", camel(name))
+            if (
+                name in self._value
+                and to_camel_case(name) != name
+                and to_camel_case(name) in self._value
+            ):
+                self.add_problem(
+                    f"{name!r} and {to_camel_case(name)!r} are the same key", to_camel_case(name)
+                )
         return self._value.get(self._key(name))
 
     def _key(self, name: str) -> str:
         """The spelling of ``name`` in the file."""
-        return name if name in self._value else camel(name)
+        return name if name in self._value else to_camel_case(name)
 
-    def _inner(self, value: JsonObject, noun: str, *steps: Step) -> "Fields":
-        return Fields(value, noun=noun, path=(*self.path, *steps), complaints=self.complaints)
+    def _inner(self, value: JsonObject, noun: str, *steps: Step) -> "JsonFields":
+        return JsonFields(value, noun=noun, path=(*self.path, *steps), complaints=self.problems)
 
-    def _complain_of_kind(self, name: str, kind: str, hint: str | None = None) -> None:
+    def _add_type_problem(self, name: str, kind: str, hint: str | None = None) -> None:
         value = self._take(name)
         if value is not None:
-            self.complain(f"{self._key(name)!r} is {_kind(value)}, not {kind}", name, hint=hint)
+            self.add_problem(
+                f"{self._key(name)!r} is {_format_type(value)}, not {kind}", name, hint=hint
+            )
 
 
 @cache
-def camel(name: str) -> str:
+def to_camel_case(name: str) -> str:
     """``user_content`` as ``userContent``."""
     first, *others = name.split("_")
     return first + "".join(other.capitalize() for other in others)
 
 
-def _kind(value: Json) -> str:
-    return KINDS[type(value)]
+def _format_type(value: Json) -> str:
+    return JSON_TYPE_NAMES[type(value)]
 
 
-def _is_deeper(value: Json, levels: int) -> bool:
+def _is_nested_deeper(value: Json, levels: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
+    return levels == 0 or any(_is_nested_deeper(each, levels - 1) for each in inner)

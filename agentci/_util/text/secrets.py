@@ -11,67 +11,67 @@ from agentci.model.json import Json, JsonObject
 
 HIDDEN: Final = "***"
 # A line of a longer secret that is shorter than this says nothing, and stands everywhere.
-MIN_LINE: Final = 8
+MIN_LINE_CHARACTERS: Final = 8
 # Of a secret that we cut in two, fewer characters are left to be read.
-MIN_PART: Final = 4
+MIN_PART_CHARACTERS: Final = 4
 
 
-def without(text: str, secrets: tuple[str, ...]) -> str:
+def redact(text: str, secrets: tuple[str, ...]) -> str:
     """``text`` with a mark for each of ``secrets``, none of which is empty.
 
     They are found as they are, line by line, as JSON, addresses and Python write them, and where an
     ellipsis stands for the rest of one; not in whatever other ways there are to write them.
     """
-    forms = _forms(secrets)
+    forms = _list_spellings(secrets)
     for form in forms:
         text = text.replace(form, HIDDEN)
     first, *others = text.split(ELLIPSIS)
     if not others:
         return text
     backwards = tuple(form[::-1] for form in forms)
-    begun = [*(_without_begun(each, forms) for each in (first, *others[:-1])), others[-1]]
-    ended = (_without_begun(each[::-1], backwards)[::-1] for each in begun[1:])
+    begun = [*(_redact_truncated(each, forms) for each in (first, *others[:-1])), others[-1]]
+    ended = (_redact_truncated(each[::-1], backwards)[::-1] for each in begun[1:])
     return ELLIPSIS.join([begun[0], *ended])
 
 
-def without_in(members: JsonObject, secrets: tuple[str, ...]) -> JsonObject:
-    """``members`` with all texts and names as ``without`` leaves them."""
-    return {without(name, secrets): _clean(value, secrets) for name, value in members.items()}
+def redact_members(members: JsonObject, secrets: tuple[str, ...]) -> JsonObject:
+    """``members`` with all texts and names as ``redact`` leaves them."""
+    return {redact(name, secrets): _redact_value(value, secrets) for name, value in members.items()}
 
 
-def _clean(value: Json, secrets: tuple[str, ...]) -> Json:
+def _redact_value(value: Json, secrets: tuple[str, ...]) -> Json:
     if isinstance(value, str):
-        return without(value, secrets)
+        return redact(value, secrets)
     if isinstance(value, Mapping):
-        return without_in(value, secrets)
+        return redact_members(value, secrets)
     if isinstance(value, list | tuple):
-        return [_clean(each, secrets) for each in value]
+        return [_redact_value(each, secrets) for each in value]
     return HIDDEN if str(value) in secrets else value
 
 
-def _without_begun(text: str, forms: tuple[str, ...]) -> str:
+def _redact_truncated(text: str, forms: tuple[str, ...]) -> str:
     """``text`` with a mark for the beginning of a secret that it ends with."""
-    last = text[-MIN_PART:]
-    if len(last) < MIN_PART:
+    last = text[-MIN_PART_CHARACTERS:]
+    if len(last) < MIN_PART_CHARACTERS:
         return text
     for form in forms:
         at = form.rfind(last)
         while at >= 0:
-            begun = form[: at + MIN_PART]
+            begun = form[: at + MIN_PART_CHARACTERS]
             if text.endswith(begun):
                 return text.removesuffix(begun) + HIDDEN
-            at = form.rfind(last, 0, at + MIN_PART - 1)
+            at = form.rfind(last, 0, at + MIN_PART_CHARACTERS - 1)
     return text
 
 
 @lru_cache(maxsize=16)
-def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
+def _list_spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """How they may be written, long ones first, of which others may be parts."""
-    forms = {form for secret in secrets for form in _forms_of(secret)}
+    forms = {form for secret in secrets for form in _iterate_spellings(secret)}
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
-def _forms_of(secret: str) -> Iterator[str]:
+def _iterate_spellings(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
@@ -80,4 +80,4 @@ def _forms_of(secret: str) -> Iterator[str]:
     yield from (written, written.replace("\\'", "'"))
     yield quote(secret, safe="", errors="backslashreplace")
     yield secret.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    yield from (line for line in secret.splitlines() if len(line) >= MIN_LINE)
+    yield from (line for line in secret.splitlines() if len(line) >= MIN_LINE_CHARACTERS)

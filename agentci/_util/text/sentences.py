@@ -14,22 +14,22 @@ _NUMBER: Final = re.compile(r"\d+[.)]")
 _ROW: Final = "|"
 
 
-def sentences(text: str) -> tuple[str, ...]:
+def split_sentences(text: str) -> tuple[str, ...]:
     """The sentences of ``text`` in order; a table is one, and what has no letters is none."""
-    return tuple(each for each in _parts(text) if any(map(str.isalnum, each)))
+    return tuple(each for each in _split_lines(text) if any(map(str.isalnum, each)))
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_lines(text: str) -> Iterator[str]:
     lines = (line.strip() for line in text.splitlines())
     for is_table, group in groupby(lines, key=lambda line: line.startswith(_ROW)):
         if is_table:
             yield "\n".join(group)
             continue
         for line in group:
-            yield from _of_line(line)
+            yield from _split_line(line)
 
 
-def _of_line(line: str) -> Iterator[str]:
+def _split_line(line: str) -> Iterator[str]:
     """The sentences of a line; the number of an item stays with its first one."""
     number = ""
     for part in _END.split(line):

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from agentci._util.text import strict_json
-from agentci._util.text.suggest import did_you_mean, quoted
+from agentci._util.text import json_text
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.model.json import Json, JsonObject
 
 _STEP: Final = r"\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\]|\[\"[^\"\\\]\n]*\"\]"
@@ -14,11 +14,11 @@ _PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)((?:" + _STEP + r")*
 _STEPS: Final = re.compile(_STEP)
 
 
-class MissingError(Exception):
+class MissingPlaceholderError(Exception):
     """A template names what is not there; says what, as a sentence."""
 
 
-def fill(
+def fill_placeholders(
     template: str,
     values: JsonObject,
     *,
@@ -38,55 +38,57 @@ def fill(
     def text_of(place: re.Match[str]) -> str:
         path = place[1] + place[2]
         try:
-            value = _at(values, place[1], _STEPS.findall(place[2]))
-        except MissingError:
+            value = _resolve_path(values, place[1], _STEPS.findall(place[2]))
+        except MissingPlaceholderError:
             if leaves_unknown:
                 return place[0]
             raise
-        return show(path, value if isinstance(value, str) else strict_json.readable(value))
+        return show(path, value if isinstance(value, str) else json_text.dumps_readable(value))
 
     return _PLACE.sub(text_of, template)
 
 
-def named(template: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
+def list_template_paths(template: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
     """What the places of a template name: each a name, and the members and indices behind it."""
     return tuple(
-        (place[1], tuple(map(_key, _STEPS.findall(place[2]))))
+        (place[1], tuple(map(_parse_step, _STEPS.findall(place[2]))))
         for place in _PLACE.finditer(template)
     )
 
 
-def names_in(template: str) -> tuple[str, ...]:
+def list_template_names(template: str) -> tuple[str, ...]:
     """The names alone, each once."""
-    return tuple(dict.fromkeys(name for name, _ in named(template)))
+    return tuple(dict.fromkeys(name for name, _ in list_template_paths(template)))
 
 
-def _at(values: JsonObject, name: str, steps: Sequence[str]) -> Json:
+def _resolve_path(values: JsonObject, name: str, steps: Sequence[str]) -> Json:
     if name not in values:
-        hint = did_you_mean(name, tuple(values)) or f"there are {', '.join(values) or 'none'}"
-        raise MissingError(f"the template names {quoted(name)}, which is not there; {hint}")
+        hint = suggest_name(name, tuple(values)) or f"there are {', '.join(values) or 'none'}"
+        raise MissingPlaceholderError(
+            f"the template names {quote_name(name)}, which is not there; {hint}"
+        )
     value, path = values[name], name
     for step in steps:
-        value = _member(value, step, path)
+        value = _get_member(value, step, path)
         path += step
     return value
 
 
-def _member(value: Json, step: str, path: str) -> Json:
-    key = _key(step)
+def _get_member(value: Json, step: str, path: str) -> Json:
+    key = _parse_step(step)
     if isinstance(key, str) and isinstance(value, Mapping) and key in value:
         return value[key]
     is_text = isinstance(value, str)
     if isinstance(key, int) and isinstance(value, Sequence) and not is_text and key < len(value):
         return value[key]
     names = tuple(value) if isinstance(value, Mapping) else ()
-    meant = did_you_mean(f"{key}", names)
-    raise MissingError(
-        f"the template names {quoted(path + step)}, and {path} has no such part"
+    meant = suggest_name(f"{key}", names)
+    raise MissingPlaceholderError(
+        f"the template names {quote_name(path + step)}, and {path} has no such part"
         f"{f'; {meant}' if meant else ''}"
     )
 
 
-def _key(step: str) -> str | int:
+def _parse_step(step: str) -> str | int:
     key: str | int = step[1:] if step.startswith(".") else json.loads(step[1:-1])
     return key

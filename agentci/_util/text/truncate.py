@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import count
+from agentci._util.text.format import format_count
 
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
@@ -14,8 +14,8 @@ def characters(text: str, limit: int) -> str:
     """At most ``limit`` characters of ``text``, the note on the rest included."""
     if len(text) <= limit:
         return text
-    kept = text[: max(0, limit - len(_note(len(text))))]
-    return (kept + _note(len(text) - len(kept)))[:limit]
+    kept = text[: max(0, limit - len(_format_note(len(text))))]
+    return (kept + _format_note(len(text) - len(kept)))[:limit]
 
 
 def middle(text: str, limit: int) -> str:
@@ -25,9 +25,9 @@ def middle(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    room = max(0, limit - len(_gap(len(text), "character")))
+    room = max(0, limit - len(_format_gap(len(text), "character")))
     head, tail = text[: room // 3], text[len(text) - (room - room // 3) :]
-    return f"{head}{_gap(len(text) - room, 'character')}{tail}"[:limit]
+    return f"{head}{_format_gap(len(text) - room, 'character')}{tail}"[:limit]
 
 
 def utf16(text: str, limit: int) -> str:
@@ -37,10 +37,10 @@ def utf16(text: str, limit: int) -> str:
     raw = text.encode(_UTF16, "surrogatepass")
     if len(raw) <= 2 * limit:
         return text
-    longest_note = _note(len(raw) // 2)
+    longest_note = _format_note(len(raw) // 2)
     kept = raw[: max(0, 2 * (limit - len(longest_note)))].decode(_UTF16, "ignore")
     left = (len(raw) - len(kept.encode(_UTF16))) // 2
-    noted = (kept + _note(left)).encode(_UTF16)
+    noted = (kept + _format_note(left)).encode(_UTF16)
     return noted[: 2 * limit].decode(_UTF16, "ignore")
 
 
@@ -57,68 +57,68 @@ def end(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{ELLIPSIS}{text[len(text) - limit + 1 :]}"
 
 
-def shown(text: str, limit: int) -> str:
+def quote_truncated(text: str, limit: int) -> str:
     """At most ``limit`` characters of ``text``, quoted, on one line; or ``nothing``."""
     return repr(characters(text, limit)) if text else "nothing"
 
 
-def listed(items: Sequence[str], limit: int) -> tuple[str, ...]:
+def truncate_list(items: Sequence[str], limit: int) -> tuple[str, ...]:
     """At most ``limit`` of ``items``; where some are left out, one item more counts them."""
     if len(items) <= limit:
         return tuple(items)
-    return (*items[:limit], more(len(items) - limit))
+    return (*items[:limit], format_omitted(len(items) - limit))
 
 
-def ends(lines: Sequence[str], limit: int) -> tuple[str, ...]:
+def truncate_lines(lines: Sequence[str], limit: int) -> tuple[str, ...]:
     """At most ``limit`` of ``lines``, the first and the last ones, and between them their gap."""
     if len(lines) <= limit:
         return tuple(lines)
     left = len(lines) - limit
-    return (*lines[:1], _gap(left, "line").strip(), *lines[left + 1 :])
+    return (*lines[:1], _format_gap(left, "line").strip(), *lines[left + 1 :])
 
 
-def outline(lines: Sequence[str]) -> str:
+def join_first_and_last(lines: Sequence[str]) -> str:
     """The first and the last of ``lines`` on one, with a mark for those between them."""
     shown = (*lines[:1], *lines[1:][-1:])
     between = f" {ELLIPSIS} " if len(lines) > len(shown) else " "
     return between.join(shown)
 
 
-def more(left: int) -> str:
+def format_omitted(left: int) -> str:
     """How many items of a list are left out: ``… and 7 more``."""
     return f"{ELLIPSIS} and {left:,} more"
 
 
-def size(text: str) -> int:
+def count_utf8_bytes(text: str) -> int:
     """Bytes of ``text`` in UTF-8."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class TruncatedBlocks(Struct, frozen=True, kw_only=True):
     """What fitted of a sequence of blocks: their text, and how many they are."""
 
     text: str
     blocks: int
 
 
-def whole(blocks: Iterable[str], limit_bytes: int) -> Kept:
+def take_blocks(blocks: Iterable[str], limit_bytes: int) -> TruncatedBlocks:
     """As many blocks from the start as fit in UTF-8; none is cut, none after a gap is taken."""
     kept: list[str] = []
     taken = 0
     for block in blocks:
-        taken += size(block)
+        taken += count_utf8_bytes(block)
         if taken > limit_bytes:
             break
         kept.append(block)
-    return Kept(text="".join(kept), blocks=len(kept))
+    return TruncatedBlocks(text="".join(kept), blocks=len(kept))
 
 
 _UTF16 = "utf-16-le"
 
 
-def _gap(left: int, noun: str) -> str:
-    return f" {ELLIPSIS} ({count(left, noun)} left out) {ELLIPSIS} "
+def _format_gap(left: int, noun: str) -> str:
+    return f" {ELLIPSIS} ({format_count(left, noun)} left out) {ELLIPSIS} "
 
 
-def _note(left: int) -> str:
-    return f"{ELLIPSIS} ({count(left, 'character')} more)"
+def _format_note(left: int) -> str:
+    return f"{ELLIPSIS} ({format_count(left, 'character')} more)"

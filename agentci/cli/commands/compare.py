@@ -2,29 +2,35 @@
 
 from collections.abc import Iterator
 
-from agentci._util.text.escape import inert, plain_line
-from agentci.gate.comparison import compare
-from agentci.gate.regression import bars_of
-from agentci.github.baseline.read import read_earlier
+from agentci._util.text.escape import flatten_line, neutralize_commands
+from agentci.gate.comparison import compare_runs
+from agentci.gate.regression import find_regression_thresholds
+from agentci.github.baseline.read import read_baseline_report
 from agentci.model.result import Report
 from agentci.reports.console import comparison_lines
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
 
-def show_comparison(base: str, head: str, world: World) -> int:
+def show_comparison(base: str, head: str, world: Services) -> int:
     """Print what became of each evaluator's checks.
 
     Raises:
         InputError: one of the reports cannot be used.
     """
-    before, after = (read_earlier(named, world.workspace) for named in (base, head))
-    comparison = compare(before.results, after.results, bars_of(after.gates), baseline=base)
-    lines = [*comparison_lines(comparison), *_broken_off(base, before), *_broken_off(head, after)]
-    world.out.write(inert("".join(f"{line}\n" for line in lines)))
+    before, after = (read_baseline_report(named, world.workspace) for named in (base, head))
+    comparison = compare_runs(
+        before.results, after.results, find_regression_thresholds(after.gates), baseline=base
+    )
+    lines = [
+        *comparison_lines(comparison),
+        *_find_incomplete_warnings(base, before),
+        *_find_incomplete_warnings(head, after),
+    ]
+    world.out.write(neutralize_commands("".join(f"{line}\n" for line in lines)))
     return 0
 
 
-def _broken_off(named: str, report: Report) -> Iterator[str]:
+def _find_incomplete_warnings(named: str, report: Report) -> Iterator[str]:
     if not report.complete:
-        run = f"the run of {plain_line(named)}"
+        run = f"the run of {flatten_line(named)}"
         yield f"{run} was broken off: what it did not judge is not compared"

@@ -1,26 +1,150 @@
-"""``agentci lock``: agree on what evaluators from elsewhere consist of."""
+"""``agentci lock``: write the lock of remote evaluators and requirements, or check it."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentci._util.files import say, write_files
-from agentci._util.text.escape import one_line
-from agentci._util.text.suggest import did_you_mean, quoted, short_commit
-from agentci._util.workspace import is_file
-from agentci.cli.commands.lock_targets import contents_of, lockable, locked_names, requirements_of
-from agentci.config.settings import Access
+from agentci._util.files import write_output_files, write_to_stream
+from agentci._util.text.escape import escape_for_log_line
+from agentci._util.text.format import format_count
+from agentci._util.text.suggest import quote_name, shorten_commit, suggest_name
+from agentci._util.workspace import is_file, read_file
+from agentci.config.discovery import find_configs
+from agentci.config.overrides import Overrides
+from agentci.config.settings import FetchSettings
 from agentci.errors import InputError
-from agentci.model.lock import LOCK_NAME, Lock
-from agentci.model.program import Wanted
+from agentci.evaluators.evaluator import collect_needs
+from agentci.model.lock import LOCK_NAME, Lock, ProgramKey, make_program_key
+from agentci.model.problem import Place, Problem
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RequiredProgram
+from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import replace
+from agentci.remote.fetch import LOCK_HINT
 from agentci.remote.lock.file import render_lock
 from agentci.remote.lock.resolve import lock_programs
-from agentci.runner.prepare_programs import load_lock, stock_of, workshop_of
-from agentci.runner.services import World
+from agentci.remote.prepare import MAX_REQUIREMENTS_BYTES
+from agentci.reports.problems import render_problems
+from agentci.runner.load_configs import load_suite
+from agentci.runner.prepare_programs import (
+    load_lock,
+    make_fetch_options,
+    make_installer_runner,
+    needs_preparation,
+)
+from agentci.runner.services import Services
 
 
-def lock(
-    configs: Sequence[str], *, upgrade: Sequence[str] | None, access: Access, world: World
+def find_lockable_programs(configs: Sequence[str], world: Services) -> tuple[RequiredProgram, ...]:
+    """All programs of the configs that a lock has a word on.
+
+    Raises:
+        InputError: with every problem of every config.
+    """
+    wanted: dict[RequiredProgram, None] = {}
+    paths, missing = find_configs(configs, world.workspace)
+    problems = [*missing]
+    for path in paths:
+        try:
+            suite = load_suite(path, Overrides(), world).suite
+        except InputError as error:
+            problems += error.problems
+            continue
+        programs = collect_needs(suite.evaluators, RequiredProgram)
+        wanted.update(dict.fromkeys(filter(needs_preparation, programs)))
+    if problems:
+        raise InputError(problems)
+    return tuple(wanted)
+
+
+def list_locked_names(wanted: Sequence[RequiredProgram]) -> set[ProgramKey]:
+    """What the programs that belong into a lock are found by in it."""
+    remote = (each.program for each in wanted if not isinstance(each.program, LocalProgram))
+    return {make_program_key(program) for program in remote if not program.is_local}
+
+
+def find_requirements_digest(wanted: RequiredProgram, lock: Lock, root: Path) -> tuple[str, ...]:
+    """The digest of a program's requirements, by the disk or by the lock; empty without any.
+
+    Args:
+        root: of the workspace.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    program = wanted.program
+    if isinstance(program, LocalProgram):
+        return _read_digest(program.requirements)
+    if not program.installs_requirements or not program.ref.endswith(".py"):
+        return ()
+    if program.is_local:
+        file = (root / program.repository / program.ref).parent / REQUIREMENTS_NAME
+        return _read_digest(str(file) if is_file(file) else None)
+    locked = lock.find(program)
+    digest = None if locked is None else locked.files.get(REQUIREMENTS_NAME)
+    return () if digest is None else (digest,)
+
+
+def format_lock_contents(lock: Lock) -> str:
+    """How much a lock holds, in words."""
+    programs = format_count(len(lock.programs), "evaluator")
+    return f"{programs}, {format_count(len(lock.requirements), 'requirements file')}"
+
+
+def _read_digest(file: str | None) -> tuple[str, ...]:
+    if file is None:
+        return ()
+    content = read_file(Path(file), name=file, limit_bytes=MAX_REQUIREMENTS_BYTES)
+    return (hashlib.sha256(content).hexdigest(),)
+
+
+def check_lock(configs: Sequence[str], world: Services) -> int:
+    """Say what the lock lacks, or has too much of; nothing is fetched.
+
+    Raises:
+        InputError: a config or the lock cannot be read.
+    """
+    wanted = find_lockable_programs(configs, world)
+    root = world.workspace.root
+    lock = load_lock(world) or Lock()
+    problems = [problem for each in wanted for problem in _find_missing(each, lock, root)]
+    if not configs:
+        problems += _find_unused(wanted, lock, root)
+    if not problems:
+        world.out.write(f"{LOCK_NAME} is up to date: {format_lock_contents(lock)}\n")
+        return 0
+    world.out.write(render_problems(problems, "github" if world.github.active else "text"))
+    return EXIT_INVALID_INPUT
+
+
+def _find_missing(wanted: RequiredProgram, lock: Lock, root: Path) -> Iterator[Problem]:
+    program = wanted.program
+    if not (isinstance(program, LocalProgram) or program.is_local or lock.find(program)):
+        yield _make_lock_problem(f"{program.ref} is not in {LOCK_NAME}", wanted.place)
+    for digest in find_requirements_digest(wanted, lock, root):
+        if lock.find_requirements(digest) is None:
+            message = f"the {REQUIREMENTS_NAME} of {wanted.name} is not in {LOCK_NAME}"
+            yield _make_lock_problem(message, wanted.place)
+
+
+def _find_unused(wanted: Sequence[RequiredProgram], lock: Lock, root: Path) -> Iterator[Problem]:
+    used = list_locked_names(wanted)
+    for each in lock.programs:
+        if each.key not in used:
+            message = f"no config names {each.ref} ({each.source}: {each.repository}) any more"
+            yield _make_lock_problem(message, Place(file=LOCK_NAME))
+    digests = {digest for each in wanted for digest in find_requirements_digest(each, lock, root)}
+    for locked in lock.requirements:
+        if locked.sha256 not in digests:
+            message = f"no evaluator has the requirements of {locked.file} any more"
+            yield _make_lock_problem(message, Place(file=LOCK_NAME))
+
+
+def _make_lock_problem(message: str, place: Place) -> Problem:
+    return Problem(message=message, place=place, hint=LOCK_HINT)
+
+
+def lock_configs(
+    configs: Sequence[str], *, upgrade: Sequence[str] | None, access: FetchSettings, world: Services
 ) -> int:
     """Lock what configs name; what was locked before stays, unless it is to be upgraded.
 
@@ -37,27 +161,29 @@ def lock(
     more = [name for name in names if is_file(world.workspace.cwd / name)]
     configs = (*configs, *more)
     root = world.workspace.root
-    wanted = lockable(configs, world)
+    wanted = find_lockable_programs(configs, world)
     old = load_lock(world) or Lock()
     leaving = [name for name in names if name not in more]
-    kept = old if upgrade is None else _without(leaving, wanted, old, root)
+    kept = old if upgrade is None else _remove_upgraded(leaving, wanted, old, root)
     locking = lock_programs(
         wanted,
-        stock_of(access, world, lock=kept),
-        workshop=workshop_of(world),
+        make_fetch_options(access, world, lock=kept),
+        workshop=make_installer_runner(world),
         workspace=world.workspace,
     )
-    new = _joined(locking.lock, old) if configs else locking.lock
-    refused = write_files(root, {LOCK_NAME: [render_lock(new)]}, world.workspace)
+    new = _merge_locks(locking.lock, old) if configs else locking.lock
+    refused = write_output_files(root, {LOCK_NAME: [render_lock(new)]}, world.workspace)
     if refused:
-        raise InputError.of(f"{LOCK_NAME} cannot be written: {refused[LOCK_NAME]}")
-    for line in (*locking.notices, *_changes(old, new)):
-        say(f"{one_line(line)}\n", world.out)
-    say(f"wrote {LOCK_NAME}: {contents_of(new)}\n", world.out)
+        raise InputError.from_message(f"{LOCK_NAME} cannot be written: {refused[LOCK_NAME]}")
+    for line in (*locking.notices, *_format_changes(old, new)):
+        write_to_stream(f"{escape_for_log_line(line)}\n", world.out)
+    write_to_stream(f"wrote {LOCK_NAME}: {format_lock_contents(new)}\n", world.out)
     return 0
 
 
-def _without(upgrade: Sequence[str], wanted: Sequence[Wanted], lock: Lock, root: Path) -> Lock:
+def _remove_upgraded(
+    upgrade: Sequence[str], wanted: Sequence[RequiredProgram], lock: Lock, root: Path
+) -> Lock:
     """The lock without what is to be upgraded.
 
     Raises:
@@ -66,37 +192,42 @@ def _without(upgrade: Sequence[str], wanted: Sequence[Wanted], lock: Lock, root:
     names = list(dict.fromkeys(each.name for each in wanted))
     for name in upgrade:
         if name not in names:
-            raise InputError.of(
-                f"there is no evaluator {quoted(name)} to upgrade",
-                hint=did_you_mean(name, names) or "only what comes from elsewhere is locked",
+            raise InputError.from_message(
+                f"there is no evaluator {quote_name(name)} to upgrade",
+                hint=suggest_name(name, names) or "only what comes from elsewhere is locked",
             )
     leaving = [each for each in wanted if each.name in (upgrade or names)]
-    programs = locked_names(leaving)
-    requirements = {digest for each in leaving for digest in requirements_of(each, lock, root)}
+    programs = list_locked_names(leaving)
+    requirements = {
+        digest for each in leaving for digest in find_requirements_digest(each, lock, root)
+    }
     return replace(
         lock,
-        programs=tuple(each for each in lock.programs if each.named not in programs),
+        programs=tuple(each for each in lock.programs if each.key not in programs),
         requirements=tuple(each for each in lock.requirements if each.sha256 not in requirements),
     )
 
 
-def _joined(new: Lock, old: Lock) -> Lock:
+def _merge_locks(new: Lock, old: Lock) -> Lock:
     """Both locks; where they differ the new one counts."""
-    programs = {each.named: each for each in (*old.programs, *new.programs)}
+    programs = {each.key: each for each in (*old.programs, *new.programs)}
     requirements = {each.sha256: each for each in (*old.requirements, *new.requirements)}
     return Lock(programs=tuple(programs.values()), requirements=tuple(requirements.values()))
 
 
-def _changes(old: Lock, new: Lock) -> Iterator[str]:
+def _format_changes(old: Lock, new: Lock) -> Iterator[str]:
     """What a reviewer will find, a line an evaluator."""
-    before = {each.named: each for each in old.programs}
-    after = {each.named: each for each in new.programs}
+    before = {each.key: each for each in old.programs}
+    after = {each.key: each for each in new.programs}
     for key, each in sorted(after.items()):
         was = before.get(key)
         if was is None:
-            yield f"added {each.ref} at {short_commit(each.commit)}"
+            yield f"added {each.ref} at {shorten_commit(each.commit)}"
         elif was.commit != each.commit:
-            yield f"moved {each.ref} from {short_commit(was.commit)} to {short_commit(each.commit)}"
+            yield (
+                f"moved {each.ref} from {shorten_commit(was.commit)} to "
+                f"{shorten_commit(each.commit)}"
+            )
     for key, each in sorted(before.items()):
         if key not in after:
             yield f"removed {each.ref}"

@@ -5,27 +5,27 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentci._util.files import open_folder
+from agentci._util.files import prepare_output_folder
 from agentci._util.workspace import is_folder, read_file
-from agentci.cli.publish import publish, publish_crash, refuse
-from agentci.config.discovery import matches
-from agentci.config.settings import BASE, Settings
+from agentci.cli.publish import publish_crash, publish_input_problems, publish_report
+from agentci.config.discovery import find_matching_paths
+from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
-from agentci.gate.decision import decide, totals
-from agentci.github.baseline.compare import beside
+from agentci.gate.decision import compute_totals, decide
+from agentci.github.baseline.compare import compare_with_baseline
 from agentci.model.problem import Problem
 from agentci.model.result import Report
-from agentci.reports.merge.merge import merged
-from agentci.reports.merge.part import MAX_REPORT_BYTES, REPORT_NAME, Part
+from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report
-from agentci.runner.services import World
+from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME, ReportFile
+from agentci.runner.services import Services
 
-NAMED: Final = (
+REPORT_PATHS_HINT: Final = (
     f"name files, folders that hold {REPORT_NAME}, or globs of files, as shards/*/{REPORT_NAME}"
 )
 
 
-def merge(given: Sequence[str], settings: Settings, world: World) -> int:
+def merge(given: Sequence[str], settings: Settings, world: Services) -> int:
     """Merge reports, and return the exit code of the decision over all of them.
 
     As a run, it writes reports also where the input is wrong.
@@ -36,29 +36,29 @@ def merge(given: Sequence[str], settings: Settings, world: World) -> int:
         world: what the reports are read from, and published to.
     """
     try:
-        open_folder(settings.output_dir, world.workspace)
+        prepare_output_folder(settings.output_dir, world.workspace)
     except InputError as error:
-        return refuse(error.problems, world)
+        return publish_input_problems(error.problems, world)
     try:
-        report = _merged(given, settings, world)
-        world.interruption.at_once = False
-        if settings.baseline == BASE:
-            from agentci.github.baseline.save import keep  # noqa: PLC0415 (of no use to most)
+        report = _merge_report_files(given, settings, world)
+        world.interruption.is_immediate_allowed = False
+        if settings.baseline == PULL_REQUEST_BASE:
+            from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (of no use to most)
 
-            report = keep(report, settings, world)
-        report = publish(report, settings, world)
+            report = save_baseline(report, settings, world)
+        report = publish_report(report, settings, world)
     except Exception:
         publish_crash(world)
         raise
     return report.decision.exit_code
 
 
-def _merged(given: Sequence[str], settings: Settings, world: World) -> Report:
+def _merge_report_files(given: Sequence[str], settings: Settings, world: Services) -> Report:
     try:
-        return merged(
-            _parts(given, world),
+        return merge_reports(
+            _read_report_files(given, world),
             fail_on=settings.fail_on,
-            beside=partial(beside, settings, world),
+            beside=partial(compare_with_baseline, settings, world),
         )
     except InputError as error:
         decision = decide(
@@ -67,13 +67,13 @@ def _merged(given: Sequence[str], settings: Settings, world: World) -> Report:
         return Report(
             complete=True,
             decision=decision,
-            totals=totals(()),
+            totals=compute_totals(()),
             results=(),
             problems=error.problems,
         )
 
 
-def _parts(given: Sequence[str], world: World) -> list[Part]:
+def _read_report_files(given: Sequence[str], world: Services) -> list[ReportFile]:
     """All reports that are named, each once.
 
     Raises:
@@ -82,16 +82,16 @@ def _parts(given: Sequence[str], world: World) -> list[Part]:
     files: dict[str, Path] = {}
     problems: list[Problem] = []
     for text in given:
-        found = tuple(_files(text, world))
-        files.update((world.workspace.name_of(path), path) for path in found)
+        found = tuple(_find_report_files(text, world))
+        files.update((world.workspace.display_path(path), path) for path in found)
         if not found:
             what = "lies below" if is_folder(world.workspace.cwd / text) else "is or matches"
-            problems.append(Problem(message=f"no report {what} {text}", hint=NAMED))
-    parts: list[Part] = []
+            problems.append(Problem(message=f"no report {what} {text}", hint=REPORT_PATHS_HINT))
+    parts: list[ReportFile] = []
     for name, path in files.items():
         try:
             data = read_file(path, name=name, limit_bytes=MAX_REPORT_BYTES)
-            parts.append(Part(file=name, report=read_report(data, file=name)))
+            parts.append(ReportFile(file=name, report=read_report(data, file=name)))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -99,6 +99,6 @@ def _parts(given: Sequence[str], world: World) -> list[Part]:
     return parts
 
 
-def _files(text: str, world: World) -> Iterator[Path]:
-    for path in matches(world.workspace.cwd, text):
-        yield from matches(path, f"**/{REPORT_NAME}") if is_folder(path) else (path,)
+def _find_report_files(text: str, world: Services) -> Iterator[Path]:
+    for path in find_matching_paths(world.workspace.cwd, text):
+        yield from find_matching_paths(path, f"**/{REPORT_NAME}") if is_folder(path) else (path,)

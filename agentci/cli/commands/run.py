@@ -3,31 +3,28 @@
 import signal
 from collections.abc import Iterable
 
-from agentci._util.files import open_folder
+from agentci._util.files import prepare_output_folder
 from agentci.cli.commands.plan import show_plan
-from agentci.cli.publish import publish, publish_crash, refuse
-from agentci.config.settings import BASE, Settings
+from agentci.cli.publish import publish_crash, publish_input_problems, publish_report
+from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError, InterruptionError
-from agentci.gate.decision import decide, decide_shard, judged_by, totals
-from agentci.gate.regression import reasons_of
-from agentci.github.checkout import commit_at
-from agentci.model.comparison import Comparison
+from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
+from agentci.gate.regression import find_regression_reasons
+from agentci.github.checkout import find_checked_out_commit
+from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
 from agentci.model.values import replace
-from agentci.runner.keep_transcripts import ExchangeLog
-from agentci.runner.open_response_cache import close_replies, open_replies
-from agentci.runner.plan import Plan, prepare
-from agentci.runner.prepare_graders import engage
-from agentci.runner.prepare_judges import seat, spending_of
-from agentci.runner.prepare_programs import equip
-from agentci.runner.progress import Progress
-from agentci.runner.run_checks import Outcome, judge_all
-from agentci.runner.services import World
-from agentci.runner.sharding import take
+from agentci.runner.open_response_cache import close_response_cache, open_response_cache
+from agentci.runner.plan import Plan, make_plan, select_shard
+from agentci.runner.prepare_judges import collect_spending, prepare_graders, prepare_judges
+from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.run_checks import Outcome, ProgressDisplay, run_checks
+from agentci.runner.services import Services
+from agentci.runner.transcripts import TranscriptLog
 
 
-def run(settings: Settings, world: World) -> int:
+def run(settings: Settings, world: Services) -> int:
     """Judge what ``settings`` name and return the exit code of the gate's decision.
 
     Reports are written before the code is decided on, also where the input is wrong and where the
@@ -35,15 +32,15 @@ def run(settings: Settings, world: World) -> int:
     """
     if settings.plan:
         return show_plan(settings, world)
-    world.interruption.at_once = False
+    world.interruption.is_immediate_allowed = False
     try:
-        open_folder(settings.output_dir, world.workspace)
+        prepare_output_folder(settings.output_dir, world.workspace)
     except InputError as error:
-        return refuse(error.problems, world)
+        return publish_input_problems(error.problems, world)
     try:
-        plan, outcome = _judged(settings, world)
-        report = _kept(_report(plan, outcome, settings, world), settings, world)
-        report = publish(report, settings, world)
+        plan, outcome = _run_plan(settings, world)
+        report = _save_baseline(_make_report(plan, outcome, settings, world), settings, world)
+        report = publish_report(report, settings, world)
     except Exception:
         publish_crash(world)
         raise
@@ -52,105 +49,109 @@ def run(settings: Settings, world: World) -> int:
     return report.decision.exit_code
 
 
-def _judged(settings: Settings, world: World) -> tuple[Plan, Outcome]:
-    plan, world = _planned(settings, world)
+def _run_plan(settings: Settings, world: Services) -> tuple[Plan, Outcome]:
+    plan, world = _prepare_plan(settings, world)
     # The shard is taken last, so that all shards of a run tell the same of its input.
-    plan = take(plan, settings.shard)
-    progress = Progress(len(plan.checks), world, quiet=settings.quiet)
+    plan = select_shard(plan, settings.shard)
+    progress = ProgressDisplay(len(plan.checks), world, quiet=settings.quiet)
     jobs = settings.jobs or world.processors
-    replies, problems = open_replies(plan, settings, world)
+    replies, problems = open_response_cache(plan, settings, world)
     try:
-        log = ExchangeLog(settings.exchanges)
-        world = replace(world, replies=replies, exchanges=log)
-        outcome, found = _outcome(plan, jobs, progress, settings, world)
+        log = TranscriptLog(settings.exchanges)
+        world = replace(world, cached_responses=replies, transcript_log=log)
+        outcome, found = _run_checks(plan, jobs, progress, settings, world)
     finally:
-        problems = (*problems, *close_replies(replies))
+        problems = (*problems, *close_response_cache(replies))
     progress.finish()
     told = replace(plan, problems=(*plan.problems, *found, *problems))
-    return told, replace(outcome, spending=spending_of(plan, world), exchanges=log.worst())
+    return told, replace(
+        outcome, spending=collect_spending(plan, world), transcripts=log.select_worst()
+    )
 
 
-def _outcome(
-    plan: Plan, jobs: int, progress: Progress, settings: Settings, world: World
+def _run_checks(
+    plan: Plan, jobs: int, progress: ProgressDisplay, settings: Settings, world: Services
 ) -> tuple[Outcome, Iterable[Problem]]:
     """What all checks come to, and what came up in the runs of the agents that they wait for."""
-    if all(check.attempts is None for check in plan.checks):
-        return judge_all(plan.checks, world=world, jobs=jobs, tell=progress.count), ()
-    from agentci.runner.record_outputs import keep  # noqa: PLC0415 (likewise)
-    from agentci.runner.trial_runner import Agents  # noqa: PLC0415 (of no use to most runs)
+    if all(check.case_trials is None for check in plan.checks):
+        return run_checks(plan.checks, world=world, jobs=jobs, tell=progress.count), ()
+    from agentci.runner.trial_runner import (  # noqa: PLC0415
+        TrialRunner,
+        write_outputs,
+    )
 
-    agents = Agents(
+    agents = TrialRunner(
         world=world,
         jobs=jobs,
-        offline=settings.access.offline,
-        tell=progress.count,
-        note=progress.note,
-        keep=lambda runs: keep(runs, plan.gates, settings, world),
+        offline=settings.fetch_settings.offline,
+        on_result=progress.count,
+        on_progress=progress.announce,
+        save_runs=lambda runs: write_outputs(runs, plan.gates, settings, world),
     )
-    return agents.judge(plan), agents.problems
+    return agents.run(plan), agents.problems
 
 
-def _planned(settings: Settings, world: World) -> tuple[Plan, World]:
+def _prepare_plan(settings: Settings, world: Services) -> tuple[Plan, Services]:
     """What is to be judged, and the world that has all it takes.
 
     Nothing where that is wrong, or reading it was broken off.
     """
     try:
         try:
-            world.interruption.at_once = True
-            plan, world = equip(prepare(settings, world), settings, world)
-            plan, world = seat(plan, settings, world)
-            return plan, engage(plan, settings, world)
+            world.interruption.is_immediate_allowed = True
+            plan, world = prepare_programs(make_plan(settings, world), settings, world)
+            plan, world = prepare_judges(plan, settings, world)
+            return plan, prepare_graders(plan, settings, world)
         finally:
-            world.interruption.at_once = False
+            world.interruption.is_immediate_allowed = False
     except InputError as error:
         return Plan(suites=(), problems=error.problems), world
     except InterruptionError:
         return Plan(suites=(), problems=()), world
 
 
-def _report(plan: Plan, outcome: Outcome, settings: Settings, world: World) -> Report:
-    complete = outcome.complete and not world.interruption.asked()
-    commit = commit_at(world.workspace, world.github)
-    comparison = _comparison(plan, outcome, commit, settings, world)
-    decision = _decision(plan, outcome, comparison, settings, complete=complete)
+def _make_report(plan: Plan, outcome: Outcome, settings: Settings, world: Services) -> Report:
+    complete = outcome.complete and not world.interruption.is_requested()
+    commit = find_checked_out_commit(world.workspace, world.github)
+    comparison = _compare_with_baseline(plan, outcome, commit, settings, world)
+    decision = _make_decision(plan, outcome, comparison, settings, complete=complete)
     return Report(
         complete=complete,
-        decision=_interrupted(decision, plan, outcome, world),
-        totals=totals(outcome.results),
+        decision=_apply_interruption(decision, plan, outcome, world),
+        totals=compute_totals(outcome.results),
         results=outcome.results,
-        problems=(*plan.problems, *_shortcomings(world)),
+        problems=(*plan.problems, *_find_sandbox_warnings(world)),
         provenance=plan.provenance,
         gates=plan.gates,
-        portion=plan.portion,
+        shard_info=plan.portion,
         spending=outcome.spending,
         comparison=comparison,
         commit=commit,
-        exchanges=outcome.exchanges,
+        evaluator_calls=outcome.transcripts,
     )
 
 
-def _comparison(
-    plan: Plan, outcome: Outcome, commit: str, settings: Settings, world: World
+def _compare_with_baseline(
+    plan: Plan, outcome: Outcome, commit: str, settings: Settings, world: Services
 ) -> Comparison | None:
     """The run beside its baseline; what is a part of a run is compared once it is merged."""
     if not settings.baseline or plan.portion is not None:
         return None
-    from agentci.github.baseline.compare import beside  # noqa: PLC0415 (of no use to most runs)
+    from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (of no use to most runs)
 
-    return beside(settings, world, outcome.results, plan.gates, commit)
+    return compare_with_baseline(settings, world, outcome.results, plan.gates, commit)
 
 
-def _kept(report: Report, settings: Settings, world: World) -> Report:
+def _save_baseline(report: Report, settings: Settings, world: Services) -> Report:
     """The report, kept for later runs where this one was to be compared with an earlier one."""
-    if settings.baseline != BASE:
+    if settings.baseline != PULL_REQUEST_BASE:
         return report
-    from agentci.github.baseline.save import keep  # noqa: PLC0415 (of no use to most runs)
+    from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (of no use to most runs)
 
-    return keep(report, settings, world)
+    return save_baseline(report, settings, world)
 
 
-def _decision(
+def _make_decision(
     plan: Plan,
     outcome: Outcome,
     comparison: Comparison | None,
@@ -158,7 +159,7 @@ def _decision(
     *,
     complete: bool,
 ) -> Decision:
-    judged = judged_by(plan.gates, outcome.results)
+    judged = group_results_by_policy(plan.gates, outcome.results)
     if plan.portion is not None:
         return decide_shard(
             judged,
@@ -173,17 +174,19 @@ def _decision(
         uncovered=sum(gate.uncovered for gate in plan.gates),
         complete=complete,
         fail_on=settings.fail_on,
-        also=tuple(reasons_of(comparison, plan.gates)),
+        also=tuple(find_regression_reasons(comparison, plan.gates)),
     )
 
 
-def _shortcomings(world: World) -> Iterable[Problem]:
+def _find_sandbox_warnings(world: Services) -> Iterable[Problem]:
     """What was wanted of the jails of programs and could not be had, once each."""
     for text in world.executors.shortcomings():
         yield Problem(message=text, severity="warning")
 
 
-def _interrupted(decision: Decision, plan: Plan, outcome: Outcome, world: World) -> Decision:
+def _apply_interruption(
+    decision: Decision, plan: Plan, outcome: Outcome, world: Services
+) -> Decision:
     number = world.interruption.signal_number
     if number is None:
         return decision

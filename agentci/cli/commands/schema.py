@@ -3,19 +3,19 @@
 import json
 from collections.abc import Callable, Mapping
 
-from agentci.config.agentv.schema import eval_file_schema
-from agentci.config.schema import json_schema
+from agentci.config.agentv.schema import make_eval_file_schema
+from agentci.config.schema import make_config_schema
 from agentci.remote.lock.file import lock_schema
-from agentci.reports.results_schema import results_schema
-from agentci.runner.services import World
+from agentci.reports.results_schema import make_results_schema
+from agentci.runner.services import Services
 
 
-def show_schema(name: str, world: World) -> int:
+def print_schema(name: str, world: Services) -> int:
     """Print the schema ``config``, ``evalfile`` (AgentV's), ``results`` or ``lock``."""
     schemas: Mapping[str, Callable[[], object]] = {
-        "config": json_schema,
-        "evalfile": eval_file_schema,
-        "results": results_schema,
+        "config": make_config_schema,
+        "evalfile": make_eval_file_schema,
+        "results": make_results_schema,
         "lock": lock_schema,
     }
     schema = schemas[name]()

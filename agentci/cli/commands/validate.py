@@ -5,59 +5,58 @@ from collections.abc import Iterator, Sequence
 from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
 from agentci.errors import InputError
-from agentci.evaluators.evaluator import needs_of
+from agentci.evaluators.evaluator import collect_needs
 from agentci.model.choices import ProblemFormat
-from agentci.model.grading import WantedService
-from agentci.model.judging import WantedPanel
+from agentci.model.judges import RequiredJudge
 from agentci.model.problem import Problem
-from agentci.model.result import EXIT_INVALID
+from agentci.model.requests import RequiredService
+from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.reports.problems import render_problems
 from agentci.runner.load_configs import LoadedSuite, load_suite
-from agentci.runner.load_datasets import read_rows
-from agentci.runner.load_eval_sets import gaps, read_goldens
-from agentci.runner.load_outputs import named_outputs
-from agentci.runner.services import World
+from agentci.runner.load_inputs import find_coverage_problems, load_eval_set, load_suite_dataset
+from agentci.runner.load_outputs import find_named_outputs
+from agentci.runner.services import Services
 
 
-def validate(configs: Sequence[str], form: ProblemFormat, world: World) -> int:
+def validate_configs(configs: Sequence[str], form: ProblemFormat, world: Services) -> int:
     """Print all problems of all configs; the exit code is 0 where there is no error."""
     paths, missing = find_configs(configs, world.workspace)
     problems = [*missing]
     for path in paths:
         try:
             loaded = load_suite(path, Overrides(), world)
-            goldens = read_goldens(loaded, world.workspace)
-            read_rows(loaded, world.workspace, carries_runs=not loaded.suite.traces)
-            problems += _missing_outputs(loaded)
-            problems += _of_models(loaded)
-            problems += [*loaded.notices, *gaps(loaded.suite, goldens)]
+            goldens = load_eval_set(loaded, world.workspace)
+            load_suite_dataset(loaded, world.workspace, carries_runs=not loaded.suite.traces)
+            problems += _find_missing_outputs(loaded)
+            problems += _find_model_problems(loaded)
+            problems += [*loaded.notices, *find_coverage_problems(loaded.suite, goldens)]
         except InputError as error:
             problems += error.problems
     world.out.write(render_problems(problems, form, files=len(paths)))
-    return EXIT_INVALID if _errors(problems) else 0
+    return EXIT_INVALID_INPUT if _has_errors(problems) else 0
 
 
-def _missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
+def _find_missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
     """Recordings that an eval file names and that are not there."""
     try:
-        if loaded.suite.samples is not None:
-            named_outputs(loaded)
+        if loaded.suite.eval_cases is not None:
+            find_named_outputs(loaded)
     except InputError as error:
         return error.problems
     return ()
 
 
-def _of_models(loaded: LoadedSuite) -> Iterator[Problem]:
+def _find_model_problems(loaded: LoadedSuite) -> Iterator[Problem]:
     """Judges, and services that grade, that could not be asked, whoever has the key."""
-    if panels := needs_of(loaded.suite.evaluators, WantedPanel):
-        from agentci.runner.prepare_judges import panel_problems  # noqa: PLC0415 (of no use to most configs)
+    if panels := collect_needs(loaded.suite.evaluators, RequiredJudge):
+        from agentci.runner.prepare_judges import find_judge_problems  # noqa: PLC0415 (of no use to most configs)
 
-        yield from panel_problems(panels)
-    if services := needs_of(loaded.suite.evaluators, WantedService):
-        from agentci.runner.prepare_graders import service_problems  # noqa: PLC0415 (likewise)
+        yield from find_judge_problems(panels)
+    if services := collect_needs(loaded.suite.evaluators, RequiredService):
+        from agentci.runner.prepare_judges import find_service_problems  # noqa: PLC0415 (likewise)
 
-        yield from service_problems(services)
+        yield from find_service_problems(services)
 
 
-def _errors(problems: Sequence[Problem]) -> bool:
+def _has_errors(problems: Sequence[Problem]) -> bool:
     return any(problem.severity == "error" for problem in problems)

@@ -1,209 +1,286 @@
-"""Evaluators out of the lists of an eval file; each is made once, whichever cases it judges."""
+"""Read the evaluators in the lists of an eval file; each is built once, for all cases."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 from msgspec import Struct, field
 from pydantic import ValidationError
 
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
-from agentci.config.agentv.evaluator_names import name_of
-from agentci.config.agentv.file_references import Files
-from agentci.config.agentv.schema import MEMBER_LISTS, entry_schema
-from agentci.config.agentv.templates import FilesOfTemplates
-from agentci.config.schema_errors import breaches
-from agentci.config.schema_messages import shown
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.agentv.files import FileResolver
+from agentci.config.agentv.schema import MEMBER_LIST_KEYS, make_entry_schema
+from agentci.config.schema import describe_value
+from agentci.config.schema_errors import find_part_errors
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
-from agentci.evaluators.agentv.agentv_evaluator import Era, Judge, Surroundings
+from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEvaluator, AgentvVersion
 from agentci.evaluators.agentv.judge_templates import TemplateReader
-from agentci.evaluators.agentv.payload import Wire
-from agentci.evaluators.agentv.types import NOT_YET, TYPES, canonical, entry_data, known_types
-from agentci.evaluators.judge_config import Judges
-from agentci.evaluators.repeat import NO_REPEAT, ONLY_BY_CHANCE, check_repeat_by
+from agentci.evaluators.agentv.payload import PayloadFormat
+from agentci.evaluators.agentv.registry import (
+    AGENTV_TYPES,
+    UNSUPPORTED_TYPES,
+    list_known_types,
+    make_entry_data,
+    normalize_type_name,
+)
+from agentci.evaluators.fields import REPEAT_HAS_NO_EFFECT, REPEAT_HINT, check_repeat_by
+from agentci.evaluators.judge_config import JudgeSettings
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
+
+MAX_PATTERN: Final = 30
+
+
+def make_evaluator_name(
+    entry: JsonObject, *, era: AgentvVersion, taken: Collection[str]
+) -> str | None:
+    """The name of an entry that has a type; None where it has to have one and has none.
+
+    Args:
+        taken: names in the same list, which a name that is made up stays clear of.
+    """
+    given = entry.get("name")
+    if isinstance(given, str) and given.strip():
+        return given
+    if era == "seed" or given is not None:
+        return None
+    return make_unique_name(_derive_name(entry, str(entry["type"]).replace("_", "-")), taken)
+
+
+def make_unique_name(name: str, taken: Collection[str]) -> str:
+    """``name``, with a number behind it where it is among those that are ``taken``."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    return name if name not in taken else next(each for each in numbered if each not in taken)
+
+
+def _derive_name(entry: JsonObject, kind: str) -> str:
+    value: Json = entry.get("value")
+    if isinstance(value, list):
+        return f"{kind}-{len(value)}"
+    if isinstance(value, str):
+        return f"{kind}-{value[:MAX_PATTERN]}" if kind == "regex" else f"{kind}-{value}"
+    return kind
+
+
+class EvalFileTemplates(Struct, frozen=True, kw_only=True):
+    """See ``TemplateFiles``.
+
+    Attributes:
+        problems: where warnings go.
+    """
+
+    files: FileResolver
+    problems: list[Problem]
+
+    def text(self, named: str, place: Place) -> str | None:
+        """See ``TemplateFiles``."""
+        return self.files.read(named, place).text if self.files.has(named) else None
+
+    def path(self, named: str, place: Place) -> str:
+        """See ``TemplateFiles``."""
+        return self.files.path(named, place)
+
+    def warn(self, problem: Problem) -> None:
+        """See ``TemplateFiles``."""
+        self.problems.append(problem)
+
 
 # The type, and the name, of what judges where nothing else does.
-DEFAULT: Final = "llm_judge"
-RUBRICS: Final = "rubrics"
+DEFAULT_TYPE: Final = "llm_judge"
+RUBRICS_TYPE: Final = "rubrics"
 # What AgentV calls the evaluator of a case's own criteria.
-RUBRIC: Final = "rubric"
-EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
+RUBRIC_NAME: Final = "rubric"
+EVALUATOR_EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
 
 
-class JudgeReader(Struct, kw_only=True):
+class EvaluatorReader(Struct, kw_only=True):
     """Reads the evaluators of one eval file.
 
     Attributes:
-        line: the score that passes, where neither entries nor cases name one.
+        default_threshold: the score that passes, where neither entries nor cases name one.
         problems: what is wrong with them.
-        vital: names of those that say of themselves that they are required.
+        required_names: names of those that say of themselves that they are required.
     """
 
     document: YamlDocument
-    files: Files
-    era: Era
-    line: float
-    wire: Wire
-    judges: Judges
+    files: FileResolver
+    era: AgentvVersion
+    default_threshold: float
+    wire: PayloadFormat
+    judge_settings: JudgeSettings
     problems: list[Problem] = field(default_factory=list)
-    vital: set[str] = field(default_factory=set)
-    _made: dict[tuple[KeyPath, float], tuple[Judge, ...]] = field(default_factory=dict)
+    required_names: set[str] = field(default_factory=set)
+    _evaluators_by_place: dict[tuple[KeyPath, float], tuple[AgentvEvaluator, ...]] = field(
+        default_factory=dict
+    )
 
     @property
     def templates(self) -> TemplateReader:
         """Reads what judges are asked by."""
-        files = FilesOfTemplates(files=self.files, problems=self.problems)
+        files = EvalFileTemplates(files=self.files, problems=self.problems)
         return TemplateReader(files=files, only_by_scheme=self.era == "v4")
 
-    def listed(self, at: KeyPath, *, line: float) -> tuple[Judge, ...]:
+    def read_list(self, at: KeyPath, *, line: float) -> tuple[AgentvEvaluator, ...]:
         """The evaluators of the list at ``at``, those that are as they should be.
 
         Args:
             line: the score that passes, where an entry names none.
         """
-        if (at, line) not in self._made:
-            self._made[at, line] = tuple(self._judges(at, line))
-        return self._made[at, line]
+        if (at, line) not in self._evaluators_by_place:
+            self._evaluators_by_place[at, line] = tuple(self._read_entries(at, line))
+        return self._evaluators_by_place[at, line]
 
-    def by_default(self, *, line: float) -> tuple[Judge, ...]:
+    def read_default(self, *, line: float) -> tuple[AgentvEvaluator, ...]:
         """The model that judges what nothing else judges, where somebody said which one."""
-        if not self.judges.is_named:
+        if not self.judge_settings.is_named:
             return ()
-        if ((), line) not in self._made:
-            judge = self._built({}, DEFAULT, DEFAULT, ("judge",), line)
-            self._made[(), line] = () if judge is None else (judge,)
-        return self._made[(), line]
+        if ((), line) not in self._evaluators_by_place:
+            judge = self._build_evaluator({}, DEFAULT_TYPE, DEFAULT_TYPE, ("judge",), line)
+            self._evaluators_by_place[(), line] = () if judge is None else (judge,)
+        return self._evaluators_by_place[(), line]
 
-    def by_rubrics(self, at: KeyPath, *, line: float) -> tuple[Judge, ...]:
+    def read_rubrics(self, at: KeyPath, *, line: float) -> tuple[AgentvEvaluator, ...]:
         """The model that judges a case by the criteria that it lists at ``at``."""
         listed = self.document.value(at)
         if listed is None:
             return ()
-        judge = self._built({RUBRICS: listed}, RUBRIC, RUBRICS, at, line)
+        judge = self._build_evaluator({RUBRICS_TYPE: listed}, RUBRIC_NAME, RUBRICS_TYPE, at, line)
         return () if judge is None else (judge,)
 
-    def _judges(self, at: KeyPath, line: float) -> list[Judge]:
+    def _read_entries(self, at: KeyPath, line: float) -> list[AgentvEvaluator]:
         entries = self.document.value(at)
         if not isinstance(entries, list):
-            self._complain(f"{at[-1]} must be a list, not {self._shown(at)}", at)
+            self._add_problem(f"{at[-1]} must be a list, not {self._describe_value(at)}", at)
             return []
-        judges: list[Judge] = []
+        judges: list[AgentvEvaluator] = []
         names: set[str] = set()
-        for index, entry in self._gathered(entries):
+        for index, entry in self._group_criteria(entries):
             path = (*at, index)
-            judge = self._judge(entry, path, names, line)
+            judge = self._read_entry(entry, path, names, line)
             if judge is not None:
                 judges.append(judge)
         return judges
 
-    def _gathered(self, entries: Sequence[Json]) -> Iterator[tuple[int, Json]]:
+    def _group_criteria(self, entries: Sequence[Json]) -> Iterator[tuple[int, Json]]:
         """The entries with their places in the list; since AgentV 4 texts are criteria of one."""
         texts = [each for each in entries if self._is_criterion(each)]
         for index, entry in enumerate(entries):
             if not self._is_criterion(entry):
                 yield index, entry
             elif texts:
-                yield index, {"type": RUBRICS, "criteria": texts, "weight": len(texts)}
+                yield index, {"type": RUBRICS_TYPE, "criteria": texts, "weight": len(texts)}
                 texts = []
 
     def _is_criterion(self, entry: Json) -> bool:
         return self.era == "v4" and isinstance(entry, str) and bool(entry.strip())
 
-    def _judge(self, entry: Json, at: KeyPath, names: set[str], line: float) -> Judge | None:
+    def _read_entry(
+        self, entry: Json, at: KeyPath, names: set[str], line: float
+    ) -> AgentvEvaluator | None:
         if not isinstance(entry, Mapping):
-            what = f"each evaluator must be a mapping with `name` and `type`, not {self._shown(at)}"
-            self._complain(what, at, hint=f"like `{EXAMPLE}`")
+            what = (
+                "each evaluator must be a mapping with `name` and `type`, not "
+                f"{self._describe_value(at)}"
+            )
+            self._add_problem(what, at, hint=f"like `{EVALUATOR_EXAMPLE}`")
             return None
-        kind = self._kind(entry, at)
+        kind = self._find_type(entry, at)
         if kind is None:
             return None
-        name = name_of(entry, era=self.era, taken=names)
+        name = make_evaluator_name(entry, era=self.era, taken=names)
         if name is None:
-            return self._nameless(entry, kind, at, line)
+            return self._handle_missing_name(entry, kind, at, line)
         if name in names:
-            message = f"two evaluators of one list are called {quoted(name)}"
-            self._complain(message, (*at, "name"), hint="give one of them another name")
+            message = f"two evaluators of one list are called {quote_name(name)}"
+            self._add_problem(message, (*at, "name"), hint="give one of them another name")
             return None
         names.add(name)
         if entry.get("required") not in (None, False):
-            self.vital.add(name)
-        return self._built(entry, name, kind, at, line)
+            self.required_names.add(name)
+        return self._build_evaluator(entry, name, kind, at, line)
 
-    def _nameless(self, entry: JsonObject, kind: str, at: KeyPath, line: float) -> Judge | None:
+    def _handle_missing_name(
+        self, entry: JsonObject, kind: str, at: KeyPath, line: float
+    ) -> AgentvEvaluator | None:
         if entry.get("name") is not None:  # its model says what is wrong with it
-            return self._built(entry, entry["name"], kind, at, line)
+            return self._build_evaluator(entry, entry["name"], kind, at, line)
         message = f"an evaluator of type {kind} has no 'name'"
-        self._complain(message, at, hint="add `name: ...`")
+        self._add_problem(message, at, hint="add `name: ...`")
         return None
 
-    def _built(
+    def _build_evaluator(
         self, entry: JsonObject, name: Json, kind: str, at: KeyPath, line: float
-    ) -> Judge | None:
-        members: tuple[Judge, ...] = ()
-        if TYPES[kind].has_members:
-            lists = [key for key in MEMBER_LISTS if key in entry]
-            members = tuple(each for key in lists for each in self.listed((*at, key), line=line))
+    ) -> AgentvEvaluator | None:
+        members: tuple[AgentvEvaluator, ...] = ()
+        if AGENTV_TYPES[kind].has_members:
+            lists = [key for key in MEMBER_LIST_KEYS if key in entry]
+            members = tuple(each for key in lists for each in self.read_list((*at, key), line=line))
             entry = {key: value for key, value in entry.items() if key not in lists}
-        if entry.get("repeat") is not None and "repeat" not in TYPES[kind].entry.model_fields:
-            self._complain(NO_REPEAT, (*at, "repeat"), hint=ONLY_BY_CHANCE)
+        if (
+            entry.get("repeat") is not None
+            and "repeat" not in AGENTV_TYPES[kind].entry.model_fields
+        ):
+            self._add_problem(REPEAT_HAS_NO_EFFECT, (*at, "repeat"), hint=REPEAT_HINT)
             return None
         try:
-            read = TYPES[kind].entry.model_validate(entry_data(entry, name, kind))
-            surroundings = self._surroundings(at, members, line)
+            read = AGENTV_TYPES[kind].entry.model_validate(make_entry_data(entry, name, kind))
+            surroundings = self._make_context(at, members, line)
             check_repeat_by(
                 read, of=surroundings.place, at=self.document.place_of((*at, "repeat_by"))
             )
-            return TYPES[kind].build(read, surroundings)
+            return AGENTV_TYPES[kind].build(read, surroundings)
         except ValidationError as error:
-            schema = entry_schema(kind)
-            self.problems += breaches(self.document, schema, error, at=at, noun="evaluator")
+            schema = make_entry_schema(kind)
+            self.problems += find_part_errors(self.document, schema, error, at=at, noun="evaluator")
         except InputError as error:
             self.problems += error.problems
         return None
 
-    def _kind(self, entry: JsonObject, at: KeyPath) -> str | None:
+    def _find_type(self, entry: JsonObject, at: KeyPath) -> str | None:
         """The type of an entry in the table, None where it has none of these."""
         given = entry.get("type")
-        name = canonical(given) if isinstance(given, str) else ""
-        if name in TYPES:
+        name = normalize_type_name(given) if isinstance(given, str) else ""
+        if name in AGENTV_TYPES:
             return name
-        if name in NOT_YET:
-            message = f"evaluators of type {quoted(str(given))} are not run by this version"
-            self._complain(f"{message} of agentci", (*at, "type"), hint=NOT_YET[name])
+        if name in UNSUPPORTED_TYPES:
+            message = f"evaluators of type {quote_name(str(given))} are not run by this version"
+            self._add_problem(f"{message} of agentci", (*at, "type"), hint=UNSUPPORTED_TYPES[name])
         elif given is None:
             owner = entry.get("name")
-            who = f"the evaluator {quoted(owner)}" if isinstance(owner, str) else "an evaluator"
-            self._complain(f"{who} has no 'type'", at, hint="add `type: code_judge`")
+            who = f"the evaluator {quote_name(owner)}" if isinstance(owner, str) else "an evaluator"
+            self._add_problem(f"{who} has no 'type'", at, hint="add `type: code_judge`")
         else:
-            known = known_types()
-            message = f"type must be {one_of(known)}, not {self._shown((*at, 'type'))}"
+            known = list_known_types()
+            message = (
+                f"type must be {join_with_or(known)}, not {self._describe_value((*at, 'type'))}"
+            )
             own = "a type of your own is a program in .agentv/assertions, called as the type"
-            hint = did_you_mean(name, known) or (own if isinstance(given, str) else None)
-            self._complain(message, (*at, "type"), hint=hint)
+            hint = suggest_name(name, known) or (own if isinstance(given, str) else None)
+            self._add_problem(message, (*at, "type"), hint=hint)
         return None
 
-    def _surroundings(self, at: KeyPath, members: tuple[Judge, ...], line: float) -> Surroundings:
+    def _make_context(
+        self, at: KeyPath, members: tuple[AgentvEvaluator, ...], line: float
+    ) -> AgentvContext:
         place_of: Callable[[str], Place] = lambda key: self.document.place_of((*at, key))  # noqa: E731
-        return Surroundings(
+        return AgentvContext(
             place=self.document.place_of(at),
-            place_of=place_of,
-            era=self.era,
-            line=line,
+            find_place=place_of,
+            version=self.era,
+            pass_score=line,
             wire=self.wire,
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,
-            judges=self.judges,
+            judges=self.judge_settings,
             templates=self.templates,
             members=members,
         )
 
-    def _complain(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
+    def _add_problem(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))
 
-    def _shown(self, at: KeyPath) -> str:
-        return shown(self.document.value(at), self.document.written(at))
+    def _describe_value(self, at: KeyPath) -> str:
+        return describe_value(self.document.value(at), self.document.plain_text(at))

@@ -5,23 +5,23 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from agentci._util.text.suggest import did_you_mean, quoted
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.models import (
-    OF_EXECUTION,
+    EXECUTION_KEY,
     TEMPLATE_KEY,
     CaseSpec,
     EvalFile,
     Execution,
     TurnSpec,
 )
-from agentci.config.agentv.schema import MEMBER_LISTS
+from agentci.config.agentv.schema import MEMBER_LIST_KEYS
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
 # Read by AgentV, and without any effect on how recorded runs are judged.
-WITHOUT_EFFECT: Final = frozenset(
+IGNORED_KEYS: Final = frozenset(
     {
         *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
         *("notes", "requires", "tags", "target", "workers", "cache", "on_dependency_failure"),
@@ -29,7 +29,7 @@ WITHOUT_EFFECT: Final = frozenset(
     }
 )
 # Likewise inside of `execution`.
-OF_RUNNING: Final = frozenset(
+IGNORED_EXECUTION_KEYS: Final = frozenset(
     {
         *("target", "workers", "cache", "cache_path", "budget_usd", "total_budget_usd"),
         *("fail_on_error", "verbose", "keep_workspaces", "otel_file"),
@@ -37,7 +37,7 @@ OF_RUNNING: Final = frozenset(
 )
 # What would change at the top of a file which cases there are or what they are asked, and is not
 # done here; some of it since AgentV 5.
-UNREAD_AT_THE_TOP: Final = {
+UNSUPPORTED_TOP_LEVEL_KEYS: Final = {
     **dict.fromkeys(
         ("prompts", "scenarios", "default_test"), "give each case its `input` and evaluators"
     ),
@@ -45,20 +45,20 @@ UNREAD_AT_THE_TOP: Final = {
     "vars": "AgentV reads those of cases alone: move them there",
 }
 # What evaluators may miss; and a way out.
-MISSED: Final = {
+UNSUPPORTED_KEYS: Final = {
     "preprocessors": "record what the agent answered as text",
     "targets": "one output a case is judged: give an eval file to each agent",
     "workspace": "evaluators see what was recorded, and no files that the agent changed",
 }
 # Words for the same; AgentV reads the first that is there.
-SYNONYMS: Final = (
+SYNONYMOUS_KEYS: Final = (
     ("input_messages", "input"),
     ("expected_messages", "expected_output"),
     ("criteria", "expected_outcome", "outcome"),
 )
 
 
-class KeyReader(Struct, kw_only=True):
+class KeyChecker(Struct, kw_only=True):
     """Looks at the keys of the parts of one eval file.
 
     Attributes:
@@ -67,40 +67,40 @@ class KeyReader(Struct, kw_only=True):
 
     document: YamlDocument
     problems: list[Problem] = field(default_factory=list)
-    _told: set[str] = field(default_factory=set)
+    _reported_messages: set[str] = field(default_factory=set)
 
-    def of_file(self) -> None:
+    def check_file(self) -> None:
         """Look at the keys of the file."""
-        known = (*EvalFile.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT)
-        self._look_at(self.document.data, (), known, unread=UNREAD_AT_THE_TOP)
-        self._of_execution(self.document.data, ())
+        known = (*EvalFile.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
+        self._check_keys(self.document.data, (), known, unread=UNSUPPORTED_TOP_LEVEL_KEYS)
+        self._check_execution(self.document.data, ())
 
-    def of_case(self, case: JsonObject, at: KeyPath) -> None:
+    def check_case(self, case: JsonObject, at: KeyPath) -> None:
         """Look at the keys of ``case``, which is at ``at``."""
-        known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *WITHOUT_EFFECT)
-        self._look_at(case, at, known, unread={})
-        self._of_execution(case, at)
-        for words in SYNONYMS:
+        known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
+        self._check_keys(case, at, known, unread={})
+        self._check_execution(case, at)
+        for words in SYNONYMOUS_KEYS:
             given = [each for each in words if each in case]
             for other in given[1:]:
-                self.pass_over((*at, other), other, first=given[0])
+                self.warn_ignored_key((*at, other), other, first=given[0])
 
-    def of_turn(self, turn: JsonObject, at: KeyPath) -> None:
+    def check_turn(self, turn: JsonObject, at: KeyPath) -> None:
         """Look at the keys of ``turn``, which is at ``at``."""
-        known = (*TurnSpec.model_fields, *MEMBER_LISTS)
-        self._look_at(turn, at, known, unread={})
+        known = (*TurnSpec.model_fields, *MEMBER_LIST_KEYS)
+        self._check_keys(turn, at, known, unread={})
 
-    def pass_over(self, at: KeyPath, name: str, *, first: str) -> None:
+    def warn_ignored_key(self, at: KeyPath, name: str, *, first: str) -> None:
         """Tell that what is at ``at`` has no effect, since ``first`` says the same."""
-        self._warn(f"`{name}` is passed over: there is `{first}`", at, hint="make them one")
+        self._add_warning(f"`{name}` is passed over: there is `{first}`", at, hint="make them one")
 
-    def _of_execution(self, owner: JsonObject, at: KeyPath) -> None:
-        execution = owner.get(OF_EXECUTION)
+    def _check_execution(self, owner: JsonObject, at: KeyPath) -> None:
+        execution = owner.get(EXECUTION_KEY)
         if isinstance(execution, Mapping):
-            known = (*Execution.model_fields, TEMPLATE_KEY, *OF_RUNNING)
-            self._look_at(execution, (*at, OF_EXECUTION), known, unread={})
+            known = (*Execution.model_fields, TEMPLATE_KEY, *IGNORED_EXECUTION_KEYS)
+            self._check_keys(execution, (*at, EXECUTION_KEY), known, unread={})
 
-    def _look_at(
+    def _check_keys(
         self, keys: Iterable[str], at: KeyPath, known: Collection[str], *, unread: Mapping[str, str]
     ) -> None:
         """AgentV passes unknown keys over, so they are warned of; others change too much."""
@@ -113,15 +113,15 @@ class KeyReader(Struct, kw_only=True):
                         hint=unread[key],
                     )
                 )
-            elif key in MISSED:
-                self._warn(f"`{key}` has no effect", (*at, key), hint=MISSED[key])
+            elif key in UNSUPPORTED_KEYS:
+                self._add_warning(f"`{key}` has no effect", (*at, key), hint=UNSUPPORTED_KEYS[key])
             elif key not in known and not key.startswith("x-"):
-                message = f"unknown key {quoted(key)}, which has no effect"
-                self._warn(message, (*at, key), hint=did_you_mean(key, list(known)))
+                message = f"unknown key {quote_name(key)}, which has no effect"
+                self._add_warning(message, (*at, key), hint=suggest_name(key, list(known)))
 
-    def _warn(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
-        if message not in self._told:
-            self._told.add(message)
+    def _add_warning(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
+        if message not in self._reported_messages:
+            self._reported_messages.add(message)
             place = self.document.place_of(at, key=True)
             self.problems.append(
                 Problem(message=message, place=place, hint=hint, severity="warning")

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from pydantic import ValidationError
 
-from agentci.config.agentv.file_references import Files
+from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.models import MessageSpec
-from agentci.config.schema_errors import breaches
+from agentci.config.schema_errors import find_part_errors
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -27,37 +27,37 @@ class MessageReader(Struct, kw_only=True):
     """
 
     document: YamlDocument
-    files: Files
+    files: FileResolver
     problems: list[Problem] = field(default_factory=list)
     guideline_files: list[str] = field(default_factory=list)
     input_files: list[str] = field(default_factory=list)
     input_texts: dict[str, str] = field(default_factory=dict)
 
-    def asked(self, at: KeyPath) -> tuple[JsonObject, ...]:
+    def read_input(self, at: KeyPath) -> tuple[JsonObject, ...]:
         """The input messages at ``at``: parts that refer to files stay as they are."""
-        messages = self._messages(at, USER)
+        messages = self._read_messages(at, USER)
         for message, path in messages:
-            for index, part in enumerate(_parts(message)):
-                self._attach(part, (*path, "content", index))
+            for index, part in enumerate(_iter_parts(message)):
+                self._attach_file(part, (*path, "content", index))
         return tuple(message for message, _ in messages)
 
-    def expected(self, at: KeyPath) -> tuple[JsonObject, ...]:
+    def read_expected(self, at: KeyPath) -> tuple[JsonObject, ...]:
         """The expected messages at ``at``, with what the files say that they refer to."""
-        return tuple(self._written_out(*each) for each in self._messages(at, ASSISTANT))
+        return tuple(self._expand_content(*each) for each in self._read_messages(at, ASSISTANT))
 
-    def _messages(self, at: KeyPath, role: str) -> list[tuple[JsonObject, KeyPath]]:
+    def _read_messages(self, at: KeyPath, role: str) -> list[tuple[JsonObject, KeyPath]]:
         """Messages with their paths; of a shorthand, the message that it stands for."""
         value = self.document.value(at)
         if isinstance(value, Mapping) and "role" in value:
             return [(value, at)] if self._is_message(value, at) else []
-        if isinstance(value, list) and (role == USER or _begins_with_message(value)):
+        if isinstance(value, list) and (role == USER or _starts_with_message(value)):
             numbered = [(each, (*at, index)) for index, each in enumerate(value)]
             return [(m, path) for m, path in numbered if self._is_message(m, path)]
         if isinstance(value, list):
-            value = self._mappings(value, at)
+            value = self._iter_mappings(value, at)
         return [] if value is None else [({"role": role, "content": value}, at)]
 
-    def _mappings(self, items: Sequence[Json], at: KeyPath) -> list[Json]:
+    def _iter_mappings(self, items: Sequence[Json], at: KeyPath) -> list[Json]:
         """The items of a shorthand that AgentV keeps."""
         kept: list[Json] = [each for each in items if isinstance(each, Mapping)]
         if len(kept) < len(items):
@@ -76,7 +76,7 @@ class MessageReader(Struct, kw_only=True):
             message = MessageSpec.model_validate(value)
         except ValidationError as error:
             schema = MessageSpec.model_json_schema()
-            self.problems += breaches(self.document, schema, error, at=at, noun="message")
+            self.problems += find_part_errors(self.document, schema, error, at=at, noun="message")
             return False
         if message.content is None and message.tool_calls is None:
             self.problems.append(
@@ -88,7 +88,7 @@ class MessageReader(Struct, kw_only=True):
             return False
         return True
 
-    def _file_in(self, part: JsonObject, at: KeyPath) -> str | None:
+    def _find_file_reference(self, part: JsonObject, at: KeyPath) -> str | None:
         """What a part of a message names, None where it is no reference to a file."""
         if part.get("type") != "file":
             return None
@@ -103,8 +103,8 @@ class MessageReader(Struct, kw_only=True):
             return None
         return named
 
-    def _attach(self, part: JsonObject, at: KeyPath) -> None:
-        named = self._file_in(part, at)
+    def _attach_file(self, part: JsonObject, at: KeyPath) -> None:
+        named = self._find_file_reference(part, at)
         if named is None:
             return
         try:
@@ -118,14 +118,14 @@ class MessageReader(Struct, kw_only=True):
         self.input_files.append(found.path)
         self.input_texts[named] = found.text
 
-    def _written_out(self, message: JsonObject, at: KeyPath) -> JsonObject:
+    def _expand_content(self, message: JsonObject, at: KeyPath) -> JsonObject:
         if not isinstance(message.get("content"), list):
             return message
-        parts = enumerate(_parts(message))
-        return {**message, "content": [self._part(p, (*at, "content", i)) for i, p in parts]}
+        parts = enumerate(_iter_parts(message))
+        return {**message, "content": [self._expand_part(p, (*at, "content", i)) for i, p in parts]}
 
-    def _part(self, part: JsonObject, at: KeyPath) -> JsonObject:
-        named = self._file_in(part, at)
+    def _expand_part(self, part: JsonObject, at: KeyPath) -> JsonObject:
+        named = self._find_file_reference(part, at)
         if named is None:
             return part
         try:
@@ -135,20 +135,20 @@ class MessageReader(Struct, kw_only=True):
             return part
         return {
             "type": "file",
-            "path": found.shown,
+            "path": found.display_name,
             "text": found.text,
             "resolved_path": found.path,
         }
 
 
-def _begins_with_message(items: Sequence[Json]) -> bool:
+def _starts_with_message(items: Sequence[Json]) -> bool:
     return bool(items) and isinstance(items[0], Mapping) and "role" in items[0]
 
 
-def _parts(message: JsonObject) -> Iterator[JsonObject]:
+def _iter_parts(message: JsonObject) -> Iterator[JsonObject]:
     content = message.get("content")
-    yield from (each for each in _listed(content) if isinstance(each, Mapping))
+    yield from (each for each in _as_list(content) if isinstance(each, Mapping))
 
 
-def _listed(content: Json) -> Sequence[Json]:
+def _as_list(content: Json) -> Sequence[Json]:
     return content if isinstance(content, list) else ()

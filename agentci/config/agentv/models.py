@@ -5,9 +5,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import ConfigDict, Field, JsonValue
 
 from agentci.config.models import EvalFileGateSpec, TraceFormat
-from agentci.evaluators.agentv.entries.rubrics_entry import Criteria
-from agentci.evaluators.agentv.payload import Wire
-from agentci.evaluators.fields import Count, Name, Share, Strict, Text
+from agentci.evaluators.agentv.llm_judge_entries import CriteriaList
+from agentci.evaluators.agentv.payload import PayloadFormat
+from agentci.evaluators.fields import Count, Name, Share, StrictModel, Text
 from agentci.evaluators.judge_config import SharedJudgeSpec
 from agentci.model.choices import GroupBy
 
@@ -17,12 +17,12 @@ Paths: TypeAlias = list[Text]
 Cases: TypeAlias = Text | list[JsonValue]
 
 # Keys of lists of evaluators, in the order in which they are looked at.
-OF_EXECUTION: Final = "execution"
-SEED_LISTS: Final = (
-    (OF_EXECUTION, "evaluators"), ("evaluators",), ("assertions",), ("assert",),
+EXECUTION_KEY: Final = "execution"
+SEED_LIST_PATHS: Final = (
+    (EXECUTION_KEY, "evaluators"), ("evaluators",), ("assertions",), ("assert",),
 )  # fmt: skip
-V4_LISTS: Final = (
-    ("assertions",), ("assert",), (OF_EXECUTION, "assertions"), (OF_EXECUTION, "evaluators"),
+V4_LIST_PATHS: Final = (
+    ("assertions",), ("assert",), (EXECUTION_KEY, "assertions"), (EXECUTION_KEY, "evaluators"),
     ("evaluators",),
 )  # fmt: skip
 
@@ -38,13 +38,13 @@ Template: TypeAlias = Annotated[
 ]
 
 
-class Lenient(Strict):
+class LenientModel(StrictModel):
     """A mapping whose other keys are looked at elsewhere."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Execution(Lenient):
+class Execution(LenientModel):
     """How AgentV runs cases; of use here is what judges them."""
 
     evaluators: Entries | None = Field(default=None, description="What judges.")
@@ -59,7 +59,7 @@ class Execution(Lenient):
     trials: JsonValue = Field(default=None, description="Several runs of each case.")
 
 
-class Part(Lenient):
+class FileOrCaseSpec(LenientModel):
     """What a file and each of its cases may say alike."""
 
     execution: Execution | None = Field(default=None, description="What judges.")
@@ -68,13 +68,13 @@ class Part(Lenient):
     )
 
     @property
-    def own_line(self) -> float | None:
+    def own_threshold(self) -> float | None:
         """The score that passes, as far as this part says."""
         given = None if self.execution is None else self.execution.threshold
         return self.threshold if given is None else given
 
 
-class CaseSpec(Part):
+class CaseSpec(FileOrCaseSpec):
     """One case."""
 
     id: Name = Field(description="Name of the case; unique in its file.")
@@ -91,7 +91,7 @@ class CaseSpec(Part):
     expected_messages: Content | None = Field(default=None, description="The same, in older files.")
     evaluators: Entries | None = Field(default=None, description="What judges this case.")
     assertions: Entries | None = Field(default=None, description="What judges this case.")
-    rubrics: Criteria | None = Field(
+    rubrics: CriteriaList | None = Field(
         default=None, description="Criteria by which a language model judges this case."
     )
     evaluator_template: Template = None
@@ -127,7 +127,7 @@ class CaseSpec(Part):
         return self.criteria or self.expected_outcome or self.outcome or ""
 
 
-class TurnSpec(Lenient):
+class TurnSpec(LenientModel):
     """One turn of a conversation."""
 
     input: Content = Field(description="What the agent is asked: text, or a list of messages.")
@@ -137,7 +137,7 @@ class TurnSpec(Lenient):
     assertions: Entries | None = Field(default=None, description="What judges this turn.")
 
 
-class EvalFile(Part):
+class EvalFile(FileOrCaseSpec):
     """Cases, what an agent answered to each, and what judges the answers."""
 
     evalcases: Cases | None = Field(default=None, description="The cases (AgentV 1).")
@@ -169,7 +169,7 @@ class EvalFile(Part):
     group_by: GroupBy | None = Field(
         default=None, description="Whether a run is one trace, or all traces of a conversation."
     )
-    wire: Wire = Field(
+    wire: PayloadFormat = Field(
         default="union", description="The words in which code judges are given cases."
     )
     judge: SharedJudgeSpec | None = Field(
@@ -188,7 +188,7 @@ class EvalFile(Part):
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-class MessageSpec(Lenient):
+class MessageSpec(LenientModel):
     """One message."""
 
     role: Role = Field(description="Who says it.")

@@ -5,45 +5,46 @@ from typing import Any, Final
 
 from agentci.config.agentv.models import CaseSpec, EvalFile, TurnSpec
 from agentci.config.agentv.target import TargetSpec, TrialsSpec
-from agentci.config.detect import CASE_KEYS
-from agentci.config.schema import DIALECT, readable
-from agentci.config.schema_messages import Schema
-from agentci.evaluators.agentv.types import NOT_YET, TYPES, spellings
+from agentci.config.discovery import CASE_KEYS
+from agentci.config.schema import JSON_SCHEMA_DIALECT, Schema, simplify_schema
+from agentci.evaluators.agentv.registry import AGENTV_TYPES, UNSUPPORTED_TYPES, list_type_names
 
 SCHEMA_ID: Final = "evalfile.schema.json"
 
 # Keys of the lists that entries have in turn.
-MEMBER_LISTS: Final = ("evaluators", "assertions", "assert")
+MEMBER_LIST_KEYS: Final = ("evaluators", "assertions", "assert")
 # Keys of lists of evaluators, by the part of a file.
-LISTS: Final = {
+EVALUATOR_LISTS: Final = {
     "EvalFile": ("assertions", "assert"),
-    "CaseSpec": MEMBER_LISTS,
+    "CaseSpec": MEMBER_LIST_KEYS,
     "Execution": ("evaluators", "assertions"),
     "TurnSpec": ("assertions", "assert"),
-    "CompositeEntry": MEMBER_LISTS,
+    "CompositeEntry": MEMBER_LIST_KEYS,
 }
 
 # Of cases in other files.
-PATH: Final[Schema] = {"type": "string", "minLength": 1}
-INCLUDED: Final[Schema] = {
+PATH_SCHEMA: Final[Schema] = {"type": "string", "minLength": 1}
+INCLUDE_SCHEMA: Final[Schema] = {
     "type": "object",
-    "properties": {"include": {**PATH, "description": "File whose `assertions` stand here."}},
+    "properties": {
+        "include": {**PATH_SCHEMA, "description": "File whose `assertions` stand here."}
+    },
     "required": ["include"],
     "additionalProperties": False,
 }
 
 
 @cache
-def entry_schema(kind: str) -> Schema:
+def make_entry_schema(kind: str) -> Schema:
     """The schema of the entries of one type of the table, with all names of that type."""
-    return _named(TYPES[kind].entry.model_json_schema(), [*spellings(kind)])
+    return _with_type_names(AGENTV_TYPES[kind].entry.model_json_schema(), [*list_type_names(kind)])
 
 
-def eval_file_schema() -> Schema:
+def make_eval_file_schema() -> Schema:
     """The schema of eval files, for editors and other programs."""
     schema: Schema = EvalFile.model_json_schema()
     definitions: Schema = schema["$defs"]
-    definitions.update(_entries())
+    definitions.update(_make_entry_definitions())
     definitions.update(CaseSpec.model_json_schema()["$defs"])
     definitions["TurnSpec"] = TurnSpec.model_json_schema()
     definitions["CaseSpec"] = {
@@ -53,19 +54,21 @@ def eval_file_schema() -> Schema:
         each for each in definitions["CaseSpec"]["properties"]["turns"]["anyOf"] if "items" in each
     )
     turns["items"] = {"$ref": "#/$defs/TurnSpec"}
-    entries = [{"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_titles().values())]
+    entries = [
+        {"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_list_definition_names().values())
+    ]
     # A text is a criterion for a model to judge by.
     text = {"type": "string", "minLength": 1}
     evaluators = {
         "type": "array",
-        "items": {"anyOf": [*entries, INCLUDED, _of_ones_own(), text]},
+        "items": {"anyOf": [*entries, INCLUDE_SCHEMA, _make_custom_type_schema(), text]},
         "description": "What judges.",
     }
-    for part, keys in LISTS.items():
+    for part, keys in EVALUATOR_LISTS.items():
         properties = (schema if part == "EvalFile" else definitions[part])["properties"]
         properties.update(dict.fromkeys(keys, evaluators))
-    case = {"anyOf": [{"$ref": "#/$defs/CaseSpec"}, PATH]}
-    cases = {"anyOf": [{"type": "array", "minItems": 1, "items": case}, PATH]}
+    case = {"anyOf": [{"$ref": "#/$defs/CaseSpec"}, PATH_SCHEMA]}
+    cases = {"anyOf": [{"type": "array", "minItems": 1, "items": case}, PATH_SCHEMA]}
     for key in CASE_KEYS:
         described = schema["properties"][key]["description"]
         schema["properties"][key] = {**cases, "description": described}
@@ -78,34 +81,36 @@ def eval_file_schema() -> Schema:
     trials = {"$ref": "#/$defs/TrialsSpec", "description": "Several runs of each case."}
     definitions["Execution"]["properties"] |= {"target": target, "trials": trials}
     schema["anyOf"] = [{"required": [key]} for key in CASE_KEYS]
-    return {"$schema": DIALECT, "$id": SCHEMA_ID, **readable(schema)}
+    return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **simplify_schema(schema)}
 
 
-def _of_ones_own() -> Schema:
+def _make_custom_type_schema() -> Schema:
     """Entries whose type is the name of a program: editors cannot know which there are."""
-    known = [name for kind in TYPES for name in spellings(kind)]
-    known += [spelt for name in NOT_YET for spelt in (name, name.replace("_", "-"))]
-    type_of = {**PATH, "not": {"enum": list(dict.fromkeys(known))}}
+    known = [name for kind in AGENTV_TYPES for name in list_type_names(kind)]
+    known += [spelt for name in UNSUPPORTED_TYPES for spelt in (name, name.replace("_", "-"))]
+    type_of = {**PATH_SCHEMA, "not": {"enum": list(dict.fromkeys(known))}}
     return {"type": "object", "properties": {"type": type_of}, "required": ["type"]}
 
 
-def _titles() -> dict[str, str]:
+def _list_definition_names() -> dict[str, str]:
     """The name of the definition for each type; some types share their fields."""
-    return {kind: each.entry.__name__ for kind, each in TYPES.items()}
+    return {kind: each.entry.__name__ for kind, each in AGENTV_TYPES.items()}
 
 
-def _entries() -> Schema:
+def _make_entry_definitions() -> Schema:
     definitions: Schema = {}
-    titles = _titles()
+    titles = _list_definition_names()
     for title in dict.fromkeys(titles.values()):
-        kinds = [kind for kind in TYPES if titles[kind] == title]
-        schema = TYPES[kinds[0]].entry.model_json_schema()
+        kinds = [kind for kind in AGENTV_TYPES if titles[kind] == title]
+        schema = AGENTV_TYPES[kinds[0]].entry.model_json_schema()
         definitions.update(schema.pop("$defs", {}))
-        definitions[title] = _named(schema, [each for kind in kinds for each in spellings(kind)])
+        definitions[title] = _with_type_names(
+            schema, [each for kind in kinds for each in list_type_names(kind)]
+        )
     return definitions
 
 
-def _named(schema: dict[str, Any], names: list[str]) -> Schema:
+def _with_type_names(schema: dict[str, Any], names: list[str]) -> Schema:
     """A schema of entries whose type may be called by any of ``names``."""
     properties = schema["properties"]
     described = properties["type"].get("description", "")
@@ -113,5 +118,5 @@ def _named(schema: dict[str, Any], names: list[str]) -> Schema:
     if "script" in properties:
         properties["command"] = {**properties["script"]}
     if schema["title"] == "CompositeEntry":
-        properties.update({key: {"type": "array"} for key in MEMBER_LISTS})
+        properties.update({key: {"type": "array"} for key in MEMBER_LIST_KEYS})
     return schema

@@ -1,152 +1,283 @@
-"""What an eval file says once for all of its cases, and their ``vars``, put into each of them."""
+"""Put an eval file's shared values, variables and placeholders into each of its cases."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from agentci.config.agentv.placeholders import CaseFiller
+from agentci._util.text.javascript import stringify_json
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.tree import (
-    listed,
-    mapping,
-    node_of,
-    value_of,
-    with_items,
-    with_values,
+    change_items,
+    change_texts,
+    find_value,
+    make_mapping,
+    make_node,
+    make_sequence,
+    replace_values,
 )
-from agentci.config.yaml_nodes import Fields, Items, Node, Scalar, plain_data
-from agentci.model.json import JsonObject
+from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
+from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 
-INPUT: Final = "input"
-ATTACHED: Final = "input_files"
-TURNS: Final = "turns"
+CASE_PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}")
+ENVIRONMENT_PLACEHOLDER: Final = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+NUMBER_PATTERN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+
+
+class CaseSubstitution(Struct, kw_only=True):
+    """Puts the ``vars`` of one case into its texts.
+
+    Attributes:
+        problems: warnings of placeholders that stay as they are; AgentV says nothing of them.
+    """
+
+    values: JsonObject
+    problems: list[Problem] = field(default_factory=list)
+
+    def substitute(self, node: Node) -> Node:
+        """``node`` with values in place of names; a text that is one name becomes the value."""
+        return change_texts(node, self._substitute_text)
+
+    def warn_unsubstituted(self, node: Node) -> None:
+        """Tell of placeholders in ``node``, which AgentV 4 leaves alone there."""
+        change_texts(node, self._check_text)
+
+    def _substitute_text(self, node: ScalarNode, text: str) -> Node:
+        for name in self._warn_unknown(text):
+            self._add_warning(
+                node,
+                f"`vars` have no {quote_name(name)}: the placeholder stays as it is",
+                suggest_name(name, list(self.values)),
+            )
+        whole = CASE_PLACEHOLDER.fullmatch(text)
+        if whole is not None and self._is_known(whole[1]):
+            return make_node(find_variable(self.values, whole[1]), node.place)
+        return make_node(CASE_PLACEHOLDER.sub(self._format_value, text), node.place)
+
+    def _format_value(self, match: re.Match[str]) -> str:
+        if not self._is_known(match[1]):
+            return match[0]
+        found = find_variable(self.values, match[1])
+        return found if isinstance(found, str) else stringify_json(found)
+
+    def _check_text(self, node: ScalarNode, text: str) -> Node:
+        known = (each[1] for each in CASE_PLACEHOLDER.finditer(text) if self._is_known(each[1]))
+        for name in known:
+            self._add_warning(
+                node,
+                f"`vars` are not put into evaluators: {{{{{name}}}}} stays as it is, as in AgentV",
+                "write the value out",
+            )
+        return node
+
+    def _warn_unknown(self, text: str) -> Iterator[str]:
+        return (each[1] for each in CASE_PLACEHOLDER.finditer(text) if not self._is_known(each[1]))
+
+    def _is_known(self, name: str) -> bool:
+        try:
+            find_variable(self.values, name)
+        except KeyError:
+            return False
+        return True
+
+    def _add_warning(self, node: ScalarNode, message: str, hint: str | None) -> None:
+        self.problems.append(
+            Problem(message=message, place=node.place, hint=hint, severity="warning")
+        )
+
+
+def find_variable(values: JsonObject, name: str) -> Json:
+    """The value that ``name`` leads to, dot by dot through mappings.
+
+    Raises:
+        KeyError: it leads nowhere.
+    """
+    value: Json = values
+    for step in name.split("."):
+        if not isinstance(value, Mapping):
+            raise KeyError(name)
+        value = value[step]
+    return value
+
+
+class EnvironmentSubstitution(Struct, kw_only=True):
+    """Puts variables of the environment into texts.
+
+    Attributes:
+        problems: variables that are not set. AgentV takes them for empty, and a text that has to
+            contain nothing is contained in every answer.
+    """
+
+    variables: Mapping[str, str]
+    problems: list[Problem] = field(default_factory=list)
+
+    def substitute(self, node: Node) -> Node:
+        """``node`` with values in place of names; a text that is one name may become a number."""
+        return change_texts(node, self._substitute_text)
+
+    def _substitute_text(self, node: ScalarNode, text: str) -> Node:
+        if "${{" not in text:
+            return node
+        for name in dict.fromkeys(each[1] for each in ENVIRONMENT_PLACEHOLDER.finditer(text)):
+            if name not in self.variables:
+                self.problems.append(
+                    Problem(
+                        message=f"there is no variable {name} in the environment",
+                        place=node.place,
+                        hint="set it where agentci is started, as in `env:` of a step",
+                    )
+                )
+        told = ENVIRONMENT_PLACEHOLDER.sub(lambda match: self.variables.get(match[1], ""), text)
+        whole = ENVIRONMENT_PLACEHOLDER.fullmatch(text)
+        return make_node(told if whole is None else _parse_environment_value(told), node.place)
+
+
+def _parse_environment_value(text: str) -> Json:
+    """Truth and numbers, which an environment holds as text."""
+    if text in ("true", "false"):
+        return text == "true"
+    if NUMBER_PATTERN.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text
+
+
+INPUT_KEY: Final = "input"
+INPUT_FILES_KEY: Final = "input_files"
+TURNS_KEY: Final = "turns"
 # What a case is asked by, in the order in which it is looked for.
-ASKED: Final = ("input_messages", INPUT)
+INPUT_KEYS: Final = ("input_messages", INPUT_KEY)
 # What `vars` are put into, also of turns; not into evaluators, as in AgentV.
-FILLED: Final = (
-    *("criteria", "expected_outcome", "outcome", *ASKED, ATTACHED),
+SUBSTITUTED_KEYS: Final = (
+    *("criteria", "expected_outcome", "outcome", *INPUT_KEYS, INPUT_FILES_KEY),
     *("expected_output", "expected_messages"),
 )
-LISTS: Final = ("assertions", "assert", "evaluators", "execution")
+UNSUBSTITUTED_KEYS: Final = ("assertions", "assert", "evaluators", "execution")
 
-Fill: TypeAlias = Callable[[Node], Node]
+Substitute: TypeAlias = Callable[[Node], Node]
 
 
-class Shared(Struct, kw_only=True):
+class SharedValues(Struct, kw_only=True):
     """What stands at the top of an eval file.
 
     Attributes:
         problems: what does not go together, and what has no effect.
     """
 
-    root: Fields
+    root: MappingNode
     problems: list[Problem] = field(default_factory=list)
 
-    def completed(self, case: Node) -> Node:
+    def complete_case(self, case: Node) -> Node:
         """``case`` as if it stood by itself; anything but a mapping as it is."""
-        if not isinstance(case, Fields):
+        if not isinstance(case, MappingNode):
             return case
-        fill = self._filler(case)
-        values = _filled(case, fill)
-        skips = value_of(value_of(case, "execution"), "skip_defaults")
-        top = None if isinstance(skips, Scalar) and skips.value is True else self.root
-        key = next((each for each in ASKED if value_of(case, each) is not None), None)
-        before = _through(fill, value_of(top, INPUT))
+        fill = self._make_substitute(case)
+        values = _substitute_case(case, fill)
+        skips = find_value(find_value(case, "execution"), "skip_defaults")
+        top = None if isinstance(skips, ScalarNode) and skips.value is True else self.root
+        key = next((each for each in INPUT_KEYS if find_value(case, each) is not None), None)
+        before = _substitute_node(fill, find_value(top, INPUT_KEY))
         if key is not None:
-            attached = values.get(ATTACHED) or _through(fill, value_of(top, ATTACHED))
-            values[key] = self._asked(values[key], before=before, attached=attached)
-        elif before is not None and value_of(case, TURNS) is not None:
-            values[INPUT] = before
-        metadata = _merged(value_of(self.root, "metadata"), value_of(case, "metadata"))
+            attached = values.get(INPUT_FILES_KEY) or _substitute_node(
+                fill, find_value(top, INPUT_FILES_KEY)
+            )
+            values[key] = self._merge_input(values[key], before=before, attached=attached)
+        elif before is not None and find_value(case, TURNS_KEY) is not None:
+            values[INPUT_KEY] = before
+        metadata = _merge_metadata(find_value(self.root, "metadata"), find_value(case, "metadata"))
         if metadata is not None:
             values["metadata"] = metadata
-        return with_values(case, values)
+        return replace_values(case, values)
 
-    def _filler(self, case: Fields) -> Fill:
-        given = value_of(case, "vars")
-        if not isinstance(given, Fields):
+    def _make_substitute(self, case: MappingNode) -> Substitute:
+        given = find_value(case, "vars")
+        if not isinstance(given, MappingNode):
             return lambda node: node
         values: JsonObject = {key: plain_data(each.value) for key, each in given.fields.items()}
-        filler = CaseFiller(values=values, problems=self.problems)
-        for owner in (case, *_turns(case)):
-            for node in (value_of(owner, key) for key in LISTS):
+        filler = CaseSubstitution(values=values, problems=self.problems)
+        for owner in (case, *_list_turns(case)):
+            for node in (find_value(owner, key) for key in UNSUBSTITUTED_KEYS):
                 if node is not None:
-                    filler.look_over(node)
-        return filler.filled
+                    filler.warn_unsubstituted(node)
+        return filler.substitute
 
-    def _asked(self, own: Node, *, before: Node | None, attached: Node | None) -> Node:
+    def _merge_input(self, own: Node, *, before: Node | None, attached: Node | None) -> Node:
         """The messages of a case behind those that come before; what is no message as it is."""
         if attached is not None:
-            own = self._with_files(own, attached)
+            own = self._prepend_files(own, attached)
         if before is None:
             return own
-        first, then = _messages(before), _messages(own)
-        return listed((*first, *then), own.place) if first and then else own
+        first, then = _make_messages(before), _make_messages(own)
+        return make_sequence((*first, *then), own.place) if first and then else own
 
-    def _with_files(self, own: Node, attached: Node) -> Node:
+    def _prepend_files(self, own: Node, attached: Node) -> Node:
         """A text as a message with files before it."""
-        if not isinstance(attached, Items):
+        if not isinstance(attached, SequenceNode):
             return own
-        if not isinstance(own, Scalar):
+        if not isinstance(own, ScalarNode):
             self.problems.append(
                 Problem(
-                    message=f"`{ATTACHED}` go with an `{INPUT}` that is text",
+                    message=f"`{INPUT_FILES_KEY}` go with an `{INPUT_KEY}` that is text",
                     place=own.place,
                     hint="refer to files inside of messages: {type: file, value: PATH}",
                 )
             )
             return own
-        files = [_part("file", each) for each in attached.items]
-        parts = listed((*files, _part("text", own)), own.place)
-        return listed([_message(parts)], own.place)
+        files = [_make_part("file", each) for each in attached.items]
+        parts = make_sequence((*files, _make_part("text", own)), own.place)
+        return make_sequence([_make_message(parts)], own.place)
 
 
-def _filled(case: Fields, fill: Fill) -> dict[str, Node]:
-    values = {key: fill(each.value) for key, each in case.fields.items() if key in FILLED}
-    turns = value_of(case, TURNS)
-    if isinstance(turns, Items):
-        values[TURNS] = with_items(
+def _substitute_case(case: MappingNode, fill: Substitute) -> dict[str, Node]:
+    values = {key: fill(each.value) for key, each in case.fields.items() if key in SUBSTITUTED_KEYS}
+    turns = find_value(case, TURNS_KEY)
+    if isinstance(turns, SequenceNode):
+        values[TURNS_KEY] = change_items(
             turns,
             lambda turn: (
-                with_values(turn, _filled(turn, fill)) if isinstance(turn, Fields) else turn
+                replace_values(turn, _substitute_case(turn, fill))
+                if isinstance(turn, MappingNode)
+                else turn
             ),
         )
     return values
 
 
-def _through(fill: Fill, node: Node | None) -> Node | None:
+def _substitute_node(fill: Substitute, node: Node | None) -> Node | None:
     return None if node is None else fill(node)
 
 
-def _turns(case: Fields) -> tuple[Node, ...]:
-    turns = value_of(case, TURNS)
-    return turns.items if isinstance(turns, Items) else ()
+def _list_turns(case: MappingNode) -> tuple[Node, ...]:
+    turns = find_value(case, TURNS_KEY)
+    return turns.items if isinstance(turns, SequenceNode) else ()
 
 
-def _messages(asked: Node) -> tuple[Node, ...]:
+def _make_messages(asked: Node) -> tuple[Node, ...]:
     """What is asked as messages; none where it can be no message."""
     match asked:
-        case Items():
+        case SequenceNode():
             return asked.items
-        case Fields() if "role" in asked.fields:
+        case MappingNode() if "role" in asked.fields:
             return (asked,)
-        case Fields() | Scalar(value=str()):
-            return (_message(asked),)
+        case MappingNode() | ScalarNode(value=str()):
+            return (_make_message(asked),)
         case _:
             return ()
 
 
-def _message(content: Node) -> Node:
-    return mapping({"role": node_of("user", content.place), "content": content}, content.place)
+def _make_message(content: Node) -> Node:
+    return make_mapping(
+        {"role": make_node("user", content.place), "content": content}, content.place
+    )
 
 
-def _part(kind: str, value: Node) -> Node:
-    return mapping({"type": node_of(kind, value.place), "value": value}, value.place)
+def _make_part(kind: str, value: Node) -> Node:
+    return make_mapping({"type": make_node(kind, value.place), "value": value}, value.place)
 
 
-def _merged(shared: Node | None, own: Node | None) -> Node | None:
+def _merge_metadata(shared: Node | None, own: Node | None) -> Node | None:
     """The metadata of a case, which comes before those of the file; None where one is missing."""
-    if isinstance(shared, Fields) and isinstance(own, Fields):
-        return with_values(shared, {key: each.value for key, each in own.fields.items()})
+    if isinstance(shared, MappingNode) and isinstance(own, MappingNode):
+        return replace_values(shared, {key: each.value for key, each in own.fields.items()})
     return shared if own is None else None

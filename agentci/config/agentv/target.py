@@ -7,40 +7,40 @@ from typing import Annotated, Final, Literal
 from msgspec import Struct, field
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
-from agentci.config.agentv.file_references import Files
-from agentci.config.agentv.models import Lenient
-from agentci.config.schema_errors import breaches
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.agentv.files import FileResolver
+from agentci.config.agentv.models import LenientModel
+from agentci.config.schema_errors import find_part_errors
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
-from agentci.evaluators.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, names_in
-from agentci.evaluators.agentv.entry_fields import NonNegative, without_default
-from agentci.evaluators.fields import Seconds, Strict, Text, VariableName
-from agentci.model.agent import Agent, CommandTemplate
+from agentci.evaluators.agentv.agentv_evaluator import NonNegative, leave_out_of_required
+from agentci.evaluators.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, find_placeholders
+from agentci.evaluators.fields import Seconds, StrictModel, Text, VariableName
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
-from agentci.model.trials import Strategy, Trials
+from agentci.model.program import Agent, CommandTemplate
+from agentci.model.result import TrialSettings, TrialStrategy
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
 MAX_TRIALS: Final = 1000
 # AgentV 4 knows one that counts first.
-TARGETS: Final[tuple[KeyPath, ...]] = (("execution", "target"), ("target",))
-TRIALS: Final[KeyPath] = ("execution", "trials")
+TARGET_PATHS: Final[tuple[KeyPath, ...]] = (("execution", "target"), ("target",))
+TRIALS_PATH: Final[KeyPath] = ("execution", "trials")
 
 # By AgentV's other words for them.
-ALIASES: Final = {"command_template": "command", "timeout": "timeout_seconds"}
+TARGET_KEY_ALIASES: Final = {"command_template": "command", "timeout": "timeout_seconds"}
 # Of a target in AgentV's own list, and of no use here.
-WITHOUT_EFFECT: Final = frozenset(
+IGNORED_TARGET_KEYS: Final = frozenset(
     {"name", "judge_target", "grader_target", "workers", "verbose", "keep_temp_files"}
 )
-_HUMP: Final = re.compile(r"(?<=[a-z])([A-Z])")
+_CAMEL_CASE_HUMP: Final = re.compile(r"(?<=[a-z])([A-Z])")
 
 
-class TargetSpec(Lenient):
+class TargetSpec(LenientModel):
     """The agent: what is run for each case that has no recorded output."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=without_default("command"))
+    model_config = ConfigDict(extra="allow", json_schema_extra=leave_out_of_required("command"))
 
     provider: Literal["cli"] = Field(default="cli", description="A command, as AgentV calls it.")
     command: Text | Annotated[list[Text], Field(min_length=1)] = Field(
@@ -70,10 +70,10 @@ class TargetSpec(Lenient):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_our_words(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _use_canonical_keys(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         renamed: dict[str, JsonValue] = {}
         for key, value in data.items():
-            name = canonical(key)
+            name = find_canonical_key(key)
             if name in renamed:
                 raise ValueError(f"{name} is given twice: keep one of its spellings")
             renamed[name] = value
@@ -82,13 +82,13 @@ class TargetSpec(Lenient):
         return renamed
 
 
-class TrialsSpec(Strict):
+class TrialsSpec(StrictModel):
     """Several runs of each case."""
 
     count: Annotated[int, Field(ge=1, le=MAX_TRIALS)] = Field(
         description="How often the agent is run for a case, at most."
     )
-    strategy: Strategy = Field(
+    strategy: TrialStrategy = Field(
         default="pass_at_k",
         description="What counts: the best run, the mean, or the lower end of the 95 % confidence "
         "interval of the mean.",
@@ -98,13 +98,13 @@ class TrialsSpec(Strict):
     )
 
 
-def canonical(key: str) -> str:
+def find_canonical_key(key: str) -> str:
     """Our word for a key of a target, which AgentV also writes in camelCase."""
-    name = _HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
-    return ALIASES.get(name, name)
+    name = _CAMEL_CASE_HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
+    return TARGET_KEY_ALIASES.get(name, name)
 
 
-def template_of(spec: TargetSpec) -> CommandTemplate:
+def make_command_template(spec: TargetSpec) -> CommandTemplate:
     """The command as a value that does not change."""
     return spec.command if isinstance(spec.command, str) else tuple(spec.command)
 
@@ -117,47 +117,47 @@ class TargetReader(Struct, kw_only=True):
     """
 
     document: YamlDocument
-    files: Files
+    files: FileResolver
     problems: list[Problem] = field(default_factory=list)
 
-    def agent(self) -> Agent | None:
+    def read_agent(self) -> Agent | None:
         """The agent that the file describes; a mere name is for AgentV, which has a list."""
-        at = next((path for path in TARGETS if self.document.value(path) is not None), None)
+        at = next((path for path in TARGET_PATHS if self.document.value(path) is not None), None)
         value = None if at is None else self.document.value(at)
         if at is None or isinstance(value, str):
             return None
         if not isinstance(value, Mapping):
             hint = "like {command: 'python3 agent.py {PROMPT}'}"
-            self._complain("target must be a name, or a mapping with `command`", at, hint=hint)
+            self._add_problem("target must be a name, or a mapping with `command`", at, hint=hint)
             return None
         try:
             spec = TargetSpec.model_validate(value)
         except ValidationError as error:
-            self.problems += self._rejected(error, at, TargetSpec)
+            self.problems += self._format_model_errors(error, at, TargetSpec)
             return None
-        self.problems += self._odd(value, spec, at)
+        self.problems += self._find_target_problems(value, spec, at)
         try:
             folder = self.files.folder(spec.cwd, self.document.place_of((*at, "cwd")))
         except InputError as error:
             self.problems += error.problems
             return None
         return Agent(
-            command=template_of(spec),
+            command=make_command_template(spec),
             folder=folder,
             home=self.files.home,
             timeout_seconds=spec.timeout_seconds,
             variables=tuple(spec.env),
-            jailed=spec.jail,
+            sandboxed=spec.jail,
             network=spec.network,
             files_format=spec.files_format,
             place=self.document.place_of(at),
         )
 
-    def of_cases(self, key: str) -> None:
+    def check_cases(self, key: str) -> None:
         """Warn where single cases say what only the whole file can, as in AgentV."""
         cases = self.document.value((key,))
         for index in range(len(cases) if isinstance(cases, list) else 0):
-            for path in (*TARGETS, TRIALS):
+            for path in (*TARGET_PATHS, TRIALS_PATH):
                 at = (key, index, *path)
                 if isinstance(self.document.value(at), Mapping):
                     place = self.document.place_of(at, key=True)
@@ -170,33 +170,35 @@ class TargetReader(Struct, kw_only=True):
                     )
                     self.problems.append(warning)
 
-    def trials(self) -> Trials | None:
+    def read_trials(self) -> TrialSettings | None:
         """The trials of the file, None where each case is run once."""
-        value = self.document.value(TRIALS)
+        value = self.document.value(TRIALS_PATH)
         if value is None:
             return None
         try:
             spec = TrialsSpec.model_validate(value)
         except ValidationError as error:
-            self.problems += self._rejected(error, TRIALS, TrialsSpec)
+            self.problems += self._format_model_errors(error, TRIALS_PATH, TrialsSpec)
             return None
         if spec.count == 1:
             return None
-        return Trials(
+        return TrialSettings(
             count=spec.count,
             strategy=spec.strategy,
             cost_limit_usd=spec.cost_limit_usd,
-            place=self.document.place_of(TRIALS, key=True),
+            place=self.document.place_of(TRIALS_PATH, key=True),
         )
 
-    def _odd(self, value: JsonObject, spec: TargetSpec, at: KeyPath) -> Iterator[Problem]:
+    def _find_target_problems(
+        self, value: JsonObject, spec: TargetSpec, at: KeyPath
+    ) -> Iterator[Problem]:
         if spec.provider_batching:
             yield Problem(
                 message="`provider_batching` is not done by this version of agentci",
                 place=self.document.place_of((*at, "provider_batching"), key=True),
                 hint="run the batch before, and name what it wrote as `outputs`",
             )
-        named = names_in(template_of(spec))
+        named = find_placeholders(make_command_template(spec))
         if spec.jail and OUTPUT_FILE in named:
             yield Problem(
                 message="in the jail the agent can write no {OUTPUT_FILE}",
@@ -208,27 +210,28 @@ class TargetReader(Struct, kw_only=True):
                 yield Problem(
                     message=f"there is no placeholder {{{name}}}, which stays as it is",
                     place=self.document.place_of(at),
-                    hint=did_you_mean(name, PLACEHOLDERS) or f"there is {one_of(PLACEHOLDERS)}",
+                    hint=suggest_name(name, PLACEHOLDERS)
+                    or f"there is {join_with_or(PLACEHOLDERS)}",
                     severity="warning",
                 )
-        known = [*TargetSpec.model_fields, *ALIASES]
+        known = [*TargetSpec.model_fields, *TARGET_KEY_ALIASES]
         for key in value:
-            name = canonical(key)
-            if name not in known and name not in WITHOUT_EFFECT and not key.startswith("x-"):
+            name = find_canonical_key(key)
+            if name not in known and name not in IGNORED_TARGET_KEYS and not key.startswith("x-"):
                 yield Problem(
-                    message=f"unknown key {quoted(key)}, which has no effect",
+                    message=f"unknown key {quote_name(key)}, which has no effect",
                     place=self.document.place_of((*at, key), key=True),
-                    hint=did_you_mean(key, known),
+                    hint=suggest_name(key, known),
                     severity="warning",
                 )
 
-    def _rejected(
+    def _format_model_errors(
         self, error: ValidationError, at: KeyPath, model: type[TargetSpec] | type[TrialsSpec]
     ) -> tuple[Problem, ...]:
         """In the words of the schema, which knows the keys of users as far as they are ours."""
         noun = "target" if model is TargetSpec else "mapping of trials"
-        return breaches(self.document, model.model_json_schema(), error, at=at, noun=noun)
+        return find_part_errors(self.document, model.model_json_schema(), error, at=at, noun=noun)
 
-    def _complain(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
+    def _add_problem(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)
         self.problems.append(Problem(message=message, place=place, hint=hint))

@@ -3,25 +3,31 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from agentci.config.yaml_document import YamlDocument
-from agentci.config.yaml_nodes import Field, Fields, Items, Node, Scalar, plain_data
+from agentci.config.yaml_nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    plain_data,
+)
 from agentci.model.json import Json
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 
 
-def node_of(value: Json, place: Place) -> Node:
+def make_node(value: Json, place: Place) -> Node:
     """A value all of whose parts stand in one place."""
     if value is None or isinstance(value, str | int | float):
-        return Scalar(place=place, value=value, text=str(value), plain=False)
+        return ScalarNode(place=place, value=value, text=str(value), plain=False)
     if isinstance(value, Mapping):
-        return mapping({key: node_of(each, place) for key, each in value.items()}, place)
-    return listed((node_of(each, place) for each in value), place)
+        return make_mapping({key: make_node(each, place) for key, each in value.items()}, place)
+    return make_sequence((make_node(each, place) for each in value), place)
 
 
-def listed(nodes: Iterable[Node], place: Place) -> Items:
+def make_sequence(nodes: Iterable[Node], place: Place) -> SequenceNode:
     """A list of ``nodes``."""
     items = tuple(nodes)
-    return Items(
+    return SequenceNode(
         place=place,
         items=items,
         size=1 + sum(each.size for each in items),
@@ -29,23 +35,25 @@ def listed(nodes: Iterable[Node], place: Place) -> Items:
     )
 
 
-def with_items(node: Items, change: Callable[[Node], Node]) -> Items:
+def change_items(node: SequenceNode, change: Callable[[Node], Node]) -> SequenceNode:
     """``node`` with each of its items changed."""
     items = tuple(map(change, node.items))
     if all(one is other for one, other in zip(items, node.items, strict=True)):
         return node
-    return listed(items, node.place)
+    return make_sequence(items, node.place)
 
 
-def mapping(values: Mapping[str, Node], place: Place) -> Fields:
+def make_mapping(values: Mapping[str, Node], place: Place) -> MappingNode:
     """A mapping of ``values``, whose keys stand where their values do."""
-    return of_fields({k: Field(place=v.place, value=v) for k, v in values.items()}, place)
+    return make_mapping_from_entries(
+        {k: MappingEntry(place=v.place, value=v) for k, v in values.items()}, place
+    )
 
 
-def of_fields(fields: Mapping[str, Field], place: Place) -> Fields:
+def make_mapping_from_entries(fields: Mapping[str, MappingEntry], place: Place) -> MappingNode:
     """A mapping of ``fields``."""
     values = [each.value for each in fields.values()]
-    return Fields(
+    return MappingNode(
         place=place,
         fields=fields,
         size=1 + sum(each.size for each in values),
@@ -53,7 +61,7 @@ def of_fields(fields: Mapping[str, Field], place: Place) -> Fields:
     )
 
 
-def with_values(node: Fields, values: Mapping[str, Node]) -> Fields:
+def replace_values(node: MappingNode, values: Mapping[str, Node]) -> MappingNode:
     """``node`` with other values for some of its keys, or with further keys."""
     fields = dict(node.fields)
     others = {k: v for k, v in values.items() if k not in fields or fields[k].value is not v}
@@ -61,32 +69,32 @@ def with_values(node: Fields, values: Mapping[str, Node]) -> Fields:
         return node
     for key, value in others.items():
         place = fields[key].place if key in fields else value.place
-        fields[key] = Field(place=place, value=value)
-    return of_fields(fields, node.place)
+        fields[key] = MappingEntry(place=place, value=value)
+    return make_mapping_from_entries(fields, node.place)
 
 
-def with_texts(node: Node, change: Callable[[Scalar, str], Node]) -> Node:
+def change_texts(node: Node, change: Callable[[ScalarNode, str], Node]) -> Node:
     """``node`` with other texts: ``change`` is given each with what it says."""
     match node:
-        case Scalar(value=str(text)):
+        case ScalarNode(value=str(text)):
             return change(node, text)
-        case Fields():
-            return with_values(
-                node, {key: with_texts(each.value, change) for key, each in node.fields.items()}
+        case MappingNode():
+            return replace_values(
+                node, {key: change_texts(each.value, change) for key, each in node.fields.items()}
             )
-        case Items():
-            return with_items(node, lambda each: with_texts(each, change))
+        case SequenceNode():
+            return change_items(node, lambda each: change_texts(each, change))
         case _:
             return node
 
 
-def value_of(node: Node | None, key: str) -> Node | None:
+def find_value(node: Node | None, key: str) -> Node | None:
     """The value of ``key``, None where ``node`` is no mapping or has no such key."""
-    found = node.fields.get(key) if isinstance(node, Fields) else None
+    found = node.fields.get(key) if isinstance(node, MappingNode) else None
     return None if found is None else found.value
 
 
-def document_of(root: Fields, *, file: str, problems: Iterable[Problem]) -> YamlDocument:
+def make_document(root: MappingNode, *, file: str, problems: Iterable[Problem]) -> YamlDocument:
     """A document whose tree is ``root``."""
     data = {key: plain_data(field.value) for key, field in root.fields.items()}
     return YamlDocument(file=file, data=data, root=root, problems=tuple(problems))

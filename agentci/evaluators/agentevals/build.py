@@ -1,6 +1,6 @@
 """Makes evaluators of entries of agentevals' own types: builtin, code and remote."""
 
-from agentci.evaluators.agentevals.builtin import assemble_builtin
+from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.evaluators.agentevals.entries import (
     BuiltinEntry,
@@ -8,42 +8,42 @@ from agentci.evaluators.agentevals.entries import (
     ProcessEntry,
     RemoteEntry,
 )
-from agentci.evaluators.agentevals.threshold import bar_of
-from agentci.evaluators.context import Surroundings
+from agentci.evaluators.agentevals.threshold import format_threshold
 from agentci.evaluators.evaluator import Evaluator
-from agentci.evaluators.metrics.registry import ASKING, HOSTED
-from agentci.evaluators.repeat import refuse_repeat
-from agentci.model.identity import Identity
+from agentci.evaluators.evaluator_type import EvaluatorContext
+from agentci.evaluators.fields import reject_repeat
+from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
+from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.program import Program, RemoteProgram
-from agentci.model.requests import DOCKER, RunProgram
+from agentci.model.requests import DOCKER_EXECUTOR, RunProgram
 from agentci.model.values import replace
 
 
-def build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
+def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evaluator:
     """Make the evaluator; raises InputError where its surroundings do."""
     turn_mismatch_fails = (
         surroundings.turn_mismatch_fails
         if entry.on_turn_mismatch is None
         else entry.on_turn_mismatch == "fail"
     )
-    if entry.name in ASKING:
-        from agentci.evaluators.agentevals.judged_entries import (  # noqa: PLC0415 (slow to load)
-            assemble_judged,
+    if entry.name in JUDGED_METRIC_PURPOSES:
+        from agentci.evaluators.agentevals.judged_builtin import (  # noqa: PLC0415 (slow to load)
+            make_judged_evaluator,
         )
 
-        return assemble_judged(
+        return make_judged_evaluator(
             entry,
             surroundings.judges,
             place=surroundings.place,
-            place_of=surroundings.place_of,
+            place_of=surroundings.find_place,
             turn_mismatch_fails=turn_mismatch_fails,
         )
-    if entry.name in HOSTED:
+    if entry.name in HOSTED_METRICS:
         from agentci.evaluators.agentevals.vertex_metric import (  # noqa: PLC0415 (seldom of use)
-            assemble_hosted,
+            make_hosted_evaluator,
         )
 
-        hosted = assemble_hosted(
+        hosted = make_hosted_evaluator(
             entry.name,
             place=surroundings.place,
             threshold=entry.threshold,
@@ -52,8 +52,8 @@ def build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
         )
         identity = replace(hosted.identity, repetition=entry.repetition)
         return replace(hosted, identity=identity)
-    refuse_repeat(entry, of=surroundings.place, at=surroundings.place_of("repeat"))
-    return assemble_builtin(
+    reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
+    return make_builtin_evaluator(
         entry.name,
         place=surroundings.place,
         threshold=entry.threshold,
@@ -63,15 +63,15 @@ def build_builtin(entry: BuiltinEntry, surroundings: Surroundings) -> Evaluator:
     )
 
 
-def build_code(entry: CodeEntry, surroundings: Surroundings) -> Evaluator:
+def build_code(entry: CodeEntry, surroundings: EvaluatorContext) -> Evaluator:
     """Make the evaluator; raises InputError where its surroundings do."""
     program = surroundings.locate(entry.path)
-    if not installs(entry):
+    if not installs_requirements(entry):
         program = replace(program, requirements=None)
-    return _program(entry, program, "path", surroundings)
+    return _build_program_evaluator(entry, program, "path", surroundings)
 
 
-def build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
+def build_remote(entry: RemoteEntry, surroundings: EvaluatorContext) -> Evaluator:
     """Make the evaluator; raises InputError where its surroundings do."""
     program = RemoteProgram(
         source=entry.source,
@@ -79,24 +79,24 @@ def build_remote(entry: RemoteEntry, surroundings: Surroundings) -> Evaluator:
         revision=entry.rev or entry.branch or "",
         ref=entry.ref,
         sha256=(entry.sha256 or "").lower(),
-        installs=installs(entry),
+        installs_requirements=installs_requirements(entry),
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
-    return _program(entry, surroundings.complete(program), named, surroundings)
+    return _build_program_evaluator(entry, surroundings.complete(program), named, surroundings)
 
 
-def _program(
-    entry: CodeEntry | RemoteEntry, program: Program, field: str, surroundings: Surroundings
+def _build_program_evaluator(
+    entry: CodeEntry | RemoteEntry, program: Program, field: str, surroundings: EvaluatorContext
 ) -> CodeEvaluator:
     return CodeEvaluator(
-        identity=identity_of(entry, surroundings),
+        identity=make_program_identity(entry, surroundings),
         config=entry.config,
-        run=run_of(entry, program, network=entry.network),
-        program_place=surroundings.place_of(field),
+        run=make_program_run(entry, program, network=entry.network),
+        program_place=surroundings.find_place(field),
     )
 
 
-def run_of(entry: ProcessEntry, program: Program, *, network: bool) -> RunProgram:
+def make_program_run(entry: ProcessEntry, program: Program, *, network: bool) -> RunProgram:
     """How its processes run, before it is known what they read."""
     return RunProgram(
         program=program,
@@ -107,17 +107,17 @@ def run_of(entry: ProcessEntry, program: Program, *, network: bool) -> RunProgra
         memory_mb=entry.memory_mb,
         processes=entry.processes,
         isolation=entry.isolation,
-        image=_image(entry) or "",
+        image=_get_image(entry) or "",
         cached=entry.cache,
     )
 
 
-def identity_of(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
+def make_program_identity(entry: ProcessEntry, surroundings: EvaluatorContext) -> EvaluatorIdentity:
     """What reports show of it."""
-    return Identity(
+    return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        bar=bar_of(entry.threshold),
+        requirement=format_threshold(entry.threshold),
         threshold=entry.threshold,
         required=entry.required,
         place=surroundings.place,
@@ -125,10 +125,10 @@ def identity_of(entry: ProcessEntry, surroundings: Surroundings) -> Identity:
     )
 
 
-def installs(entry: ProcessEntry) -> bool:
+def installs_requirements(entry: ProcessEntry) -> bool:
     """Whether packages are installed for it: not where an image has them."""
-    return entry.requirements == "auto" and _image(entry) is None
+    return entry.requirements == "auto" and _get_image(entry) is None
 
 
-def _image(entry: ProcessEntry) -> str | None:
-    return entry.image if entry.executor == DOCKER else None
+def _get_image(entry: ProcessEntry) -> str | None:
+    return entry.image if entry.executor == DOCKER_EXECUTOR else None

@@ -2,15 +2,14 @@
 
 from msgspec import Struct, field
 
-from agentci.evaluators.agentevals.measurement import identity_of, judgement_of
+from agentci.evaluators.agentevals.threshold import make_metric_identity, make_metric_judgement
 from agentci.evaluators.metrics.registry import METRICS
 from agentci.model.case import Case
-from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.program import Wanted
-from agentci.model.requests import Measure, Measurement, Reply, Skip
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.program import RequiredProgram
+from agentci.model.requests import ComputeMetric, MetricResult, Response, Skip
 
 
 class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
@@ -19,36 +18,38 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     Attributes:
         metric: its name in the table of metrics.
         options: the metric's own.
-        turn_mismatch_fails: see ``judgement_of``.
+        turn_mismatch_fails: see ``make_metric_judgement``.
     """
 
-    identity: Identity
+    identity: EvaluatorIdentity
     metric: str
     options: JsonObject = field(default_factory=dict)
     turn_mismatch_fails: bool = True
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[RequiredProgram, ...]:
         """No program."""
         return ()
 
-    def ask(self, case: Case) -> Measure | Skip:
+    def ask(self, case: Case) -> ComputeMetric | Skip:
         """Have the turns compared, unless there is nothing to compare them with."""
-        golden = case.golden.turns if case.golden else ()
+        golden = case.expected.turns if case.expected else ()
         if METRICS[self.metric].needs_golden and not golden:
-            return Skip(reason=case.no_golden_because or "the golden case has no turns")
-        return Measure(
-            metric=self.metric, actual=case.trace.turns, golden=golden, options=self.options
+            return Skip(reason=case.unmatched_reason or "the golden case has no turns")
+        return ComputeMetric(
+            metric=self.metric, actual=case.trace.turns, expected=golden, options=self.options
         )
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """Judge by the score, and by the number of turns."""
-        if not isinstance(reply, Measurement):
+        if not isinstance(reply, MetricResult):
             raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
-        return judgement_of(reply, self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
+        return make_metric_judgement(
+            reply, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
+        )
 
 
-def assemble_builtin(
+def make_builtin_evaluator(
     metric: str,
     *,
     place: Place,
@@ -59,7 +60,7 @@ def assemble_builtin(
 ) -> BuiltinEvaluator:
     """The evaluator that judges by ``metric``; None stands for agentevals' defaults."""
     return BuiltinEvaluator(
-        identity=identity_of(
+        identity=make_metric_identity(
             metric,
             place=place,
             threshold=threshold,

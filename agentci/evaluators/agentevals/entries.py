@@ -10,6 +10,7 @@ from agentci.evaluators.fields import (
     Entry,
     Image,
     MatchType,
+    RepeatableEntry,
     Seconds,
     Sha256,
     Share,
@@ -17,9 +18,8 @@ from agentci.evaluators.fields import (
     VariableName,
 )
 from agentci.evaluators.judge_config import JudgeSpec
-from agentci.evaluators.repeat import Repeated
-from agentci.model.choices import Isolation, OnTurnMismatch, Requirements
-from agentci.model.requests import MEMORY_MB, PROCESSES
+from agentci.model.choices import IsolationMode, OnTurnMismatch, RequirementsMode
+from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 
@@ -32,7 +32,7 @@ CAMEL_CASE: Final = {
 }
 
 
-class ProcessEntry(Repeated, Entry):
+class ProcessEntry(RepeatableEntry, Entry):
     """What the entries of all code share that runs in processes of its own."""
 
     threshold: Share = Field(
@@ -52,7 +52,7 @@ class ProcessEntry(Repeated, Entry):
         "for `executor: docker`, which needs it.",
         examples=["python:3.12-slim"],
     )
-    requirements: Requirements = Field(
+    requirements: RequirementsMode = Field(
         default="auto",
         description="Whether a `requirements.txt` in the folder of a Python program is installed "
         "for it, into an environment of its own.",
@@ -64,12 +64,13 @@ class ProcessEntry(Repeated, Entry):
         examples=[["JUDGE_API_KEY"]],
     )
     memory_mb: Count = Field(
-        default=MEMORY_MB, description="MiB of memory that each process of it may use."
+        default=DEFAULT_MEMORY_MB, description="MiB of memory that each process of it may use."
     )
     processes: Count = Field(
-        default=PROCESSES, description="Processes that it may have at a time, threads included."
+        default=DEFAULT_PROCESSES,
+        description="Processes that it may have at a time, threads included.",
     )
-    isolation: Isolation = Field(
+    isolation: IsolationMode = Field(
         default="fork",
         description="How a Python program begins: as a `fork` of a Python that has started and "
         "imported what it imports, or by itself (`spawn`), which takes longer.",
@@ -142,7 +143,7 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
     properties.update({camel: properties[snake] for camel, snake in CAMEL_CASE.items()})
 
 
-class BuiltinEntry(Repeated, Entry, json_schema_extra=_with_camel_case):
+class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     """A built-in metric of the recorded run; some compare it with its golden case."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")

@@ -4,9 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentci._util.text.format import count
-from agentci.model.case import Case, Golden, GoldenSet
-from agentci.model.dataset import Row
+from agentci._util.text.format import format_count
+from agentci.model.case import Case, DatasetRow, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import replace
 
@@ -17,21 +16,21 @@ NO_MATCH: Final = "no matching eval case"
 AMBIGUOUS: Final = "ambiguous eval case"
 
 
-class Matching:
+class EvalCaseMatcher:
     """Gives the recordings of a run their golden cases, one after the other."""
 
-    def __init__(self, goldens: GoldenSet | None, *, are_alone: bool) -> None:
+    def __init__(self, goldens: EvalSet | None, *, are_alone: bool) -> None:
         """Begin.
 
         Args:
             goldens: None where there is no eval set.
             are_alone: a single recording is judged.
         """
-        self._index = None if goldens is None else Index(goldens.cases, are_alone=are_alone)
-        self._ids = _Ids()
+        self._index = None if goldens is None else EvalCaseIndex(goldens.cases, are_alone=are_alone)
+        self._ids = _UniqueIds()
         self._covered: set[str] = set()
 
-    def case_of(self, trace: Trace, row: Row | None = None) -> Case:
+    def make_case(self, trace: Trace, row: DatasetRow | None = None) -> Case:
         """The recording beside its golden case, or the reason why it has none.
 
         Args:
@@ -40,67 +39,71 @@ class Matching:
         found = NO_EVAL_SET if self._index is None else self._index.find(trace)
         if isinstance(found, str):
             case_id = self._ids.unique(row.id if row else trace.key or trace.id)
-            return Case(id=case_id, trace=trace, no_golden_because=found, row=row)
+            return Case(id=case_id, trace=trace, unmatched_reason=found, dataset_row=row)
         self._covered.add(found.id)
         expected, recorded = len(found.turns), len(trace.turns)
         if expected != recorded:
-            warning = f"{count(expected, 'turn')} expected by the golden case, {recorded} recorded"
+            warning = (
+                f"{format_count(expected, 'turn')} expected by the golden case, {recorded} recorded"
+            )
             trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
-        return Case(id=self._ids.unique(found.id), trace=trace, golden=found, row=row)
+        return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
 
     @property
-    def uncovered(self) -> tuple[Golden, ...]:
+    def unmatched(self) -> tuple[EvalCase, ...]:
         """Golden cases with turns that no recording was matched with."""
         usable = () if self._index is None else self._index.usable
         return tuple(golden for golden in usable if golden.id not in self._covered)
 
 
-def multi_turn(goldens: GoldenSet | None) -> bool:
+def has_multi_turn_case(goldens: EvalSet | None) -> bool:
     """Tell whether any golden case is a conversation, so that recordings have to be grouped."""
     return goldens is not None and any(len(golden.turns) > 1 for golden in goldens.cases)
 
 
-class Index:
+class EvalCaseIndex:
     """The golden cases of one set, by id and by what the user asks first.
 
     A set with a single usable case is meant for the recording, whatever was asked, where that is
     alone as well.
     """
 
-    def __init__(self, goldens: Iterable[Golden], *, are_alone: bool) -> None:
+    def __init__(self, goldens: Iterable[EvalCase], *, are_alone: bool) -> None:
         self.usable = tuple(golden for golden in goldens if golden.turns)
         self._by_id = {golden.id: golden for golden in reversed(self.usable)}
-        self._by_text: defaultdict[str, list[Golden]] = defaultdict(list)
+        self._by_text: defaultdict[str, list[EvalCase]] = defaultdict(list)
         for golden in self.usable:
-            self._by_text[_normalised(golden.turns[0].user_text)].append(golden)
+            self._by_text[_normalize_text(golden.turns[0].user_text)].append(golden)
         self._only = self.usable[0] if are_alone and len(self.usable) == 1 else None
 
-    def find(self, trace: Trace) -> Golden | str:
+    def find(self, trace: Trace) -> EvalCase | str:
         """Find the golden case of a recording, or the reason why there is none."""
-        if trace.golden_id is not None:
-            return self._by_id.get(trace.golden_id, f"eval case '{trace.golden_id}' not found")
+        if trace.eval_case_id is not None:
+            return self._by_id.get(
+                trace.eval_case_id, f"eval case '{trace.eval_case_id}' not found"
+            )
         if not trace.turns:
             return NO_TURNS
-        text = _normalised(trace.turns[0].user_text)
+        text = _normalize_text(trace.turns[0].user_text)
         if not text:
             return self._only or NO_USER_INPUT
         candidates = self._by_text.get(text, [])
         if not candidates:
             return self._only or NO_MATCH
-        return _by_length(candidates, len(trace.turns))
+        return _choose_by_turn_count(candidates, len(trace.turns))
 
 
-def _by_length(candidates: Sequence[Golden], turns: int) -> Golden | str:
+def _choose_by_turn_count(candidates: Sequence[EvalCase], turns: int) -> EvalCase | str:
     if len(candidates) > 1:
         candidates = [golden for golden in candidates if len(golden.turns) == turns]
     return candidates[0] if len(candidates) == 1 else AMBIGUOUS
 
 
-def _normalised(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-class _Ids:
+class _UniqueIds:
     """Numbers what comes again: ``x``, ``x#2``, ``x#3``."""
 
     def __init__(self) -> None:

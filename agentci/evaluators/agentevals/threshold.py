@@ -1,17 +1,59 @@
-"""What a score has to reach."""
+"""Thresholds of agentevals' evaluators, and the judgement of a measurement against one."""
 
 from typing import Final
 
-from agentci.model.identity import Identity
+from agentci.evaluators.metrics.metric import describe_turn_mismatch
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.requests import MetricResult
+
+
+def make_metric_identity(
+    metric: str, *, place: Place, threshold: float | None, required: bool, needs_golden: bool
+) -> EvaluatorIdentity:
+    """What reports show of a metric; without a threshold it has agentevals' default."""
+    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
+    return EvaluatorIdentity(
+        name=metric,
+        type="builtin",
+        requirement=format_threshold(threshold),
+        threshold=threshold,
+        required=required,
+        place=place,
+        needs_golden=needs_golden,
+    )
+
+
+def make_metric_judgement(
+    measured: MetricResult, identity: EvaluatorIdentity, *, turn_mismatch_fails: bool
+) -> Judgement:
+    """Judge by the score, and by the number of turns.
+
+    Args:
+        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
+            which is that of the turns that have a partner. (agentevals passes such cases.)
+    """
+    pairs = len(measured.turn_scores)
+    mismatch = describe_turn_mismatch(pairs, measured.details) if turn_mismatch_fails else None
+    by_score = measured.score >= get_threshold(identity)
+    return Judgement(
+        score=measured.score,
+        passed=by_score and mismatch is None,
+        reason=mismatch if by_score else None,
+        turn_scores=measured.turn_scores,
+        misses=measured.misses if by_score or mismatch is None else (mismatch, *measured.misses),
+        details=measured.details,
+    )
+
 
 DEFAULT_THRESHOLD: Final = 0.5
 
 
-def threshold_of(identity: Identity) -> float:
+def get_threshold(identity: EvaluatorIdentity) -> float:
     """The threshold of an evaluator, that of agentevals where it has none."""
     return DEFAULT_THRESHOLD if identity.threshold is None else identity.threshold
 
 
-def bar_of(threshold: float) -> str:
+def format_threshold(threshold: float) -> str:
     """What has to be reached, in words."""
     return f"at least {threshold:g}"

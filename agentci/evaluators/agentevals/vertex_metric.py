@@ -1,47 +1,143 @@
-"""``type: builtin`` whose metric Google's ADK measures through Vertex AI, in its own process."""
+"""``type: builtin`` with a metric that Google's ADK measures through Vertex AI."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agentci._util.child_programs import MEASURE
-from agentci._util.text.format import number as shown
-from agentci._util.text.strict_json import compact
+from agentci._util.child_programs import ADK_MEASURE_PATH
+from agentci._util.text.format import format_number as shown
+from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.adk_json import Result, Scored, invocations, read_result
-from agentci.evaluators.agentevals.measurement import identity_of, judgement_of
-from agentci.evaluators.agentevals.threshold import threshold_of
-from agentci.evaluators.constant import settled
-from agentci.evaluators.metrics.metric import pairs, turn_counts
-from agentci.evaluators.metrics.registry import HOSTED, INSTALL_ADK
-from agentci.evaluators.metrics.vertex import HostedMetric
-from agentci.evaluators.process_errors import ending
+from agentci.evaluators.agentevals.threshold import (
+    get_threshold,
+    make_metric_identity,
+    make_metric_judgement,
+)
+from agentci.evaluators.evaluator import extract_judgement
+from agentci.evaluators.metrics.metric import HostedMetric, count_unpaired_turns, pair_turns
+from agentci.evaluators.metrics.registry import HOSTED_METRICS, INSTALL_ADK
+from agentci.evaluators.program_output import describe_exit
 from agentci.model.case import Case
-from agentci.model.identity import Identity
-from agentci.model.json import JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.program import LocalProgram, Wanted
+from agentci.model.json import Json, JsonObject
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.requests import (
     Compose,
-    Measurement,
-    ProgramReply,
-    Reply,
+    ConstantJudgement,
+    MetricResult,
+    ProgramOutput,
+    Response,
     RunProgram,
-    Settled,
     Skip,
     Task,
 )
+from agentci.model.trace import ToolCall, ToolResponse, Turn
 
-PROGRAM: Final = LocalProgram(path=MEASURE)
+AGENT: Final = "agent"
+
+
+class _AdkModel(BaseModel):
+    model_config = ConfigDict(allow_inf_nan=False, frozen=True)
+
+
+class AdkNote(_AdkModel):
+    """A remark on a turn: what came of a rubric, an explanation, or an error."""
+
+    id: str
+    score: float | None
+    rationale: str | None
+
+
+class AdkScore(_AdkModel):
+    """What was found of a turn, or of all; without a score, what kept it from having one."""
+
+    score: float | None = None
+    status: str = ""
+    notes: tuple[AdkNote, ...] = ()
+
+
+class AdkResult(AdkScore):
+    """What ``execution/child/adk/measure.py`` prints: a result, or why there is none."""
+
+    turns: tuple[AdkScore, ...] = ()
+    refusal: str | None = None
+
+
+def parse_adk_result(stdout: bytes) -> AdkResult:
+    """Read what was printed.
+
+    Raises:
+        EvaluatorError: it is no result.
+    """
+    try:
+        return AdkResult.model_validate_json(stdout)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        message = f"Google's ADK gave no result{where and f' ({where})'}: {first['msg']}"
+        raise EvaluatorError(message) from None
+
+
+def format_invocations(turns: Sequence[Turn]) -> list[Json]:
+    """Turns as ADK's ``Invocation``; what was said between tool calls has no known place there."""
+    return [
+        {
+            "invocation_id": turn.id,
+            "user_content": _content("user", {"text": turn.user_text}),
+            "final_response": (
+                _content("model", *({"text": part} for part in turn.answer_parts))
+                if turn.answer_parts
+                else None
+            ),
+            "intermediate_data": {"invocation_events": list(_format_events(turn))},
+        }
+        for turn in turns
+    ]
+
+
+def _format_events(turn: Turn) -> Iterator[Json]:
+    """The calls, each with the answers to it, and then the answers to nobody knows what."""
+    for number, call in enumerate(turn.tool_calls):
+        yield _event("model", {"function_call": _format_tool_call(call)})
+        yield from (
+            _format_tool_response(each) for each in turn.tool_responses if each.call_index == number
+        )
+    yield from (
+        _format_tool_response(each) for each in turn.tool_responses if each.call_index is None
+    )
+
+
+def _format_tool_response(response: ToolResponse) -> Json:
+    output = response.output
+    if not isinstance(output, dict):  # which ADK wants it to be
+        output = {"error" if response.failed else "result": output}
+    found = {"id": response.id, "name": response.name, "response": output}
+    return _event("user", {"function_response": found})
+
+
+def _format_tool_call(call: ToolCall) -> Json:
+    return {"id": call.id, "name": call.name, "args": call.named_args}
+
+
+def _event(role: str, part: JsonObject) -> Json:
+    return {"author": AGENT, "content": _content(role, part)}
+
+
+def _content(role: str, *parts: JsonObject) -> Json:
+    return {"role": role, "parts": list(parts)}
+
+
+MEASURE_PROGRAM: Final = LocalProgram(path=ADK_MEASURE_PATH)
 # ADK takes seconds to load, and its service minutes for a long conversation.
 TIMEOUT_SECONDS: Final = 900
-KEY_FILE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
-VARIABLES: Final = (
+CREDENTIALS_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
+CREDENTIAL_VARIABLES: Final = (
     "GOOGLE_API_KEY",
-    KEY_FILE,
+    CREDENTIALS_FILE_VARIABLE,
     "GOOGLE_CLOUD_LOCATION",
     "GOOGLE_CLOUD_PROJECT",
     "GOOGLE_GENAI_USE_VERTEXAI",
@@ -50,8 +146,8 @@ VARIABLES: Final = (
 NOT_EVALUATED: Final = "NOT_EVALUATED"
 NOT_INSTALLED: Final = ("ImportError", "ModuleNotFoundError")
 # What ADK calls the notes that belong to no rubric.
-EXPLANATION: Final = "explanation"
-ERROR: Final = "error"
+EXPLANATION_NOTE: Final = "explanation"
+ERROR_NOTE: Final = "error"
 UNEXPLAINED: Final = "Google's ADK gives no reason"
 
 
@@ -60,15 +156,15 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
 
     Attributes:
         metric: its name in the table of those.
-        turn_mismatch_fails: see ``judgement_of``; of no effect where no golden case is needed.
+        turn_mismatch_fails: see ``make_metric_judgement``; no effect without an eval case.
     """
 
-    identity: Identity
+    identity: EvaluatorIdentity
     metric: str
     turn_mismatch_fails: bool = True
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[RequiredProgram, ...]:
         """No program that is made ready, nor one whose replies are kept."""
         return ()
 
@@ -78,64 +174,66 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: there are none.
         """
-        golden = case.golden.turns if case.golden and self._metric.needs_golden else ()
+        golden = case.expected.turns if case.expected and self._metric.needs_golden else ()
         if self._metric.needs_golden and not golden:
-            return Skip(reason=case.no_golden_because or "the golden case has no turns")
+            return Skip(reason=case.unmatched_reason or "the golden case has no turns")
         # Where nothing is compared, each turn is its own partner.
-        paired = pairs(case.trace.turns, golden or case.trace.turns)
+        paired = pair_turns(case.trace.turns, golden or case.trace.turns)
         asked: JsonObject = {
             "metric": self.metric,
-            "threshold": self._metric.scaled(threshold_of(self.identity)),
-            "actual": invocations([actual for actual, _ in paired]),
-            "golden": invocations([wanted for _, wanted in paired]) if golden else None,
+            "threshold": self._metric.to_scale(get_threshold(self.identity)),
+            "actual": format_invocations([actual for actual, _ in paired]),
+            "golden": format_invocations([wanted for _, wanted in paired]) if golden else None,
         }
         run = RunProgram(
-            program=PROGRAM,
-            stdin=compact(asked),
+            program=MEASURE_PROGRAM,
+            stdin=dumps_compact(asked),
             timeout_seconds=TIMEOUT_SECONDS,
-            variables=VARIABLES,
-            key_file=KEY_FILE,
+            variables=CREDENTIAL_VARIABLES,
+            key_file=CREDENTIALS_FILE_VARIABLE,
             isolation="spawn",
             cached=False,
         )
-        counts = turn_counts(case.trace.turns, golden) if golden else {}
+        counts = count_unpaired_turns(case.trace.turns, golden) if golden else {}
         return Compose(parts=((self.metric, run),), then=partial(self._judged, len(paired), counts))
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """What the measurement came to."""
-        return settled(reply)
+        return extract_judgement(reply)
 
     @property
     def _metric(self) -> HostedMetric:
-        return HOSTED[self.metric]
+        return HOSTED_METRICS[self.metric]
 
-    def _judged(self, turns: int, counts: JsonObject, replies: tuple[Reply, ...]) -> Task:
+    def _judged(self, turns: int, counts: JsonObject, replies: tuple[Response, ...]) -> Task:
         [reply] = replies
-        if not isinstance(reply, ProgramReply):
+        if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a program was run, and {type(reply).__name__} came")
         if reply.exit_code != 0:
-            raise EvaluatorError(f"Google's ADK {ending(reply, network=True, in_image=False)}")
-        result = read_result(reply.stdout)
+            raise EvaluatorError(
+                f"Google's ADK {describe_exit(reply, network=True, in_image=False)}"
+            )
+        result = parse_adk_result(reply.stdout)
         if result.refusal is not None:
-            raise EvaluatorError(_refused(result.refusal))
+            raise EvaluatorError(_format_refusal(result.refusal))
         measured = self._measurement(result, turns, counts)
-        return Settled(
-            judgement=judgement_of(
+        return ConstantJudgement(
+            judgement=make_metric_judgement(
                 measured, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
             )
         )
 
-    def _measurement(self, result: Result, turns: int, counts: JsonObject) -> Measurement:
+    def _measurement(self, result: AdkResult, turns: int, counts: JsonObject) -> MetricResult:
         """Take the scores; what is left out of a mean might have failed, so nothing may be."""
         if len(result.turns) != turns:
             raise EvaluatorError(f"of {turns} turns, Google's ADK judged {len(result.turns)}")
         numbered = [(f"turn {number}: ", each) for number, each in enumerate(result.turns, start=1)]
-        if self._metric.whole:  # which it scores under the last one
+        if self._metric.scores_conversation:  # which it scores under the last one
             numbered = [("", result.turns[-1])]
         scores = tuple(self._share(each, where) for where, each in numbered)
-        return Measurement(
+        return MetricResult(
             score=self._share(result, ""),
-            turn_scores=() if self._metric.whole else scores,
+            turn_scores=() if self._metric.scores_conversation else scores,
             misses=tuple(
                 f"{where}{miss}"
                 for (where, each), score in zip(numbered, scores, strict=True)
@@ -144,14 +242,14 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
             details=counts,
         )
 
-    def _share(self, found: Scored, where: str) -> float:
+    def _share(self, found: AdkScore, where: str) -> float:
         """A score from 0 to 1.
 
         Raises:
             EvaluatorError: there is none, or it is beyond the metric's scale.
         """
         if found.score is None or found.status == NOT_EVALUATED:
-            why = next((each.rationale for each in found.notes if each.id == ERROR), None)
+            why = next((each.rationale for each in found.notes if each.id == ERROR_NOTE), None)
             raise EvaluatorError(f"{where}not evaluated: {why or UNEXPLAINED}")
         metric = self._metric
         if not metric.lowest <= found.score <= metric.highest:
@@ -159,23 +257,27 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
                 f"{where}the score is {shown(found.score)},"
                 f" not from {shown(metric.lowest)} to {shown(metric.highest)}"
             )
-        return metric.share(found.score)
+        return metric.normalize(found.score)
 
-    def _misses(self, found: Scored, share: float) -> Iterator[str]:
+    def _misses(self, found: AdkScore, share: float) -> Iterator[str]:
         """The rubrics that are not fulfilled; of a score that falls short also why."""
         for note in found.notes:
             if note.score == 0:
                 yield f"{note.id}: {note.rationale}" if note.rationale else note.id
-            elif note.id == EXPLANATION and note.rationale and share < threshold_of(self.identity):
+            elif (
+                note.id == EXPLANATION_NOTE
+                and note.rationale
+                and share < get_threshold(self.identity)
+            ):
                 yield note.rationale
 
 
-def _refused(refusal: str) -> str:
+def _format_refusal(refusal: str) -> str:
     hint = f" ({INSTALL_ADK})" if refusal.startswith(NOT_INSTALLED) else ""
     return f"Google's ADK cannot judge: {refusal}{hint}"
 
 
-def assemble_hosted(
+def make_hosted_evaluator(
     metric: str,
     *,
     place: Place,
@@ -185,12 +287,12 @@ def assemble_hosted(
 ) -> HostedEvaluator:
     """The evaluator that has ``metric`` measured; None stands for agentevals' default."""
     return HostedEvaluator(
-        identity=identity_of(
+        identity=make_metric_identity(
             metric,
             place=place,
             threshold=threshold,
             required=required,
-            needs_golden=HOSTED[metric].needs_golden,
+            needs_golden=HOSTED_METRICS[metric].needs_golden,
         ),
         metric=metric,
         turn_mismatch_fails=turn_mismatch_fails,

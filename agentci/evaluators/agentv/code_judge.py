@@ -1,29 +1,125 @@
 """``code_judge`` (``code-grader`` in AgentV 4): a command that reads a run and prints a score."""
 
 import codecs
-from typing import Final
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from agentci._util.text import truncate
-from agentci.errors import EvaluatorError
-from agentci.evaluators.agentv.judge_result import finding_in
-from agentci.evaluators.agentv.payload import Wire, payload
-from agentci.evaluators.agentv.recorded import recorded
-from agentci.evaluators.agentv.verdict import Finding, Standard, judgement_of
-from agentci.evaluators.process_errors import ending, silence
-from agentci.evaluators.program_output import EXAMPLE, parse_output
+from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.agentv.agentv_evaluator import (
+    AgentvContext,
+    AgentvEntry,
+    leave_out_of_required,
+    make_agentv_identity,
+    make_pass_threshold,
+)
+from agentci.evaluators.agentv.findings import (
+    Finding,
+    PassThreshold,
+    clamp_score,
+    get_recorded_run,
+    make_agentv_judgement,
+)
+from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input
+from agentci.evaluators.fields import (
+    MAX_COUNT,
+    Count,
+    Image,
+    RepeatableEntry,
+    Seconds,
+    StrictModel,
+    Text,
+    VariableName,
+)
+from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.program_output import (
+    EXAMPLE_RESULT,
+    describe_exit,
+    describe_missing_output,
+    parse_output,
+)
 from agentci.model.case import Case
-from agentci.model.identity import Identity
-from agentci.model.json import JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.judging import WantedPanel
-from agentci.model.requests import Need, ProgramReply, Reply, RunCommand
+from agentci.model.choices import IsolationMode
+from agentci.model.json import Json, JsonObject
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import ModelAccess, RequiredJudge
+from agentci.model.requests import (
+    DEFAULT_MEMORY_MB,
+    DEFAULT_PROCESSES,
+    DOCKER_EXECUTOR,
+    Prerequisite,
+    ProgramOutput,
+    Response,
+    RunCommand,
+)
 from agentci.model.values import replace
 
-MAX_SHOWN: Final = 10
+MAX_KEPT_BYTES: Final = 256 * 1024
+MAX_LINES: Final = 100
+MAX_LINE_LENGTH: Final = 1_000
+
+NO_SCORE: Final = "the judge gave no `score` as a number, which counts as 0"
+
+
+def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) -> Finding:
+    """Read an answer as laxly as AgentV does: what is not as it should be is passed over.
+
+    Args:
+        size: bytes that it was printed in; of a large one only the beginning is kept.
+        prefers_assertions: whether they count where both shapes are given, as in AgentV 4.
+    """
+    asserted = list(_iterate_assertions(document.get("assertions")))
+    told = [*_iterate_texts(document.get("hits"))], [*_iterate_texts(document.get("misses"))]
+    if asserted and (prefers_assertions or not any(told)):
+        told = [t for t, passed in asserted if passed], [t for t, passed in asserted if not passed]
+    score, reason = _parse_score(document.get("score"), asserted)
+    reasoning, details = document.get("reasoning"), document.get("details")
+    kept = size <= MAX_KEPT_BYTES
+    hits, misses = (tuple(each) if kept else _truncate_lines(each) for each in told)
+    return Finding(
+        score=score,
+        hits=hits,
+        misses=misses,
+        reasoning=reasoning if isinstance(reasoning, str) and reasoning.strip() else None,
+        details=details if kept and isinstance(details, dict) else {},
+        reason=reason,
+    )
+
+
+def _parse_score(given: Json, asserted: list[tuple[str, bool]]) -> tuple[float, str | None]:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return clamp_score(given), None
+    if asserted and given is None:
+        return sum(passed for _, passed in asserted) / len(asserted), None
+    return 0.0, NO_SCORE
+
+
+def _iterate_texts(given: Json) -> Iterator[str]:
+    for each in given if isinstance(given, list) else ():
+        if isinstance(each, str) and each.strip():
+            yield each
+
+
+def _iterate_assertions(given: Json) -> Iterator[tuple[str, bool]]:
+    for each in given if isinstance(given, list) else ():
+        text = each.get("text") if isinstance(each, dict) else None
+        if isinstance(text, str):
+            yield text, bool(each.get("passed"))
+
+
+def _truncate_lines(lines: list[str]) -> tuple[str, ...]:
+    return truncate.truncate_list(
+        [truncate.characters(line, MAX_LINE_LENGTH) for line in lines], MAX_LINES
+    )
+
+
+MAX_SHOWN_LINES: Final = 10
 NO_MODULE: Final = "No module named "
-HINT_AT_UV: Final = (
+UV_HINT: Final = (
     "\nWhere there is no uv, packages that a script declares are not installed: install uv in a"
     " step before, or name an `image` that has them, with `executor: docker`."
 )
@@ -36,77 +132,269 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         run: how it is run, whatever it reads; a line of shell is given to a shell.
         config: what it is given under ``config``; None where its entry has no keys of its own.
         wire: the words in which it is given the case.
-        prefers_assertions: see ``finding_in``.
+        prefers_assertions: see ``parse_finding``.
         wanted: who answers what the command asks a model; None where it asks none.
     """
 
-    identity: Identity
+    identity: EvaluatorIdentity
     run: RunCommand
-    standard: Standard
+    threshold: PassThreshold
     config: JsonObject | None = None
-    wire: Wire = "union"
+    wire: PayloadFormat = "union"
     prefers_assertions: bool = False
-    wanted: WantedPanel | None = None
+    wanted: RequiredJudge | None = None
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[Prerequisite, ...]:
         """Who answers it; the command itself may be anything, and cannot be made ready."""
         return () if self.wanted is None else (self.wanted,)
 
     def ask(self, case: Case) -> RunCommand:
         """Have the command run over the case and its run."""
-        return self.command_over(payload(*recorded(case), self.config, self.wire))
+        return self.make_command(make_judge_input(*get_recorded_run(case), self.config, self.wire))
 
-    def command_over(self, stdin: str) -> RunCommand:
+    def make_command(self, stdin: str) -> RunCommand:
         """Have the command run over ``stdin``."""
         return replace(self.run, stdin=stdin)
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """Judge by the score that was printed.
 
         Raises:
             EvaluatorError: it failed, or did not print a result; AgentV takes that for a 0, or
                 from 4.0 on for a pass.
         """
-        return judgement_of(self.finding(reply), self.standard)
+        return make_agentv_judgement(self.read_finding(reply), self.threshold)
 
-    def finding(self, reply: Reply) -> Finding:
+    def read_finding(self, reply: Response) -> Finding:
         """What was printed; as ``read``."""
-        if not isinstance(reply, ProgramReply):
+        if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a command was asked for, not {type(reply).__name__}")
         try:
-            return self._finding(reply)
+            return self._read_finding(reply)
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 
-    def _finding(self, reply: ProgramReply) -> Finding:
+    def _read_finding(self, reply: ProgramOutput) -> Finding:
         if reply.exit_code != 0:
-            ended = ending(reply, network=self.run.network, in_image=bool(self.run.image))
-            raise EvaluatorError(f"{ended}{self._hint(reply)}{self._last_words(reply)}")
+            ended = describe_exit(reply, network=self.run.network, in_image=bool(self.run.image))
+            raise EvaluatorError(f"{ended}{self._hint(reply)}{self._format_printed(reply)}")
         if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
-            raise EvaluatorError(silence(reply, EXAMPLE))
+            raise EvaluatorError(describe_missing_output(reply, EXAMPLE_RESULT))
         try:
             return self._printed(reply)
         except EvaluatorError as error:
             raise EvaluatorError(f"produced invalid JSON: {error}") from None
 
-    def _printed(self, reply: ProgramReply) -> Finding:
-        return finding_in(
+    def _printed(self, reply: ProgramOutput) -> Finding:
+        return parse_finding(
             parse_output(reply.stdout),
             size=len(reply.stdout),
             prefers_assertions=self.prefers_assertions,
         )
 
-    def _hint(self, reply: ProgramReply) -> str:
+    def _hint(self, reply: ProgramOutput) -> str:
         """What to do about packages that only uv would have installed."""
-        return HINT_AT_UV if self.run.command[0] == "uv" and NO_MODULE in reply.stderr else ""
+        return UV_HINT if self.run.command[0] == "uv" and NO_MODULE in reply.stderr else ""
 
-    def _last_words(self, reply: ProgramReply) -> str:
+    def _format_printed(self, reply: ProgramOutput) -> str:
         """What it printed before it failed: AgentV's own templates say there what went wrong."""
         try:
             found = self._printed(reply)
         except EvaluatorError:
             return ""
         said = [*found.misses, *([found.reasoning] if found.reasoning else [])]
-        lines = truncate.listed([f"\n- {each}" for each in dict.fromkeys(said)], MAX_SHOWN)
+        lines = truncate.truncate_list(
+            [f"\n- {each}" for each in dict.fromkeys(said)], MAX_SHOWN_LINES
+        )
         return f"\nIt had printed:{''.join(lines)}" if lines else ""
+
+
+DEFAULT_TIMEOUT_SECONDS: Final = 120
+# Questions to a model, as many as AgentV allows where nothing is said.
+MAX_CALLS: Final = 50
+# What runs a command that is written as one line. AgentV starts a login shell, which would forget
+# our PATH and read settings of the machine.
+SHELL: Final = ("sh", "-c")
+
+SIMPLE_COMMAND: Final = re.compile(
+    r"\s*(?:(?:uv|bun|node|python3?)\s+[\w./-]+|[\w.-]*/[\w./-]+)(?:\s+[\w./-]+)*\s*"
+)
+
+CallCount: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
+
+
+class AccessSpec(StrictModel):
+    """Access to a language model."""
+
+    max_calls: CallCount = Field(
+        default=MAX_CALLS, description="Questions that it may ask about each case."
+    )
+
+
+class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
+    """A command that reads a case with its run from stdin, and writes a score to stdout."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra=leave_out_of_required("name", "script"),
+    )
+
+    type: Literal["code_judge"] = Field(description="A command of your own.")
+    script: Command = Field(
+        description="The command: a list of words, or a line for the shell. `command` says the "
+        "same."
+    )
+    cwd: Text | None = Field(
+        default=None, description="Folder that it runs in; by default that of this file."
+    )
+    wire: PayloadFormat | None = Field(
+        default=None,
+        description="The words that it is given the case in: those of one generation of AgentV "
+        "(`camel`, `snake`, `v4`), or of all at once (`union`, the default).",
+    )
+    timeout: Seconds = Field(
+        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which it is stopped."
+    )
+    executor: Literal["local", "docker"] = Field(
+        default="local", description="Where it runs: on this machine, or in a container."
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Image that it runs in, with the interpreter and the packages in it and a copy "
+        "of its folder; for `executor: docker`, which needs it.",
+    )
+    network: bool = Field(default=True, description="Whether it may use the network.")
+    env: list[VariableName] = Field(
+        default=[],
+        description="Names of environment variables that it may see, beside the harmless ones.",
+    )
+    memory_mb: Count = Field(
+        default=DEFAULT_MEMORY_MB, description="MiB of memory that each process of it may use."
+    )
+    processes: Count = Field(
+        default=DEFAULT_PROCESSES,
+        description="Processes that it may have at a time, threads included.",
+    )
+    isolation: IsolationMode = Field(
+        default="fork",
+        description="How a script begins that the Python of agentci runs: as a `fork` of one that "
+        "has started already, or by itself (`spawn`), which takes longer.",
+    )
+    cache: bool = Field(
+        default=True,
+        description="Whether an earlier reply is taken where nothing has changed that it was made "
+        "from; `false` for a command that asks a network, a clock or chance.",
+    )
+    target: AccessSpec | bool | None = Field(
+        default=None,
+        description="Whether it may ask the language model of `judge`, through the address and the "
+        "token in `AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`.",
+    )
+    judge: JudgeSpec | None = Field(
+        default=None,
+        description="Which model answers what it asks, where that is not the one of the file.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_script(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if "command" in data and "script" in data:
+            raise ValueError("script and command are one field: keep one of them")
+        if "command" not in data and "script" not in data:
+            raise ValueError("code_judge needs `script`, such as [python3, judge.py]")
+        return {"script" if key == "command" else key: value for key, value in data.items()}
+
+
+def build_code_judge(entry: CodeJudgeEntry, surroundings: AgentvContext) -> CodeJudge:
+    """Make the evaluator; raises InputError where its folder is missing, or nobody answers it."""
+    _check_image(entry, surroundings)
+    wanted = _make_target_panel(entry, surroundings)
+    return CodeJudge(
+        identity=make_agentv_identity(entry, surroundings),
+        run=RunCommand(
+            command=_split_command(entry.script),
+            folder=surroundings.folder(entry.cwd),
+            home=surroundings.home,
+            model_access=_make_model_access(entry, wanted),
+            timeout_seconds=entry.timeout,
+            executor=entry.executor,
+            network=entry.network,
+            variables=tuple(entry.env),
+            memory_mb=entry.memory_mb,
+            processes=entry.processes,
+            isolation=entry.isolation,
+            image=entry.image or "",
+            # What a model says may be something else each time.
+            cached=entry.cache and wanted is None,
+        ),
+        threshold=make_pass_threshold(entry, surroundings),
+        config=_extract_own_keys(entry, surroundings),
+        wire=entry.wire or surroundings.wire,
+        prefers_assertions=surroundings.version == "v4",
+        wanted=wanted,
+    )
+
+
+def _make_model_access(entry: CodeJudgeEntry, wanted: RequiredJudge | None) -> ModelAccess | None:
+    if wanted is None:
+        return None
+    spec = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
+    return ModelAccess(judge=wanted.judge, max_calls=spec.max_calls)
+
+
+def _make_target_panel(entry: CodeJudgeEntry, surroundings: AgentvContext) -> RequiredJudge | None:
+    """Who answers what it asks."""
+    if not entry.target:
+        if entry.judge is not None:
+            raise InputError.from_message(
+                "`judge` says who answers a `target`, and there is none",
+                place=surroundings.find_place("judge"),
+                hint="add `target: {}`, or give a setting of your own another name",
+            )
+        return None
+    if entry.executor == DOCKER_EXECUTOR:
+        raise InputError.from_message(
+            f"`target` cannot be reached with `executor: {DOCKER_EXECUTOR}`",
+            place=surroundings.find_place("target"),
+            hint="leave out `executor` and `image`: with `network: false` it reaches no more than "
+            "its model",
+        )
+    place = surroundings.find_place("target" if entry.judge is None else "judge")
+    panel = surroundings.judges.panel(entry.judge, place)
+    return RequiredJudge(judge=panel, name=entry.name, place=place)
+
+
+def _check_image(entry: CodeJudgeEntry, surroundings: AgentvContext) -> None:
+    in_image = entry.executor == DOCKER_EXECUTOR
+    if in_image and entry.image is None:
+        raise InputError.from_message(
+            f"`executor: {DOCKER_EXECUTOR}` needs an image that the command runs in",
+            place=surroundings.find_place("executor"),
+            hint="add `image:`, such as `image: python:3.12-slim`",
+        )
+    if not in_image and entry.image is not None:
+        raise InputError.from_message(
+            f"`image` is for `executor: {DOCKER_EXECUTOR}`",
+            place=surroundings.find_place("image"),
+            hint=f"add `executor: {DOCKER_EXECUTOR}`, or leave the image out",
+        )
+
+
+def _split_command(script: Command) -> tuple[str, ...]:
+    """The words of a command; a line is the shell's to read, unless it runs a script and no more.
+
+    What such a line names may have to be stood in for, or be a fork: a shell could not see to that.
+    """
+    if not isinstance(script, str):
+        return tuple(script)
+    return tuple(script.split()) if SIMPLE_COMMAND.fullmatch(script) else (*SHELL, script)
+
+
+def _extract_own_keys(entry: CodeJudgeEntry, surroundings: AgentvContext) -> JsonObject | None:
+    """The author's own keys; since AgentV 4 those under ``config`` are among them."""
+    own = dict(entry.model_extra or {})
+    if surroundings.version == "v4" and isinstance(own.get("config"), dict):
+        own = {**own.pop("config"), **own}
+    return own or None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from agentci.model.agent import CommandTemplate
+from agentci.model.program import CommandTemplate
 
 FILES: Final = "FILES"
 OUTPUT_FILE: Final = "OUTPUT_FILE"
@@ -18,16 +18,16 @@ PLACEHOLDERS: Final = (
 SHELL: Final = ("sh", "-c")
 
 # `${NAME}` is the shell's.
-_PLACE: Final = re.compile(r"(?<!\$)\{([A-Z][A-Z_]*)\}")
+_PLACEHOLDER: Final = re.compile(r"(?<!\$)\{([A-Z][A-Z_]*)\}")
 
 
-def names_in(template: CommandTemplate) -> Collection[str]:
+def find_placeholders(template: CommandTemplate) -> Collection[str]:
     """All that stands in braces as a placeholder does, known or not."""
     words = (template,) if isinstance(template, str) else template
-    return dict.fromkeys(name for word in words for name in _PLACE.findall(word))
+    return dict.fromkeys(name for word in words for name in _PLACEHOLDER.findall(word))
 
 
-def filled_in(
+def fill_command(
     template: CommandTemplate, values: Mapping[str, str], files: Sequence[str]
 ) -> tuple[str, ...]:
     """The command: a line is the shell's to read, with every value quoted; words stay words.
@@ -38,11 +38,11 @@ def filled_in(
     """
     if isinstance(template, str):
         quoted = {name: shlex.quote(value) for name, value in values.items()}
-        return (*SHELL, _put(template, {**quoted, FILES: shlex.join(files)}))
-    return tuple(_words(template, values, files))
+        return (*SHELL, _fill_text(template, {**quoted, FILES: shlex.join(files)}))
+    return tuple(_fill_words(template, values, files))
 
 
-def formatted(path: str, files_format: str) -> str:
+def format_file_path(path: str, files_format: str) -> str:
     """How a file is written, by a format with ``{path}`` and ``{basename}``."""
     return re.sub(
         r"\{(path|basename)\}",
@@ -51,15 +51,15 @@ def formatted(path: str, files_format: str) -> str:
     )
 
 
-def _words(
+def _fill_words(
     template: Sequence[str], values: Mapping[str, str], files: Sequence[str]
 ) -> Iterator[str]:
     for word in template:
         if word == f"{{{FILES}}}":
             yield from files
         else:
-            yield _put(word, {**values, FILES: " ".join(files)})
+            yield _fill_text(word, {**values, FILES: " ".join(files)})
 
 
-def _put(text: str, values: Mapping[str, str]) -> str:
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
+def _fill_text(text: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda place: values.get(place[1], place[0]), text)

@@ -1,36 +1,63 @@
-"""``composite``: one score out of those of other evaluators."""
+"""``composite``: one score from the scores of other evaluators."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from pydantic import Field
 
-from agentci._util.text.javascript import number, stringify
-from agentci.evaluators.agentv.agentv_evaluator import Judge
-from agentci.evaluators.agentv.code_judge import CodeJudge
-from agentci.evaluators.agentv.free_text import FreeForm
-from agentci.evaluators.agentv.verdict import PASS, Finding, Standard, judgement_of, verdict_of
-from agentci.evaluators.constant import settled
-from agentci.evaluators.prompts.prompts import pose
+from agentci._util.text.javascript import format_js_number, stringify_json
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.errors import InputError
+from agentci.evaluators.agentv.agentv_evaluator import (
+    AgentvContext,
+    AgentvEntry,
+    AgentvEvaluator,
+    NonNegative,
+    make_agentv_identity,
+    make_pass_threshold,
+    make_wanted_panel,
+)
+from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, SHELL, CodeJudge
+from agentci.evaluators.agentv.findings import (
+    PASS_SCORE,
+    Finding,
+    PassThreshold,
+    RuleEvaluator,
+    format_pass_score,
+    format_verdict,
+    make_agentv_judgement,
+)
+from agentci.evaluators.agentv.judge_templates import TemplateVocabulary
+from agentci.evaluators.agentv.llm_judge import HolisticScale
+from agentci.evaluators.evaluator import extract_judgement
+from agentci.evaluators.fields import RepeatableEntry, Share, StrictModel, Text, reject_repeat
+from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.prompts.questions import make_question
 from agentci.model.case import Case
-from agentci.model.identity import Identity
 from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, WantedPanel
-from agentci.model.requests import Compose, Need, Reply, Settled, Task
-from agentci.model.ruling import Ruling
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
+from agentci.model.requests import (
+    Compose,
+    ConstantJudgement,
+    Prerequisite,
+    Response,
+    RunCommand,
+    Task,
+)
 from agentci.model.values import replace
 
-RESULTS: Final = "EVALUATOR_RESULTS_JSON"
-TASK: Final = "You sum up what several evaluators found in one answer of an AI agent."
+RESULTS_NAME: Final = "EVALUATOR_RESULTS_JSON"
+COMPOSITE_TASK: Final = "You sum up what several evaluators found in one answer of an AI agent."
 
 
-def with_results(words: str) -> str:
+def append_results(words: str) -> str:
     """A template with the results below ``words``."""
-    return f"{words}\n\n{{{{ {RESULTS} }}}}"
+    return f"{words}\n\n{{{{ {RESULTS_NAME} }}}}"
 
 
-TEMPLATE: Final = with_results(
+DEFAULT_TEMPLATE: Final = append_results(
     "Say how good the answer is on the whole, by the results of all evaluators:"
 )
 
@@ -47,34 +74,34 @@ class PassRate(Struct, frozen=True, kw_only=True):
     threshold: float
 
 
-class Program(Struct, frozen=True, kw_only=True):
-    """A program that is given the members' results; ``judge`` says how it is run and read."""
+class ProgramAggregator(Struct, frozen=True, kw_only=True):
+    """A program that is given the members' results; ``code_judge`` says how it is run and read."""
 
-    judge: CodeJudge
-
-
-class Model(Struct, frozen=True, kw_only=True):
-    """A language model that is given the members' results in the place of ``RESULTS``."""
-
-    wanted: WantedPanel
-    template: str = TEMPLATE
+    code_judge: CodeJudge
 
 
-Aggregator: TypeAlias = WeightedAverage | PassRate | Program | Model
+class ModelAggregator(Struct, frozen=True, kw_only=True):
+    """A language model that is given the members' results in the place of ``RESULTS_NAME``."""
+
+    wanted: RequiredJudge
+    template: str = DEFAULT_TEMPLATE
 
 
-class Composite(Struct, frozen=True, kw_only=True):
+Aggregator: TypeAlias = WeightedAverage | PassRate | ProgramAggregator | ModelAggregator
+
+
+class CompositeEvaluator(Struct, frozen=True, kw_only=True):
     """The evaluator; a member that cannot judge leaves it without a judgement."""
 
-    identity: Identity
-    members: tuple[Judge, ...]
+    identity: EvaluatorIdentity
+    members: tuple[AgentvEvaluator, ...]
     aggregator: Aggregator
-    standard: Standard
+    threshold: PassThreshold
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[Prerequisite, ...]:
         """What the members need, and who sums them up."""
-        own = (self.aggregator.wanted,) if isinstance(self.aggregator, Model) else ()
+        own = (self.aggregator.wanted,) if isinstance(self.aggregator, ModelAggregator) else ()
         return (*(each for member in self.members for each in member.needs), *own)
 
     def ask(self, case: Case) -> Compose:
@@ -84,103 +111,105 @@ class Composite(Struct, frozen=True, kw_only=True):
             then=self._aggregate,
         )
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """What came of it."""
-        return settled(reply)
+        return extract_judgement(reply)
 
-    def _aggregate(self, replies: tuple[Reply, ...]) -> Task:
+    def _aggregate(self, replies: tuple[Response, ...]) -> Task:
         judged = {
             member.identity.name: member.read(reply)
             for member, reply in zip(self.members, replies, strict=True)
         }
         aggregator = self.aggregator
-        if isinstance(aggregator, Program):
-            return self._ask_program(aggregator.judge, judged)
-        if isinstance(aggregator, Model):
+        if isinstance(aggregator, ProgramAggregator):
+            return self._ask_program(aggregator.code_judge, judged)
+        if isinstance(aggregator, ModelAggregator):
             return self._ask_model(aggregator, judged)
         if isinstance(aggregator, PassRate):
-            return self._settled(_counted(judged, aggregator.threshold), judged)
-        return self._settled(_averaged(judged, aggregator.weights), judged)
+            return self._settled(_count_passes(judged, aggregator.threshold), judged)
+        return self._settled(_average_scores(judged, aggregator.weights), judged)
 
     def _ask_program(self, judge: CodeJudge, judged: Mapping[str, Judgement]) -> Compose:
-        request = judge.command_over(stringify({"results": _results(judged)}, indent=2))
+        request = judge.make_command(stringify_json({"results": _format_results(judged)}, indent=2))
 
-        def read(replies: tuple[Reply, ...]) -> Task:
-            return self._settled(judge.finding(replies[0]), judged)
+        def read(replies: tuple[Response, ...]) -> Task:
+            return self._settled(judge.read_finding(replies[0]), judged)
 
         return Compose(parts=((self.identity.name, request),), then=read)
 
-    def _ask_model(self, model: Model, judged: Mapping[str, Judgement]) -> Compose:
-        scale = FreeForm()
-        instructions = f"{TASK} {scale.instructions}"
-        results = {RESULTS: stringify(_results(judged), indent=2)}
-        question = pose(instructions, model.template, results, scale.form, leaves_unknown=True)
-        request = AskModel(question=question, panel=model.wanted.panel)
+    def _ask_model(self, model: ModelAggregator, judged: Mapping[str, Judgement]) -> Compose:
+        scale = HolisticScale()
+        instructions = f"{COMPOSITE_TASK} {scale.instructions}"
+        results = {RESULTS_NAME: stringify_json(_format_results(judged), indent=2)}
+        question = make_question(
+            instructions, model.template, results, scale.form, leaves_unknown=True
+        )
+        request = AskModel(prompt=question, judge=model.wanted.judge)
 
-        def read(replies: tuple[Reply, ...]) -> Task:
-            if not isinstance(replies[0], Ruling):
+        def read(replies: tuple[Response, ...]) -> Task:
+            if not isinstance(replies[0], AggregateVerdict):
                 raise TypeError(f"a model was asked, and {type(replies[0]).__name__} came")
-            return self._settled(scale.find(replies[0]), judged)
+            return self._settled(scale.make_finding(replies[0]), judged)
 
         return Compose(parts=((self.identity.name, request),), then=read)
 
-    def _settled(self, finding: Finding, judged: Mapping[str, Judgement]) -> Settled:
-        judgement = judgement_of(finding, self.standard)
-        members: JsonObject = {name: _summary(each) for name, each in judged.items()}
+    def _settled(self, finding: Finding, judged: Mapping[str, Judgement]) -> ConstantJudgement:
+        judgement = make_agentv_judgement(finding, self.threshold)
+        members: JsonObject = {name: _summarize_member(each) for name, each in judged.items()}
         details = {**judgement.details, "members": members}
-        return Settled(judgement=replace(judgement, details=details))
+        return ConstantJudgement(judgement=replace(judgement, details=details))
 
 
-def _averaged(judged: Mapping[str, Judgement], weights: Mapping[str, float]) -> Finding:
+def _average_scores(judged: Mapping[str, Judgement], weights: Mapping[str, float]) -> Finding:
     total = sum(weights.get(name, 1.0) for name in judged)
-    weighted = sum(_score(each) * weights.get(name, 1.0) for name, each in judged.items())
+    weighted = sum(_get_score(each) * weights.get(name, 1.0) for name, each in judged.items())
     return Finding(
         score=weighted / total if total else 0.0,
-        hits=_prefixed({name: each.hits for name, each in judged.items()}),
-        misses=_prefixed({name: each.misses for name, each in judged.items()}),
-        reasoning=_reasoning(judged),
+        hits=_prefix_lines({name: each.hits for name, each in judged.items()}),
+        misses=_prefix_lines({name: each.misses for name, each in judged.items()}),
+        reasoning=_join_reasoning(judged),
     )
 
 
-def _counted(judged: Mapping[str, Judgement], threshold: float) -> Finding:
+def _count_passes(judged: Mapping[str, Judgement], threshold: float) -> Finding:
     passed = sum(each.passed is True for each in judged.values())
     share = passed / len(judged)
-    found = _averaged(judged, {})
-    line = f"{passed}/{len(judged)} evaluators passed (threshold: {number(threshold)})"
+    found = _average_scores(judged, {})
+    line = f"{passed}/{len(judged)} evaluators passed (threshold: {format_js_number(threshold)})"
     if share >= threshold:
         return replace(found, score=share, hits=(line, *found.hits))
     return replace(found, score=share, misses=(line, *found.misses))
 
 
-def _score(judgement: Judgement) -> float:
+def _get_score(judgement: Judgement) -> float:
     """The score, which every evaluator of an eval file gives."""
     return judgement.score or 0.0
 
 
-def _prefixed(told: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _prefix_lines(told: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(f"[{name}] {line}" for name, lines in told.items() for line in lines)
 
 
-def _reasoning(judged: Mapping[str, Judgement]) -> str | None:
+def _join_reasoning(judged: Mapping[str, Judgement]) -> str | None:
     told = [f"{name}: {each.reasoning}" for name, each in judged.items() if each.reasoning]
     return "; ".join(told) or None
 
 
-def _results(judged: Mapping[str, Judgement]) -> JsonObject:
-    return {name: _result(judgement) for name, judgement in judged.items()}
+def _format_results(judged: Mapping[str, Judgement]) -> JsonObject:
+    return {name: _format_result(judgement) for name, judgement in judged.items()}
 
 
-def _verdict(judgement: Judgement) -> str:
+def _describe_verdict(judgement: Judgement) -> str:
     """AgentV's word for a judgement; rubrics may fail with any score."""
-    score = _score(judgement)
-    return "fail" if score >= PASS and not judgement.passed else verdict_of(score)
+    score = _get_score(judgement)
+    return "fail" if score >= PASS_SCORE and not judgement.passed else format_verdict(score)
 
 
-def _result(judgement: Judgement) -> JsonObject:
+def _format_result(judgement: Judgement) -> JsonObject:
     """What a program or a model is told of a member, in AgentV's camelCase."""
     told: dict[str, Json] = {
         "score": judgement.score,
-        "verdict": _verdict(judgement),
+        "verdict": _describe_verdict(judgement),
         "hits": judgement.hits,
         "misses": judgement.misses,
         "expectedAspectCount": max(len(judgement.hits) + len(judgement.misses), 1),
@@ -190,10 +219,161 @@ def _result(judgement: Judgement) -> JsonObject:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _summary(judgement: Judgement) -> JsonObject:
+def _summarize_member(judgement: Judgement) -> JsonObject:
     nested = judgement.details.get("members")
     told: JsonObject = {
         "score": judgement.score,
-        "verdict": _verdict(judgement),
+        "verdict": _describe_verdict(judgement),
     }
     return told if nested is None else {**told, "members": nested}
+
+
+COMPOSITE_VOCABULARY: Final = TemplateVocabulary(
+    known=frozenset({RESULTS_NAME}), required=frozenset({RESULTS_NAME}), wrap=append_results
+)
+
+
+class WeightedAverageSpec(StrictModel):
+    """The mean of the members' scores."""
+
+    type: Literal["weighted_average"]
+    weights: dict[str, NonNegative] = Field(
+        default={}, description="How much each member counts; 1 where it is left out."
+    )
+
+
+class ProgramAggregatorSpec(StrictModel):
+    """A program that reads the members' results and prints a score."""
+
+    type: Literal["code_judge", "code_grader", "code-judge", "code-grader"]
+    path: Text = Field(description="Line for the shell.")
+    cache: bool = Field(
+        default=True, description="Whether an earlier reply is taken where nothing has changed."
+    )
+
+
+class PassRateSpec(StrictModel):
+    """The share of members that pass."""
+
+    type: Literal["threshold"]
+    threshold: Share = Field(description="Share that passes.")
+
+
+class ModelAggregatorSpec(StrictModel):
+    """A language model that reads the members' results."""
+
+    type: Literal["llm_judge", "llm_grader", "llm-judge", "llm-grader"]
+    prompt: Text | None = Field(
+        default=None,
+        description=f"What it is asked, with `{{{{ {RESULTS_NAME} }}}}`: text, or a file of text.",
+    )
+    judge: JudgeSpec | None = Field(
+        default=None, description="Which model judges, where that is not the one of the file."
+    )
+
+
+AggregatorSpec: TypeAlias = Annotated[
+    WeightedAverageSpec | ProgramAggregatorSpec | PassRateSpec | ModelAggregatorSpec,
+    Field(discriminator="type"),
+]
+
+
+class CompositeEntry(RepeatableEntry, AgentvEntry):
+    """One score out of those of other evaluators."""
+
+    type: Literal["composite"] = Field(description="One score out of those of other evaluators.")
+    aggregator: AggregatorSpec = Field(description="How their scores become one.")
+
+
+def build_composite(entry: CompositeEntry, surroundings: AgentvContext) -> CompositeEvaluator:
+    """Make the evaluator.
+
+    Raises:
+        InputError: it has no members, or such as go with no ``repeat``.
+    """
+    if not surroundings.members:
+        raise InputError.from_message(
+            "a composite needs `evaluators`",
+            place=surroundings.place,
+            hint="list evaluators with `name` and `type` below it",
+        )
+    _reject_member_repeats(surroundings)
+    aggregator = _build_aggregator(entry, surroundings)
+    if isinstance(aggregator, WeightedAverage | PassRate) and all(
+        isinstance(member, RuleEvaluator) for member in surroundings.members
+    ):
+        reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
+    identity, standard = (
+        make_agentv_identity(entry, surroundings),
+        make_pass_threshold(entry, surroundings),
+    )
+    if isinstance(aggregator, PassRate):
+        # The share that passes is the aggregator's own.
+        line = aggregator.threshold
+        identity = replace(identity, requirement=format_pass_score(line), threshold=line)
+        standard = replace(standard, score=line)
+    return CompositeEvaluator(
+        identity=identity,
+        members=surroundings.members,
+        aggregator=aggregator,
+        threshold=standard,
+    )
+
+
+def _reject_member_repeats(surroundings: AgentvContext) -> None:
+    for member in surroundings.members:
+        if member.identity.repetition.times > 1:
+            raise InputError.from_message(
+                f"the member {quote_name(member.identity.name)} of a composite cannot "
+                "have a `repeat`",
+                place=member.identity.place,
+                hint="give it to the composite, whose members are all asked as often then",
+            )
+
+
+def _build_aggregator(entry: CompositeEntry, surroundings: AgentvContext) -> Aggregator:
+    spec = entry.aggregator
+    if isinstance(spec, WeightedAverageSpec):
+        return WeightedAverage(weights=_check_weights(spec, surroundings))
+    if isinstance(spec, PassRateSpec):
+        return PassRate(threshold=spec.threshold)
+    if isinstance(spec, ModelAggregatorSpec):
+        return _build_model_aggregator(entry, spec, surroundings)
+    return ProgramAggregator(
+        code_judge=CodeJudge(
+            identity=make_agentv_identity(entry, surroundings),
+            run=RunCommand(
+                command=(*SHELL, spec.path),
+                folder=surroundings.folder(None),
+                home=surroundings.home,
+                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+                cached=spec.cache,
+            ),
+            threshold=make_pass_threshold(entry, surroundings),
+            prefers_assertions=surroundings.version == "v4",
+        )
+    )
+
+
+def _build_model_aggregator(
+    entry: CompositeEntry, spec: ModelAggregatorSpec, surroundings: AgentvContext
+) -> ModelAggregator:
+    place = surroundings.find_place("aggregator")
+    template = DEFAULT_TEMPLATE
+    if spec.prompt is not None:
+        template = surroundings.templates.read(spec.prompt, place, COMPOSITE_VOCABULARY)
+    wanted = make_wanted_panel(entry.name, spec.judge, surroundings)
+    return ModelAggregator(wanted=wanted, template=template)
+
+
+def _check_weights(spec: WeightedAverageSpec, surroundings: AgentvContext) -> dict[str, float]:
+    """The weights, all of members; AgentV passes others over, and what was meant weighs 1."""
+    names = [member.identity.name for member in surroundings.members]
+    for name in spec.weights:
+        if name not in names:
+            raise InputError.from_message(
+                f"there is no member {quote_name(name)} to weigh",
+                place=surroundings.find_place("aggregator"),
+                hint=suggest_name(name, names) or f"there is {join_with_or(names)}",
+            )
+    return spec.weights

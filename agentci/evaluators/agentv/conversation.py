@@ -5,17 +5,16 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text.javascript import stringify
+from agentci._util.text.javascript import stringify_json
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentv.agentv_evaluator import Judge
-from agentci.evaluators.agentv.helpers import ASSISTANT, candidate_answer_of
-from agentci.evaluators.agentv.recorded import recorded
+from agentci.evaluators.agentv.agentv_evaluator import AgentvEvaluator
+from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_answer
+from agentci.evaluators.agentv.findings import get_recorded_run
 from agentci.model.case import Case
-from agentci.model.identity import Identity
 from agentci.model.json import JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.requests import Need, Reply, Task
-from agentci.model.transcript import Message, Transcript
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.requests import Prerequisite, Response, Task
+from agentci.model.trace import Message, Transcript
 from agentci.model.values import replace
 
 USER, SYSTEM = "user", "system"
@@ -23,48 +22,48 @@ USER, SYSTEM = "user", "system"
 Round: TypeAlias = tuple[Message, ...]
 
 
-class TurnOfTalk(Struct, frozen=True, kw_only=True):
+class ConversationTurn(Struct, frozen=True, kw_only=True):
     """What the agent is asked in one turn, and what a good answer is; messages as written."""
 
-    asked: tuple[JsonObject, ...]
-    expected: tuple[JsonObject, ...]
+    input_messages: tuple[JsonObject, ...]
+    expected_messages: tuple[JsonObject, ...]
 
 
-class Talk(Struct, frozen=True, kw_only=True):
+class Conversation(Struct, frozen=True, kw_only=True):
     """A conversation as an eval file has it.
 
     Attributes:
-        opening: messages before the first turn.
+        preamble: messages before the first turn.
         window: how many rounds evaluators of a turn are told; None for all.
     """
 
-    opening: tuple[JsonObject, ...]
-    turns: tuple[TurnOfTalk, ...]
+    preamble: tuple[JsonObject, ...]
+    turns: tuple[ConversationTurn, ...]
     window: int | None = None
 
     @property
-    def begun(self) -> tuple[JsonObject, ...]:
+    def first_input(self) -> tuple[JsonObject, ...]:
         """What the agent is asked at first."""
-        first = self.turns[0].asked if self.turns else ()
-        return (*self.opening, *first)
+        first = self.turns[0].input_messages if self.turns else ()
+        return (*self.preamble, *first)
 
 
-class TalkJudge(Struct, frozen=True, kw_only=True):
+class ConversationEvaluator(Struct, frozen=True, kw_only=True):
     """An evaluator of one turn, or of the conversation.
 
     Attributes:
         turn: counted from 0; None for the conversation, whose answer is all that was said.
     """
 
-    identity: Identity
-    judge: Judge
-    talk: Talk
+    identity: EvaluatorIdentity
+    evaluator: AgentvEvaluator
+    conversation: Conversation
     turn: int | None
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[Prerequisite, ...]:
         """What the evaluator needs."""
-        return self.judge.needs
+        return self.evaluator.needs
 
     def ask(self, case: Case) -> Task:
         """Have the evaluator judge its part of the run.
@@ -72,34 +71,36 @@ class TalkJudge(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: the run has not as many turns as the conversation.
         """
-        sample, transcript = recorded(case)
-        rounds = _rounds_for(self.talk, transcript)
+        sample, transcript = get_recorded_run(case)
+        rounds = _select_rounds(self.conversation, transcript)
         if self.turn is None:
-            said = tuple(_history(self.talk, rounds))
-            text = "\n\n".join(map(_line, said))
-            return self.judge.ask(
+            said = tuple(_iterate_history(self.conversation, rounds))
+            text = "\n\n".join(map(_format_message, said))
+            return self.evaluator.ask(
                 replace(
                     case,
-                    sample=replace(sample, input_messages=said, expected_messages=()),
+                    agentv_case=replace(sample, input_messages=said, expected_messages=()),
                     transcript=replace(transcript, answer=text),
                 )
             )
-        said = tuple(_history(self.talk, rounds[: self.turn + 1]))
+        said = tuple(_iterate_history(self.conversation, rounds[: self.turn + 1]))
         part = replace(
             sample,
             id=f"{sample.id}/turn-{self.turn + 1}",
-            input_messages=tuple(_windowed(said, self.talk.window)),
-            expected_messages=self.talk.turns[self.turn].expected,
+            input_messages=tuple(_apply_window(said, self.conversation.window)),
+            expected_messages=self.conversation.turns[self.turn].expected_messages,
         )
         answers = tuple(m for m in rounds[self.turn] if m.role not in (USER, SYSTEM))
-        return self.judge.ask(replace(case, sample=part, transcript=Transcript(messages=answers)))
+        return self.evaluator.ask(
+            replace(case, agentv_case=part, transcript=Transcript(messages=answers))
+        )
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """What the evaluator says."""
-        return self.judge.read(reply)
+        return self.evaluator.read(reply)
 
 
-def rounds_of(transcript: Transcript) -> tuple[Round, ...]:
+def split_rounds(transcript: Transcript) -> tuple[Round, ...]:
     """The turns of a run: each begins with what a user says, once there was an answer.
 
     A run without users has a turn for every message of the assistant that says something.
@@ -124,10 +125,10 @@ def _begins_after_answer(message: Message, before: list[Message]) -> bool:
     )
 
 
-def _rounds_for(talk: Talk, transcript: Transcript) -> tuple[Round, ...]:
+def _select_rounds(talk: Conversation, transcript: Transcript) -> tuple[Round, ...]:
     """The rounds that are turns of ``talk``, those of its opening left out."""
-    rounds = rounds_of(transcript)
-    scripted = sum(message.get("role") == ASSISTANT for message in talk.opening)
+    rounds = split_rounds(transcript)
+    scripted = sum(message.get("role") == ASSISTANT for message in talk.preamble)
     if len(rounds) == len(talk.turns) + scripted:
         return rounds[scripted:]
     if len(rounds) != len(talk.turns):
@@ -137,16 +138,16 @@ def _rounds_for(talk: Talk, transcript: Transcript) -> tuple[Round, ...]:
     return rounds
 
 
-def _history(talk: Talk, rounds: tuple[Round, ...]) -> Iterator[JsonObject]:
+def _iterate_history(talk: Conversation, rounds: tuple[Round, ...]) -> Iterator[JsonObject]:
     """All that is said up to the answer of the last of ``rounds``."""
-    yield from talk.opening
+    yield from talk.preamble
     for turn, messages in zip(talk.turns, rounds, strict=False):
-        yield from turn.asked
-        answer = candidate_answer_of(Transcript(messages=messages))
+        yield from turn.input_messages
+        answer = extract_candidate_answer(Transcript(messages=messages))
         yield {"role": ASSISTANT, "content": answer}
 
 
-def _windowed(said: tuple[JsonObject, ...], window: int | None) -> Iterator[JsonObject]:
+def _apply_window(said: tuple[JsonObject, ...], window: int | None) -> Iterator[JsonObject]:
     if window is None:
         yield from said
         return
@@ -154,7 +155,7 @@ def _windowed(said: tuple[JsonObject, ...], window: int | None) -> Iterator[Json
     yield from [each for each in said if each["role"] != SYSTEM][-2 * window :]
 
 
-def _line(message: JsonObject) -> str:
+def _format_message(message: JsonObject) -> str:
     content = message.get("content")
-    told = content if isinstance(content, str) else stringify(content)
+    told = content if isinstance(content, str) else stringify_json(content)
     return f"{message['role']}: {told}"

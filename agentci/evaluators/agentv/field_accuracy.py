@@ -1,26 +1,96 @@
-"""``field_accuracy``: an answer in JSON, held against the expected one field by field."""
+"""``field_accuracy``: compares a JSON answer with the expected one, field by field.
+
+Dates are compared in UTC: ISO 8601, English month names, and ``a/b/2026`` or ``a-b-2026``, month
+first unless the formats or a number above 12 show that the day comes first.
+"""
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from pydantic import Field
 
-from agentci._util.text.javascript import fixed, number, stringify
-from agentci.evaluators.agentv.dates import day_of
-from agentci.evaluators.agentv.equality import equal, leaf, type_of
-from agentci.evaluators.agentv.helpers import ASSISTANT, candidate_answer_of
-from agentci.evaluators.agentv.verdict import Finding
+from agentci._util.text.javascript import format_js_fixed, format_js_number, stringify_json
+from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
+from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_answer
+from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.agentv.json_equality import equal_json, find_at_path, get_javascript_type
+from agentci.evaluators.fields import StrictModel, Text
+from agentci.model.case import AgentvCase
 from agentci.model.json import Json
-from agentci.model.sample import Sample
-from agentci.model.transcript import Transcript
-from agentci.recordings.telemetry.json_input import loads
+from agentci.model.trace import Transcript
+from agentci.recordings.telemetry.json_input import parse_nested_json
 
-Match: TypeAlias = Literal["exact", "numeric_tolerance", "date"]
+MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+MIN_MONTH_LETTERS: Final = 3
+MAX_MONTH: Final = 12
+
+_PARTIAL: Final = re.compile(r"(\d{4})(?:-(\d{2}))?")
+_DAY_FIRST: Final = re.compile(r"(\d{1,2})[- ]([A-Za-z]+)\.?[- ](\d{4})")
+_MONTH_FIRST: Final = re.compile(r"([A-Za-z]+)\.? (\d{1,2}),? (\d{4})")
+_NUMBERS: Final = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})")
+
+
+def parse_day(text: str, formats: Sequence[str]) -> date | None:
+    """The day that ``text`` names, None where it names none.
+
+    Args:
+        formats: ``MM/DD/YYYY`` and the like; what they leave open is told from the text.
+    """
+    text = text.strip()
+    return _parse_iso_day(text) or _parse_named_month(text) or _parse_numeric_day(text, formats)
+
+
+def _parse_iso_day(text: str) -> date | None:
+    if found := _PARTIAL.fullmatch(text):
+        return _make_date(int(found[1]), int(found[2] or 1), 1)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at.date() if at.tzinfo is None else at.astimezone(UTC).date()
+
+
+def _parse_named_month(text: str) -> date | None:
+    if found := _DAY_FIRST.fullmatch(text):
+        day, name, year = found.groups()
+    elif found := _MONTH_FIRST.fullmatch(text):
+        name, day, year = found.groups()
+    else:
+        return None
+    meant = [i for i, month in enumerate(MONTHS, 1) if month.startswith(name.lower())]
+    if len(name) < MIN_MONTH_LETTERS or len(meant) != 1:
+        return None
+    return _make_date(int(year), meant[0], int(day))
+
+
+def _parse_numeric_day(text: str, formats: Sequence[str]) -> date | None:
+    found = _NUMBERS.fullmatch(text)
+    if found is None:
+        return None
+    first, second, year = map(int, found.groups())
+    leads = {each.strip().upper()[:1] for each in formats} & {"D", "M"}
+    day_leads = first > MAX_MONTH if len(leads) != 1 else leads == {"D"}
+    return _make_date(year, second, first) if day_leads else _make_date(year, first, second)
+
+
+def _make_date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+FieldMatch: TypeAlias = Literal["exact", "numeric_tolerance", "date"]
 Aggregation: TypeAlias = Literal["weighted_average", "all_or_nothing"]
 
-MOST_SHOWN: Final = 4
+MAX_SHOWN_LINES: Final = 4
 
 _FENCE: Final = re.compile(r"```(?:json\n?)?")
 _LEADING_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
@@ -30,7 +100,7 @@ class FieldRule(Struct, frozen=True, kw_only=True):
     """How one field is compared; ``path`` such as ``items[0].price``."""
 
     path: str
-    match: Match
+    match: FieldMatch
     required: bool
     weight: float
     tolerance: float
@@ -51,32 +121,32 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
     expected_name: str
     shows_all: bool
 
-    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
         """See ``Rule``."""
-        candidate = json_in(candidate_answer_of(transcript))
+        candidate = extract_json(extract_candidate_answer(transcript))
         if candidate is None:
             return Finding(
                 score=0.0,
                 misses=("Failed to parse candidate answer as JSON",),
                 reasoning="Candidate answer is not valid JSON",
             )
-        expected = _expected(sample)
+        expected = _find_expected(sample)
         if expected is None:
             return Finding(
                 score=0.0,
                 misses=(f"No expected data found in {self.expected_name}",),
                 reasoning=f"Could not extract expected data from {self.expected_name}",
             )
-        return self._compare([_judge(rule, candidate, expected) for rule in self.fields])
+        return self._compare([_compare_field(rule, candidate, expected) for rule in self.fields])
 
-    def _compare(self, found: list["_Field"]) -> Finding:
+    def _compare(self, found: list["_FieldResult"]) -> Finding:
         hits = [each.line for each in found if each.fits]
         misses = [each.line for each in found if not each.fits]
         total = sum(each.weight for each in found)
         score = sum(each.weight for each in found if each.fits) / total if total else 0.0
         if self.aggregation == "all_or_nothing":
             score = 0.0 if misses else 1.0
-        most = None if self.shows_all else MOST_SHOWN
+        most = None if self.shows_all else MAX_SHOWN_LINES
         return Finding(
             score=score,
             hits=tuple(hits[:most]),
@@ -85,7 +155,7 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
         )
 
 
-class _Field(Struct, frozen=True, kw_only=True):
+class _FieldResult(Struct, frozen=True, kw_only=True):
     """What became of one field."""
 
     fits: bool
@@ -93,53 +163,53 @@ class _Field(Struct, frozen=True, kw_only=True):
     weight: float
 
 
-def json_in(text: str) -> Json:
+def extract_json(text: str) -> Json:
     """The JSON object in an answer, fences and prose around it aside; None where there is none."""
     bare = _FENCE.sub("", text).strip()
     start, end = bare.find("{"), bare.rfind("}")
     try:
-        return loads(bare[start : end + 1] if 0 <= start < end else bare)
+        return parse_nested_json(bare[start : end + 1] if 0 <= start < end else bare)
     except ValueError:
         return None
 
 
-def _expected(sample: Sample) -> Json:
+def _find_expected(sample: AgentvCase) -> Json:
     """The data of the last expected message of the assistant that holds any."""
     for message in reversed(sample.expected_messages):
         if message.get("role") != ASSISTANT:
             continue
         content = message.get("content")
-        found = json_in(content) if isinstance(content, str) else content
+        found = extract_json(content) if isinstance(content, str) else content
         if isinstance(found, Mapping | list):
             return found
     return None
 
 
-def _judge(rule: FieldRule, candidate: Json, expected: Json) -> _Field:
+def _compare_field(rule: FieldRule, candidate: Json, expected: Json) -> _FieldResult:
     path, weight = rule.path, rule.weight
-    wanted_there, wanted = leaf(expected, path)
+    wanted_there, wanted = find_at_path(expected, path)
     if not wanted_there:
-        return _Field(fits=True, line=f"{path}: no expected value", weight=weight)
-    given_there, given = leaf(candidate, path)
+        return _FieldResult(fits=True, line=f"{path}: no expected value", weight=weight)
+    given_there, given = find_at_path(candidate, path)
     if given_there:
         fits, remark = _COMPARE[rule.match](rule, given, wanted)
-        return _Field(fits=fits, line=f"{path}{remark and f' ({remark})'}", weight=weight)
+        return _FieldResult(fits=fits, line=f"{path}{remark and f' ({remark})'}", weight=weight)
     if rule.required:
-        return _Field(fits=False, line=f"{path} (required, missing)", weight=weight)
-    return _Field(fits=True, line=f"{path}: optional field missing", weight=0.0)
+        return _FieldResult(fits=False, line=f"{path} (required, missing)", weight=weight)
+    return _FieldResult(fits=True, line=f"{path}: optional field missing", weight=0.0)
 
 
-def _exact(_: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
-    if equal(given, wanted):
+def _compare_exactly(_: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
+    if equal_json(given, wanted):
         return True, ""
-    got, expected = type_of(given), type_of(wanted)
+    got, expected = get_javascript_type(given), get_javascript_type(wanted)
     if got != expected:
         return False, f"type mismatch: got {got}, expected {expected}"
     return False, "value mismatch"
 
 
-def _numeric(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
-    one, other = _number(given), _number(wanted)
+def _compare_numbers(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
+    one, other = _parse_number(given), _parse_number(wanted)
     if one is None or other is None:
         return False, "non-numeric value"
     if not (math.isfinite(one) and math.isfinite(other)):
@@ -147,12 +217,18 @@ def _numeric(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
     off = abs(one - other)
     off = off / abs(other) if rule.relative and other else off
     if off <= rule.tolerance:
-        return True, f"within tolerance: diff={fixed(off, 2)}"
-    return False, f"outside tolerance: diff={fixed(off, 2)}, tolerance={number(rule.tolerance)}"
+        return True, f"within tolerance: diff={format_js_fixed(off, 2)}"
+    return (
+        False,
+        (
+            f"outside tolerance: diff={format_js_fixed(off, 2)}, "
+            f"tolerance={format_js_number(rule.tolerance)}"
+        ),
+    )
 
 
-def _date(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
-    got, expected = (day_of(_text(each), rule.formats) for each in (given, wanted))
+def _compare_dates(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
+    got, expected = (parse_day(_format_text(each), rule.formats) for each in (given, wanted))
     if got is None:
         return False, "unparseable candidate date"
     if expected is None:
@@ -162,10 +238,14 @@ def _date(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
     return False, f"date mismatch: got {got.isoformat()}, expected {expected.isoformat()}"
 
 
-_COMPARE: Final = {"exact": _exact, "numeric_tolerance": _numeric, "date": _date}
+_COMPARE: Final = {
+    "exact": _compare_exactly,
+    "numeric_tolerance": _compare_numbers,
+    "date": _compare_dates,
+}
 
 
-def _number(value: Json) -> float | None:
+def _parse_number(value: Json) -> float | None:
     """A number, or the one that a text begins with."""
     if isinstance(value, str):
         found = _LEADING_NUMBER.match(value)
@@ -173,5 +253,48 @@ def _number(value: Json) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else stringify(value)
+def _format_text(value: Json) -> str:
+    return value if isinstance(value, str) else stringify_json(value)
+
+
+class FieldSpec(StrictModel):
+    """One field of the answer."""
+
+    path: Text = Field(description="Where it is: `invoice.items[0].price`.")
+    match: FieldMatch = Field(description="How it is compared: exact, numeric_tolerance or date.")
+    required: bool = Field(default=True, description="Whether it has to be there.")
+    weight: NonNegative = Field(default=1.0, description="How much it counts.")
+    tolerance: NonNegative = Field(default=0.0, description="How far a number may be off.")
+    relative: bool = Field(
+        default=False, description="Whether that is a share of the expected number."
+    )
+    formats: list[Text] = Field(
+        default=[],
+        description="Of dates, such as DD/MM/YYYY: whether the day or the month comes first.",
+    )
+
+
+class FieldAccuracyEntry(AgentvEntry):
+    """An answer in JSON, field by field."""
+
+    type: Literal["field_accuracy"] = Field(description="An answer in JSON, field by field.")
+    fields: Annotated[list[FieldSpec], Field(min_length=1)] = Field(
+        description="The fields that are compared with the expected answer."
+    )
+    aggregation: Aggregation = Field(
+        default="weighted_average", description="How their scores become one."
+    )
+
+
+def make_field_accuracy(entry: FieldAccuracyEntry, surroundings: AgentvContext) -> FieldAccuracy:
+    """Make the rule."""
+    is_v4 = surroundings.version == "v4"
+    return FieldAccuracy(
+        fields=tuple(
+            FieldRule(**{**spec.model_dump(), "formats": tuple(spec.formats)})
+            for spec in entry.fields
+        ),
+        aggregation=entry.aggregation,
+        expected_name="expected_output" if is_v4 else "expected_messages",
+        shows_all=is_v4,
+    )

@@ -1,23 +1,166 @@
-"""Templates of judges as an eval file gives them: as text, or as the name of a file."""
+"""Prompt templates of judges: reading them, and the variables that they can name."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text.suggest import did_you_mean, quoted
-from agentci._util.text.templates import names_in
+from agentci._util.text.javascript import stringify_json
+from agentci._util.text.suggest import quote_name, suggest_name
+from agentci._util.text.templates import list_template_names
 from agentci.errors import InputError
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.evaluators.agentv.case_texts import (
+    extract_candidate_answer,
+    extract_reference_answer,
+    format_agent_prompt,
+    iterate_prompt_segments,
+)
+from agentci.evaluators.agentv.payload import (
+    encode_authored_messages,
+    encode_messages,
+    to_snake_case,
+)
+from agentci.evaluators.agentv.rubrics import Rubrics
+from agentci.model.case import AgentvCase
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Place, Problem
+from agentci.model.trace import Transcript
 
-SCHEME: Final = "file://"
-PROGRAMS: Final = frozenset({".ts", ".mts", ".js", ".mjs", ".py"})
+# What holds something of what the agent did; without one of them there is nothing to judge.
+CANDIDATE_VARIABLES: Final = frozenset(
+    {"candidate_answer", "output", "output_messages", "tool_calls"}
+)
+# The author's own words. All else may be another's: questions of a test, too, attack on purpose.
+TRUSTED_VARIABLES: Final = frozenset({"criteria", "expected_outcome", "rubrics", "rubrics_json"})
+
+
+class TemplateSource(Struct, frozen=True, kw_only=True):
+    """What is judged, and by which rubrics, where there are any."""
+
+    sample: AgentvCase
+    transcript: Transcript
+    rubrics: Rubrics | None = None
+
+
+def make_template_values(template: str, matter: TemplateSource) -> JsonObject:
+    """The variables that a template names, those that there are."""
+    known = (name for name in list_template_names(template) if name in TEMPLATE_VARIABLES)
+    return {name: TEMPLATE_VARIABLES[name](matter) for name in known}
+
+
+def collect_untrusted_texts(matter: TemplateSource) -> Mapping[str, Iterator[str]]:
+    """All texts of a case and its run that its author does not vouch for."""
+    sample, transcript = matter.sample, matter.transcript
+    return {
+        "candidate_answer": iter((extract_candidate_answer(transcript),)),
+        "output_messages": _iterate_leaf_texts(
+            [
+                *(each.content for each in transcript.messages),
+                *(told for use in transcript.tool_uses for told in (use.input, use.output)),
+            ]
+        ),
+        "input_messages": _iterate_leaf_texts([*iterate_prompt_segments(sample)]),
+        "expected_messages": _iterate_leaf_texts([*sample.expected_messages]),
+    }
+
+
+def _iterate_leaf_texts(value: Json) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from _iterate_leaf_texts(each)
+        case list():
+            for each in value:
+                yield from _iterate_leaf_texts(each)
+        case _:
+            return
+
+
+def _criteria(matter: TemplateSource) -> str:
+    return matter.sample.criteria.strip()
+
+
+def _question(matter: TemplateSource) -> str:
+    return format_agent_prompt(matter.sample).strip()
+
+
+def _reference(matter: TemplateSource) -> str:
+    return extract_reference_answer(matter.sample).strip()
+
+
+def _candidate(matter: TemplateSource) -> str:
+    return extract_candidate_answer(matter.transcript).strip()
+
+
+def _input_messages(matter: TemplateSource) -> str:
+    return stringify_json([*iterate_prompt_segments(matter.sample)], indent=2)
+
+
+def _expected_messages(matter: TemplateSource) -> str:
+    return stringify_json(
+        encode_authored_messages(matter.sample.expected_messages, to_snake_case), indent=2
+    )
+
+
+def _output_messages(matter: TemplateSource) -> str:
+    return stringify_json(encode_messages(matter.transcript.messages, to_snake_case), indent=2)
+
+
+def _tool_calls(matter: TemplateSource) -> str:
+    uses = matter.transcript.tool_uses
+    return "\n".join(f"- {use.tool} {stringify_json(use.input)}" for use in uses)
+
+
+def _metadata(matter: TemplateSource) -> str:
+    return stringify_json(matter.sample.metadata, indent=2)
+
+
+def _file_changes(_: TemplateSource) -> str:
+    """Nothing: what a run changed in files is not recorded."""
+    return ""
+
+
+def _rubrics(matter: TemplateSource) -> str:
+    return "" if matter.rubrics is None else matter.rubrics.text
+
+
+def _rubrics_json(matter: TemplateSource) -> str:
+    return stringify_json([] if matter.rubrics is None else matter.rubrics.data, indent=2)
+
+
+# Of all generations: later ones call some by other names.
+TEMPLATE_VARIABLES: Final[Mapping[str, Callable[[TemplateSource], str]]] = {
+    "candidate_answer": _candidate,
+    "output": _candidate,
+    "reference_answer": _reference,
+    "expected_output": _reference,
+    "question": _question,
+    "input": _question,
+    "criteria": _criteria,
+    "expected_outcome": _criteria,
+    "input_messages": _input_messages,
+    "expected_messages": _expected_messages,
+    "output_messages": _output_messages,
+    "tool_calls": _tool_calls,
+    "metadata": _metadata,
+    "metadata_json": _metadata,
+    "file_changes": _file_changes,
+    "rubrics": _rubrics,
+    "rubrics_json": _rubrics_json,
+}
+
+
+FILE_SCHEME: Final = "file://"
+PROGRAM_SUFFIXES: Final = frozenset({".ts", ".mts", ".js", ".mjs", ".py"})
 
 # One word that nobody would say to a judge.
-_PATH: Final = re.compile(r"[^\s{}]*/[^\s{}]*|[^\s{}]+\.(?:md|markdown|txt|ts|mts|js|mjs|py)")
+_PATH_PATTERN: Final = re.compile(
+    r"[^\s{}]*/[^\s{}]*|[^\s{}]+\.(?:md|markdown|txt|ts|mts|js|mjs|py)"
+)
 
 
 class TemplateFiles(Protocol):
@@ -44,18 +187,18 @@ class TemplateFiles(Protocol):
         ...
 
 
-class Vocabulary(Struct, frozen=True, kw_only=True):
+class TemplateVocabulary(Struct, frozen=True, kw_only=True):
     """What templates of one kind may name.
 
     Attributes:
         known: all of it.
-        needed: of which a template names something, or there is nothing to judge.
-        around: a template around words that name nothing.
+        required: of which a template names something, or there is nothing to judge.
+        wrap: a template around words that name nothing.
     """
 
     known: frozenset[str]
-    needed: frozenset[str]
-    around: Callable[[str], str]
+    required: frozenset[str]
+    wrap: Callable[[str], str]
 
 
 class TemplateReader(Struct, frozen=True, kw_only=True):
@@ -69,48 +212,52 @@ class TemplateReader(Struct, frozen=True, kw_only=True):
     files: TemplateFiles
     only_by_scheme: bool
 
-    def read(self, given: str, place: Place, vocabulary: Vocabulary) -> str:
+    def read(self, given: str, place: Place, vocabulary: TemplateVocabulary) -> str:
         """The template that is given at ``place``.
 
         Raises:
             InputError: its file is missing or unreadable, or it shows nothing of what is judged.
         """
-        named = given.removeprefix(SCHEME).strip()
-        is_word = _PATH.fullmatch(named) is not None
-        if given.startswith(SCHEME) or (not self.only_by_scheme and "\n" not in given):
+        named = given.removeprefix(FILE_SCHEME).strip()
+        is_word = _PATH_PATTERN.fullmatch(named) is not None
+        if given.startswith(FILE_SCHEME) or (not self.only_by_scheme and "\n" not in given):
             text = self.files.text(named, place)
             if text is not None:
                 return self._checked(text, place, vocabulary, named)
-        if given.startswith(SCHEME) or (is_word and not self.only_by_scheme):
-            raise InputError.of(
+        if given.startswith(FILE_SCHEME) or (is_word and not self.only_by_scheme):
+            raise InputError.from_message(
                 f"there is no file {named}",
                 place=place,
                 hint="it is looked for beside this file, and in the folders above",
             )
         if is_word:
-            raise InputError.of(
-                f"the prompt is the word {quoted(given)}",
+            raise InputError.from_message(
+                f"the prompt is the word {quote_name(given)}",
                 place=place,
-                hint=f"a file is named as {SCHEME}{named}",
+                hint=f"a file is named as {FILE_SCHEME}{named}",
             )
         return self._checked(given, place, vocabulary, "")
 
-    def _checked(self, template: str, place: Place, vocabulary: Vocabulary, file: str) -> str:
-        names = names_in(template)
+    def _checked(
+        self, template: str, place: Place, vocabulary: TemplateVocabulary, file: str
+    ) -> str:
+        names = list_template_names(template)
         whose = file or "the prompt"
         for name in names:
             if name not in vocabulary.known:
-                message = f"{whose} names {quoted(name)}, which is no variable and stays as it is"
-                hint = did_you_mean(name, sorted(vocabulary.known))
+                message = (
+                    f"{whose} names {quote_name(name)}, which is no variable and stays as it is"
+                )
+                hint = suggest_name(name, sorted(vocabulary.known))
                 problem = Problem(message=message, place=place, hint=hint, severity="warning")
                 self.files.warn(problem)
-        if vocabulary.needed.intersection(names):
+        if vocabulary.required.intersection(names):
             return template
         if not names and not file:
-            return vocabulary.around(template)
-        wanted = " or ".join(f"{{{{ {name} }}}}" for name in sorted(vocabulary.needed))
-        is_program = PurePath(file).suffix in PROGRAMS
-        raise InputError.of(
+            return vocabulary.wrap(template)
+        wanted = " or ".join(f"{{{{ {name} }}}}" for name in sorted(vocabulary.required))
+        is_program = PurePath(file).suffix in PROGRAM_SUFFIXES
+        raise InputError.from_message(
             f"{whose} shows the judge nothing of what it is to judge",
             place=place,
             hint=f"a program that writes prompts is named as `prompt: {{script: [..., {file}]}}`"

@@ -1,70 +1,182 @@
-"""``latency``, ``cost`` and ``token_usage``: what a run may take."""
+"""``latency``, ``cost``, ``token_usage`` and ``execution_metrics``: limits on what a run used."""
+
+from collections.abc import Iterator
+from typing import Final, Literal, Self
 
 from msgspec import Struct
+from pydantic import Field, model_validator
 
-from agentci._util.text.javascript import fixed, number
-from agentci.evaluators.agentv.verdict import Finding
-from agentci.model.sample import Sample
-from agentci.model.transcript import Transcript
+from agentci._util.text.javascript import format_js_fixed, format_js_number
+from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
+from agentci.evaluators.agentv.case_texts import ASSISTANT
+from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.fields import Share
+from agentci.model.case import AgentvCase
+from agentci.model.trace import Transcript
+
+EXPLORATION_TOOLS: Final = frozenset(
+    {"read", "grep", "glob", "search", "list", "Read", "Grep", "Glob", "WebSearch", "WebFetch"}
+)
 
 
-class Latency(Struct, frozen=True, kw_only=True):
+class ExecutionMetrics(Struct, frozen=True, kw_only=True):
+    """The rule; None stands for what is not limited."""
+
+    max_tool_calls: float | None
+    max_llm_calls: float | None
+    max_tokens: float | None
+    max_cost_usd: float | None
+    max_duration_ms: float | None
+    target_exploration_ratio: float | None
+    exploration_tolerance: float
+
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+        """See ``Rule``."""
+        del sample
+        checks = [*self._limits(transcript), *self._exploration(transcript)]
+        measured = [each.measured for each in checks if each.measured is not None]
+        return Finding(
+            score=sum(each.fits for each in checks) / len(checks),
+            hits=tuple(each.line for each in checks if each.fits),
+            misses=tuple(each.line for each in checks if not each.fits),
+            reasoning=f"execution_metrics {', '.join(measured)}"
+            if measured
+            else "No metrics evaluated",
+        )
+
+    def _limits(self, transcript: Transcript) -> Iterator["_LimitCheck"]:
+        usage = transcript.token_usage
+        calls = sum(1 for _ in transcript.tool_uses)
+        asked = sum(message.role == ASSISTANT for message in transcript.messages)
+        tokens = None if usage is None else usage.input + usage.output
+        limits = (
+            (_TOOL_CALLS, self.max_tool_calls, calls),
+            (_LLM_CALLS, self.max_llm_calls, asked),
+            (_TOKENS, self.max_tokens, tokens),
+            (_COST, self.max_cost_usd, transcript.cost_usd),
+            (_DURATION, self.max_duration_ms, transcript.duration_ms),
+        )
+        return (unit.check(taken, most) for unit, most, taken in limits if most is not None)
+
+    def _exploration(self, transcript: Transcript) -> Iterator["_LimitCheck"]:
+        target = self.target_exploration_ratio
+        if target is None:
+            return
+        tools = [use.tool for use in transcript.tool_uses]
+        if not tools:
+            yield _LimitCheck(fits=False, line="Exploration ratio not available (no tool calls)")
+            return
+        ratio = sum(tool in EXPLORATION_TOOLS for tool in tools) / len(tools)
+        off = abs(ratio - target)
+        fits = off <= self.exploration_tolerance
+        where = f"{'within' if fits else 'outside'} tolerance of target {format_js_number(target)}"
+        tolerance = format_js_number(self.exploration_tolerance)
+        more = "" if fits else f" (diff: {format_js_fixed(off, 2)}, tolerance: {tolerance})"
+        yield _LimitCheck(
+            fits=fits,
+            line=f"Exploration ratio {format_js_fixed(ratio, 2)} {where}{more}",
+            measured=f"exploration_ratio={format_js_fixed(ratio, 2)}",
+        )
+
+
+class _LimitCheck(Struct, frozen=True, kw_only=True):
+    """One respect; ``measured`` is None where nothing was recorded."""
+
+    fits: bool
+    line: str
+    measured: str | None = None
+
+
+class _MetricFormat(Struct, frozen=True, kw_only=True):
+    """How one respect is told: its name in lines, where it is missing, in the reasoning."""
+
+    name: str
+    source: str
+    key: str
+    form: str = "{}"
+    digits: int | None = None
+
+    def check(self, taken: float | None, most: float) -> _LimitCheck:
+        if taken is None:
+            return _LimitCheck(fits=False, line=f"{self.source} data not available")
+        told, limit = self._format_value(taken), self._format_value(most)
+        fits = taken <= most
+        return _LimitCheck(
+            fits=fits,
+            line=f"{self.name} {told} {'<=' if fits else '>'} {limit} max",
+            measured=f"{self.key}={told}",
+        )
+
+    def _format_value(self, value: float) -> str:
+        return self.form.format(
+            format_js_number(value) if self.digits is None else format_js_fixed(value, self.digits)
+        )
+
+
+_TOOL_CALLS: Final = _MetricFormat(name="Tool calls", source="Tool call", key="tool_calls")
+_LLM_CALLS: Final = _MetricFormat(name="LLM calls", source="LLM call count", key="llm_calls")
+_TOKENS: Final = _MetricFormat(name="Total tokens", source="Token usage", key="tokens")
+_COST: Final = _MetricFormat(name="Cost", source="Cost", key="cost", form="${}", digits=4)
+_DURATION: Final = _MetricFormat(name="Duration", source="Duration", key="duration", form="{}ms")
+
+
+class LatencyLimit(Struct, frozen=True, kw_only=True):
     """No more than ``threshold`` milliseconds."""
 
     threshold: float
 
-    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
         """See ``Rule``."""
         del sample
         taken = transcript.duration_ms
         if taken is None:
-            return _unknown(
+            return _make_missing_finding(
                 "No duration data available in trace", "Execution duration not reported by provider"
             )
-        most = number(self.threshold)
+        most = format_js_number(self.threshold)
         sign = "<=" if taken <= self.threshold else ">"
-        return _whether(
-            f"Duration {number(taken)}ms {sign} {most}ms threshold",
+        return _make_limit_finding(
+            f"Duration {format_js_number(taken)}ms {sign} {most}ms threshold",
             fits=taken <= self.threshold,
-            reasoning=f"Execution took {number(taken)}ms (threshold: {most}ms)",
+            reasoning=f"Execution took {format_js_number(taken)}ms (threshold: {most}ms)",
         )
 
 
-class Cost(Struct, frozen=True, kw_only=True):
+class CostLimit(Struct, frozen=True, kw_only=True):
     """No more than ``budget`` US dollars."""
 
     budget: float
 
-    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
         """See ``Rule``."""
         del sample
         cost = transcript.cost_usd
         if cost is None:
-            return _unknown(
+            return _make_missing_finding(
                 "No cost data available in trace", "Execution cost not reported by provider"
             )
-        paid, most = fixed(cost, 4), fixed(self.budget, 4)
+        paid, most = format_js_fixed(cost, 4), format_js_fixed(self.budget, 4)
         sign = "<=" if cost <= self.budget else ">"
-        return _whether(
+        return _make_limit_finding(
             f"Cost ${paid} {sign} ${most} budget",
             fits=cost <= self.budget,
             reasoning=f"Execution cost ${paid} (budget: ${most})",
         )
 
 
-class Tokens(Struct, frozen=True, kw_only=True):
+class TokenLimits(Struct, frozen=True, kw_only=True):
     """No more tokens than each limit that is given."""
 
     max_input: float | None
     max_output: float | None
     max_total: float | None
 
-    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
         """See ``Rule``."""
         del sample
         usage = transcript.token_usage
         if usage is None:
-            return _unknown(
+            return _make_missing_finding(
                 "No token usage data available in trace", "Token usage not reported by provider"
             )
         cached = usage.cached or 0
@@ -79,10 +191,18 @@ class Tokens(Struct, frozen=True, kw_only=True):
         for kind, used, most in checks:
             if most is not None:
                 fits = used <= most
-                line = f"{kind} tokens {number(used)} {'<=' if fits else '>'} {number(most)}"
+                line = (
+                    f"{kind} tokens {format_js_number(used)} {'<=' if fits else '>'} "
+                    f"{format_js_number(most)}"
+                )
                 (hits if fits else misses).append(line)
-        counts = (f"input={number(usage.input)}", f"output={number(usage.output)}")
-        told = ", ".join((*counts, f"cached={number(cached)}", f"total={number(total)}"))
+        counts = (
+            f"input={format_js_number(usage.input)}",
+            f"output={format_js_number(usage.output)}",
+        )
+        told = ", ".join(
+            (*counts, f"cached={format_js_number(cached)}", f"total={format_js_number(total)}")
+        )
         return Finding(
             score=0.0 if misses else 1.0,
             hits=tuple(hits),
@@ -91,14 +211,89 @@ class Tokens(Struct, frozen=True, kw_only=True):
         )
 
 
-def _unknown(miss: str, reasoning: str) -> Finding:
+def _make_missing_finding(miss: str, reasoning: str) -> Finding:
     return Finding(score=0.0, misses=(miss,), reasoning=reasoning)
 
 
-def _whether(line: str, *, fits: bool, reasoning: str) -> Finding:
+def _make_limit_finding(line: str, *, fits: bool, reasoning: str) -> Finding:
     return Finding(
         score=1.0 if fits else 0.0,
         hits=(line,) if fits else (),
         misses=() if fits else (line,),
         reasoning=reasoning,
     )
+
+
+class LatencyEntry(AgentvEntry):
+    """How long the run took."""
+
+    type: Literal["latency"] = Field(description="How long the run took.")
+    threshold: NonNegative = Field(description="Milliseconds that it may take.")
+
+
+def make_latency_limit(entry: LatencyEntry, _: AgentvContext) -> LatencyLimit:
+    """Make the rule."""
+    return LatencyLimit(threshold=entry.threshold)
+
+
+class CostEntry(AgentvEntry):
+    """What the run cost."""
+
+    type: Literal["cost"] = Field(description="What the run cost.")
+    budget: NonNegative = Field(description="US dollars that it may cost.")
+
+
+def make_cost_limit(entry: CostEntry, _: AgentvContext) -> CostLimit:
+    """Make the rule."""
+    return CostLimit(budget=entry.budget)
+
+
+class TokenUsageEntry(AgentvEntry):
+    """How many tokens the run took."""
+
+    type: Literal["token_usage"] = Field(description="How many tokens the run took.")
+    max_total: NonNegative | None = Field(default=None, description="Of all kinds.")
+    max_input: NonNegative | None = Field(default=None, description="Read.")
+    max_output: NonNegative | None = Field(default=None, description="Written.")
+
+    @model_validator(mode="after")
+    def _with_a_limit(self) -> Self:
+        if self.max_total is None and self.max_input is None and self.max_output is None:
+            raise ValueError("token_usage needs max_total, max_input or max_output")
+        return self
+
+
+def make_token_limits(entry: TokenUsageEntry, _: AgentvContext) -> TokenLimits:
+    """Make the rule."""
+    return TokenLimits(**entry.model_dump(include={"max_input", "max_output", "max_total"}))
+
+
+class ExecutionMetricsEntry(AgentvEntry):
+    """What the run took, in several respects."""
+
+    type: Literal["execution_metrics"] = Field(
+        description="What the run took, in several respects."
+    )
+    max_tool_calls: NonNegative | None = Field(default=None, description="Uses of tools.")
+    max_llm_calls: NonNegative | None = Field(default=None, description="Messages of the agent.")
+    max_tokens: NonNegative | None = Field(default=None, description="Tokens, read and written.")
+    max_cost_usd: NonNegative | None = Field(default=None, description="US dollars.")
+    max_duration_ms: NonNegative | None = Field(default=None, description="Milliseconds.")
+    target_exploration_ratio: Share | None = Field(
+        default=None, description="Share of uses of tools that only look around."
+    )
+    exploration_tolerance: NonNegative = Field(
+        default=0.2, description="How far from that it may be."
+    )
+
+    @model_validator(mode="after")
+    def _with_a_limit(self) -> Self:
+        limits = self.model_dump(exclude={*AgentvEntry.model_fields, "exploration_tolerance"})
+        if all(value is None for value in limits.values()):
+            raise ValueError(f"execution_metrics needs one of {', '.join(limits)}")
+        return self
+
+
+def make_execution_metrics(entry: ExecutionMetricsEntry, _: AgentvContext) -> ExecutionMetrics:
+    """Make the rule."""
+    return ExecutionMetrics(**entry.model_dump(exclude=set(AgentvEntry.model_fields)))

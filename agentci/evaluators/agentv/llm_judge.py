@@ -4,44 +4,118 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.templates import names_in
-from agentci.evaluators.agentv.free_text import FreeForm
-from agentci.evaluators.agentv.prompt_program import PromptProgram
-from agentci.evaluators.agentv.recorded import recorded
-from agentci.evaluators.agentv.rubrics import Rubrics
-from agentci.evaluators.agentv.variables import TRUSTED, Matter, values_for, words_of_others
-from agentci.evaluators.agentv.verdict import Standard, judgement_of
-from agentci.evaluators.prompts.prompts import pose, pose_written
+from agentci._util.text.templates import list_template_names
+from agentci.errors import EvaluatorError
+from agentci.evaluators.agentv.code_judge import CodeJudge
+from agentci.evaluators.agentv.findings import (
+    Finding,
+    PassThreshold,
+    get_recorded_run,
+    make_agentv_judgement,
+)
+from agentci.evaluators.agentv.judge_templates import (
+    TRUSTED_VARIABLES,
+    TemplateSource,
+    collect_untrusted_texts,
+    make_template_values,
+)
+from agentci.evaluators.agentv.rubrics import Rubrics, summarize_votes
+from agentci.evaluators.program_output import decode_output, describe_exit
+from agentci.evaluators.prompts.questions import make_question, make_question_from_prompt
 from agentci.model.case import Case
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, Question, WantedPanel
-from agentci.model.requests import Compose, Need, Reply, Task
-from agentci.model.ruling import Ruling
+from agentci.model.json import JsonObject
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import AggregateVerdict, AskModel, JudgePrompt, RequiredJudge, ScoreSchema
+from agentci.model.requests import Compose, Prerequisite, ProgramOutput, Response, RunCommand, Task
 
-TASK: Final = "You judge what an AI agent answered to a task."
-BY_CRITERIA: Final = "Say how well candidate_answer does what the criteria ask for."
-BY_REFERENCE: Final = (
+HITS, MISSES = "hits", "misses"
+HOLISTIC_FORM: Final = ScoreSchema(notes=(HITS, MISSES))
+# As many as AgentV keeps.
+MAX_NOTES: Final = 4
+
+
+class HolisticScale(Struct, frozen=True, kw_only=True):
+    """How a model says what it thinks of an answer as a whole."""
+
+    @property
+    def form(self) -> ScoreSchema:
+        """Of the verdict."""
+        return HOLISTIC_FORM
+
+    @property
+    def instructions(self) -> str:
+        """What to say beside the score."""
+        return "Be brief: name what is right (hits) and what is missing or wrong (misses)."
+
+    def make_finding(self, ruling: AggregateVerdict) -> Finding:
+        """The score, and the reasons of whoever is nearest to it."""
+        told = ruling.representative_verdict
+        votes = summarize_votes(HOLISTIC_FORM.value_name, ruling)
+        split: JsonObject = {} if votes is None else {"samples": votes}
+        return Finding(
+            score=float(ruling.value),
+            hits=told.notes[HITS][:MAX_NOTES],
+            misses=told.notes[MISSES][:MAX_NOTES],
+            reasoning=told.reason or None,
+            details={**told.details, **split},
+        )
+
+
+class PromptProgram(Struct, frozen=True, kw_only=True):
+    """The program; ``code_judge`` says how it is run, and what it is given."""
+
+    code_judge: CodeJudge
+
+    def ask(self, case: Case) -> RunCommand:
+        """Have it run over the case and its run."""
+        return self.code_judge.ask(case)
+
+    def read_prompt(self, reply: Response) -> str:
+        """What it printed.
+
+        Raises:
+            EvaluatorError: it failed, or printed nothing.
+        """
+        if not isinstance(reply, ProgramOutput):
+            raise TypeError(f"a command was asked for, not {type(reply).__name__}")
+        whose = f"the prompt template of '{self.code_judge.identity.name}'"
+        if reply.exit_code != 0:
+            ended = describe_exit(reply, network=self.code_judge.run.network, in_image=False)
+            raise EvaluatorError(f"{whose} {ended}")
+        try:
+            prompt = decode_output(reply.stdout).strip()
+        except EvaluatorError as error:
+            raise EvaluatorError(f"{whose} printed no prompt: {error}") from None
+        if not prompt:
+            raise EvaluatorError(f"{whose} printed no prompt")
+        return prompt
+
+
+JUDGE_TASK: Final = "You judge what an AI agent answered to a task."
+CRITERIA_INSTRUCTIONS: Final = "Say how well candidate_answer does what the criteria ask for."
+REFERENCE_INSTRUCTIONS: Final = (
     "A reference_answer, where there is one, is a good answer: others may be as good in other"
     " words. Where it is a list of messages, the last of them is the answer. Length and formatting"
     " count for nothing."
 )
-BY_TEMPLATE: Final = "How to judge it is said outside of the markers."
-RUBRICS: Final = "rubrics"
-TOOL_CALLS: Final = "tool_calls"
+TEMPLATE_INSTRUCTIONS: Final = "How to judge it is said outside of the markers."
+RUBRICS_SECTION: Final = "rubrics"
+TOOL_CALLS_SECTION: Final = "tool_calls"
 
 
-def sections(*names: str) -> str:
+def format_sections(*names: str) -> str:
     """A template with a section for each variable."""
     return "\n\n".join(f"[[ ## {name} ## ]]\n{{{{ {name} }}}}" for name in names)
 
 
-TEMPLATE: Final = sections("criteria", "question", "reference_answer", "candidate_answer")
+DEFAULT_TEMPLATE: Final = format_sections(
+    "criteria", "question", "reference_answer", "candidate_answer"
+)
 
 
-def with_criteria(words: str) -> str:
+def wrap_criteria(words: str) -> str:
     """The template with ``words`` in the place of a case's criteria."""
-    rest = sections("question", "reference_answer", "candidate_answer")
+    rest = format_sections("question", "reference_answer", "candidate_answer")
     return f"[[ ## criteria ## ]]\n{words}\n\n{rest}"
 
 
@@ -54,82 +128,90 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         program: what writes its prompt, in the place of a template.
     """
 
-    identity: Identity
-    standard: Standard
-    wanted: WantedPanel
-    scale: FreeForm | Rubrics
+    identity: EvaluatorIdentity
+    threshold: PassThreshold
+    wanted: RequiredJudge
+    scale: HolisticScale | Rubrics
     template: str = ""
     program: PromptProgram | None = None
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[Prerequisite, ...]:
         """Who judges."""
         return (self.wanted,)
 
     @property
-    def is_told_by_cases(self) -> bool:
+    def needs_case_criteria(self) -> bool:
         """Whether a case alone says what it is to judge by."""
         return not self.template and self.program is None and self._rubrics is None
 
     def ask(self, case: Case) -> AskModel | Compose:
         """Have the model judge the answer of a case, once its prompt is written."""
-        sample, transcript = recorded(case)
-        matter = Matter(sample=sample, transcript=transcript, rubrics=self._rubrics)
+        sample, transcript = get_recorded_run(case)
+        matter = TemplateSource(sample=sample, transcript=transcript, rubrics=self._rubrics)
         program = self.program
         if program is None:
             return self._request(self._filled(self.template or sample.judge_template, matter))
 
-        def then(replies: tuple[Reply, ...]) -> Task:
-            return self._request(self._written(program.prompt_in(replies[0]), matter))
+        def then(replies: tuple[Response, ...]) -> Task:
+            return self._request(self._written(program.read_prompt(replies[0]), matter))
 
         return Compose(parts=((self.identity.name, program.ask(case)),), then=then)
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """Judge by what the model said."""
-        if not isinstance(reply, Ruling):
+        if not isinstance(reply, AggregateVerdict):
             raise TypeError(f"a model was asked, and {type(reply).__name__} came")
-        return judgement_of(self.scale.find(reply), self.standard)
+        return make_agentv_judgement(self.scale.make_finding(reply), self.threshold)
 
     @property
     def _rubrics(self) -> Rubrics | None:
         return self.scale if isinstance(self.scale, Rubrics) else None
 
-    def _request(self, question: Question) -> AskModel:
-        return AskModel(question=question, panel=self.wanted.panel)
+    def _request(self, question: JudgePrompt) -> AskModel:
+        return AskModel(prompt=question, judge=self.wanted.judge)
 
-    def _filled(self, own: str, matter: Matter) -> Question:
-        template = own or TEMPLATE
+    def _filled(self, own: str, matter: TemplateSource) -> JudgePrompt:
+        template = own or DEFAULT_TEMPLATE
         if self._rubrics is not None:
-            names = (RUBRICS,) if own or not any(matter.transcript.tool_uses) else _CONTEXT
-            added = [name for name in names if name not in names_in(template)]
-            template = "\n\n".join((template, sections(*added))) if added else template
-        return pose(
+            names = (
+                (RUBRICS_SECTION,)
+                if own or not any(matter.transcript.tool_uses)
+                else _RUBRIC_CONTEXT
+            )
+            added = [name for name in names if name not in list_template_names(template)]
+            template = "\n\n".join((template, format_sections(*added))) if added else template
+        return make_question(
             self._instructions(by_template=bool(own)),
             template,
-            values_for(template, matter),
+            make_template_values(template, matter),
             self.scale.form,
-            trusted=TRUSTED,
+            trusted=TRUSTED_VARIABLES,
             leaves_unknown=True,
         )
 
-    def _written(self, prompt: str, matter: Matter) -> Question:
+    def _written(self, prompt: str, matter: TemplateSource) -> JudgePrompt:
         rubrics = self._rubrics
-        told = "" if rubrics is None else rubrics.told
+        told = "" if rubrics is None else rubrics.text
         if told:
-            prompt = f"{prompt}\n\n[[ ## {RUBRICS} ## ]]\n{told}"
-        return pose_written(
+            prompt = f"{prompt}\n\n[[ ## {RUBRICS_SECTION} ## ]]\n{told}"
+        return make_question_from_prompt(
             self._instructions(by_template=True),
             prompt,
-            words_of_others(matter),
+            collect_untrusted_texts(matter),
             self.scale.form,
             trusted=(matter.sample.criteria, told),
         )
 
     def _instructions(self, *, by_template: bool) -> str:
-        ours = (BY_REFERENCE,) if self._rubrics else (BY_CRITERIA, BY_REFERENCE)
-        how = (BY_TEMPLATE,) if by_template else ours
-        return " ".join((TASK, *how, self.scale.instructions))
+        ours = (
+            (REFERENCE_INSTRUCTIONS,)
+            if self._rubrics
+            else (CRITERIA_INSTRUCTIONS, REFERENCE_INSTRUCTIONS)
+        )
+        how = (TEMPLATE_INSTRUCTIONS,) if by_template else ours
+        return " ".join((JUDGE_TASK, *how, self.scale.instructions))
 
 
 # What criteria may be about beside the answer.
-_CONTEXT: Final = (TOOL_CALLS, RUBRICS)
+_RUBRIC_CONTEXT: Final = (TOOL_CALLS_SECTION, RUBRICS_SECTION)

@@ -1,106 +1,342 @@
-"""What a code judge reads on stdin, in the words of each generation of AgentV, or of all at once.
+"""The input of a code judge: the case and its run in the format of each AgentV generation.
 
-The union of all of them is taken by both generations of SDKs, and by judges that read the JSON
-themselves.
+The union of all formats is accepted by the SDKs of both generations, and by judges that read the
+JSON themselves.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text.javascript import stringify
-from agentci.evaluators.agentv.casing import authored, camel, fields, messages, snake
-from agentci.evaluators.agentv.helpers import (
+from agentci._util.text.javascript import stringify_json
+from agentci.evaluators.agentv.case_texts import (
     ASSISTANT,
-    candidate_answer_of,
-    question_of,
-    reference_answer_of,
+    extract_candidate_answer,
+    extract_question,
+    extract_reference_answer,
 )
-from agentci.evaluators.agentv.trace_summary import summary_of
-from agentci.evaluators.agentv.trace_v4 import trace_of
+from agentci.model.case import AgentvCase
 from agentci.model.json import Json, JsonObject
-from agentci.model.sample import Sample
-from agentci.model.transcript import Transcript
+from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
 
-Wire: TypeAlias = Literal["union", "camel", "snake", "v4"]
+FieldNaming: TypeAlias = Callable[[str], str]
 
-COUNTED_BY_NAME: Final = "tool_calls_by_name"
+
+def to_snake_case(name: str) -> str:
+    """The name as it is."""
+    return name
+
+
+def to_camel_case(name: str) -> str:
+    """``tool_calls`` as ``toolCalls``."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def encode_fields(
+    known: JsonObject, spell: FieldNaming, *, without: Collection[str] = ()
+) -> dict[str, Json]:
+    """The fields that have a value; the others are left out, since the SDKs refuse null."""
+    return {
+        spell(name): value
+        for name, value in known.items()
+        if value is not None and name not in without
+    }
+
+
+def encode_messages(
+    recorded: Sequence[Message], spell: FieldNaming, *, without: Collection[str] = ()
+) -> list[Json]:
+    """Recorded messages, without some of the fields that they and their tool calls may have."""
+    return [
+        encode_fields(
+            {
+                "role": message.role,
+                "name": message.name,
+                "content": message.content,
+                "tool_calls": [_encode_tool_use(use, spell, without) for use in message.tool_calls]
+                or None,
+                "timestamp": message.timestamp,
+                "start_time": message.start_time,
+                "end_time": message.end_time,
+                "duration_ms": message.duration_ms,
+                "metadata": message.metadata,
+            },
+            spell,
+            without=without,
+        )
+        for message in recorded
+    ]
+
+
+def encode_authored_messages(written: Sequence[JsonObject], spell: FieldNaming) -> list[Json]:
+    """Messages of an eval file: as they are, save for what we put into parts that name files."""
+    return [_encode_authored_message(message, spell) for message in written]
+
+
+def _encode_authored_message(message: JsonObject, spell: FieldNaming) -> JsonObject:
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return message
+    return {**message, "content": [_encode_authored_part(part, spell) for part in parts]}
+
+
+def _encode_authored_part(part: Json, spell: FieldNaming) -> Json:
+    if not isinstance(part, dict) or "resolved_path" not in part or part.get("type") != "file":
+        return part
+    return {spell(name) if name == "resolved_path" else name: v for name, v in part.items()}
+
+
+def _encode_tool_use(use: ToolUse, spell: FieldNaming, without: Collection[str]) -> JsonObject:
+    return encode_fields(
+        {
+            "tool": use.tool,
+            "input": use.input,
+            "output": use.output,
+            "id": use.id,
+            "status": use.status,
+            "timestamp": use.timestamp,
+            "start_time": use.start_time,
+            "end_time": use.end_time,
+            "duration_ms": use.duration_ms,
+        },
+        spell,
+        without=without,
+    )
+
+
+def make_trace_summary(transcript: Transcript) -> JsonObject:
+    """The summary, in snake_case; what is not known is left out."""
+    uses = Counter(use.tool for use in transcript.tool_uses)
+    durations = _collect_durations(transcript)
+    start, end = _find_time_span(transcript)
+    known: dict[str, Json] = {
+        "event_count": uses.total(),
+        "tool_names": sorted(uses),
+        "tool_calls_by_name": dict(uses),
+        "error_count": 0,
+        "llm_call_count": sum(message.role == ASSISTANT for message in transcript.messages),
+        "tool_durations": durations or None,
+        "start_time": transcript.start_time or start,
+        "end_time": transcript.end_time or end,
+        "token_usage": format_token_usage(transcript.token_usage),
+        "cost_usd": transcript.cost_usd,
+        "duration_ms": transcript.duration_ms,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def format_token_usage(usage: TokenUsage | None) -> JsonObject | None:
+    """Token usage in AgentV's words."""
+    if usage is None:
+        return None
+    cached = {} if usage.cached is None else {"cached": usage.cached}
+    return {"input": usage.input, "output": usage.output, **cached}
+
+
+def _collect_durations(transcript: Transcript) -> JsonObject:
+    found: dict[str, list[Json]] = {}
+    for use in transcript.tool_uses:
+        taken = use.duration_ms
+        if taken is None:
+            start, end = _parse_time(use.start_time), _parse_time(use.end_time)
+            if start is not None and end is not None:
+                taken = round((end - start).total_seconds() * 1000)
+        if taken is not None:
+            found.setdefault(use.tool, []).append(taken)
+    return found
+
+
+def _find_time_span(transcript: Transcript) -> tuple[str | None, str | None]:
+    """The earliest start and the latest end that any message or tool call has."""
+    starts = [
+        at for start, _ in _iterate_times(transcript) if (at := _parse_time(start)) is not None
+    ]
+    ends = [at for _, end in _iterate_times(transcript) if (at := _parse_time(end)) is not None]
+    return (_format_time(min(starts)) if starts else None), (
+        _format_time(max(ends)) if ends else None
+    )
+
+
+def _iterate_times(transcript: Transcript) -> Iterator[tuple[str | None, str | None]]:
+    for message in transcript.messages:
+        yield message.start_time, message.end_time
+        for use in message.tool_calls:
+            yield use.start_time, use.end_time
+
+
+def _parse_time(text: str | None) -> datetime | None:
+    """A time of ISO 8601; in UTC where it does not say."""
+    try:
+        at = None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _format_time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+TraceEventV4 = dict[str, Json]
+
+
+def make_trace_v4(case_id: str, transcript: Transcript, summary: JsonObject) -> JsonObject:
+    """The whole run; ``summary`` is its trace summary."""
+    left = ("tool_names", "tool_calls_by_name")
+    return {
+        **{name: value for name, value in summary.items() if name not in left},
+        "tool_calls": summary["tool_calls_by_name"],
+        "messages": encode_messages(transcript.messages, to_snake_case),
+        "events": [
+            {**event, "ordinal": ordinal} for ordinal, event in enumerate(_make_events(transcript))
+        ],
+        "metadata": {"eval_case_id": case_id},
+    }
+
+
+def _make_events(transcript: Transcript) -> Iterator[TraceEventV4]:
+    for index, message in enumerate(transcript.messages):
+        yield _make_message_event(message, index, event_id=f"message-{index}", kind="message")
+        for place, use in enumerate(message.tool_calls):
+            yield from _make_tool_events(use, index, place)
+    if transcript.messages:
+        last = len(transcript.messages) - 1
+        final = _make_message_event(
+            transcript.messages[last], last, event_id="final-response", kind="final_response"
+        )
+        yield {**final, "parent_event_id": f"message-{last}"}
+
+
+def _make_message_event(message: Message, index: int, *, event_id: str, kind: str) -> TraceEventV4:
+    return {
+        "event_id": event_id,
+        "type": kind,
+        "message": encode_fields({"role": message.role, "content": message.content}, to_snake_case),
+        "metadata": {"message_index": index},
+    }
+
+
+def _make_tool_events(use: ToolUse, index: int, place: int) -> Iterator[TraceEventV4]:
+    call = f"message-{index}-tool-{place}"
+    where: JsonObject = {"message_index": index, "tool_index": place}
+    tool: JsonObject = {"name": use.tool, "call_id": use.id, "output": use.output}
+    made: JsonObject = {
+        "event_id": call,
+        "parent_event_id": f"message-{index}",
+        "type": "tool_call",
+        "timestamp": use.start_time,
+        "duration_ms": use.duration_ms,
+        "tool": encode_fields(
+            {**tool, "input": use.input, "status": use.status or "ok"}, to_snake_case
+        ),
+        "metadata": where,
+    }
+    yield encode_fields(made, to_snake_case)
+    if use.output is not None:
+        answered: JsonObject = {
+            "event_id": f"{call}-result",
+            "parent_event_id": call,
+            "type": "tool_result",
+            "timestamp": use.end_time,
+            "tool": encode_fields({**tool, "status": use.status or "ok"}, to_snake_case),
+            "metadata": where,
+        }
+        yield encode_fields(answered, to_snake_case)
+
+
+PayloadFormat: TypeAlias = Literal["union", "camel", "snake", "v4"]
+
+TOOL_CALLS_BY_NAME: Final = "tool_calls_by_name"
 # What the generation that spoke camelCase did not know.
 _TIMES: Final = ("start_time", "end_time", "duration_ms")
 _SINCE_SNAKE_CASE: Final = ("llm_call_count", "tool_durations", "start_time", "end_time")
 
 
-def payload(sample: Sample, transcript: Transcript, config: JsonObject | None, wire: Wire) -> str:
+def make_judge_input(
+    sample: AgentvCase, transcript: Transcript, config: JsonObject | None, wire: PayloadFormat
+) -> str:
     """JSON as AgentV prints it: two spaces a level, all letters as they are."""
-    matter = _Matter(sample=sample, transcript=transcript, config=config)
-    return stringify(_SHAPES[wire](matter), indent=2)
+    matter = _PayloadSource(sample=sample, transcript=transcript, config=config)
+    return stringify_json(_FORMATTERS[wire](matter), indent=2)
 
 
-class _Matter(Struct, frozen=True, kw_only=True):
-    sample: Sample
+class _PayloadSource(Struct, frozen=True, kw_only=True):
+    sample: AgentvCase
     transcript: Transcript
     config: JsonObject | None
 
 
-def _camel(matter: _Matter) -> dict[str, Json]:
+def _format_camel(matter: _PayloadSource) -> dict[str, Json]:
     """Early 2026 (1.6.0): camelCase, and no config."""
-    return fields(
+    return encode_fields(
         {
-            "question": question_of(matter.sample),
+            "question": extract_question(matter.sample),
             "expected_outcome": matter.sample.criteria,
-            "expected_messages": authored(matter.sample.expected_messages, camel),
-            "reference_answer": reference_answer_of(matter.sample),
-            "candidate_answer": candidate_answer_of(matter.transcript),
-            "output_messages": messages(matter.transcript.messages, camel, without=_TIMES),
+            "expected_messages": encode_authored_messages(
+                matter.sample.expected_messages, to_camel_case
+            ),
+            "reference_answer": extract_reference_answer(matter.sample),
+            "candidate_answer": extract_candidate_answer(matter.transcript),
+            "output_messages": encode_messages(
+                matter.transcript.messages, to_camel_case, without=_TIMES
+            ),
             "guideline_files": matter.sample.guideline_files,
             "input_files": matter.sample.input_files,
-            "input_messages": authored(matter.sample.input_messages, camel),
-            "trace_summary": fields(
-                summary_of(matter.transcript), camel, without=_SINCE_SNAKE_CASE
+            "input_messages": encode_authored_messages(matter.sample.input_messages, to_camel_case),
+            "trace_summary": encode_fields(
+                make_trace_summary(matter.transcript), to_camel_case, without=_SINCE_SNAKE_CASE
             ),
         },
-        camel,
+        to_camel_case,
     )
 
 
-def _snake(matter: _Matter) -> dict[str, Json]:
+def _format_snake(matter: _PayloadSource) -> dict[str, Json]:
     """From 1.6.1 to 2.x: ``criteria`` was called ``expected_outcome`` before."""
     return {
-        "question": question_of(matter.sample),
+        "question": extract_question(matter.sample),
         "criteria": matter.sample.criteria,
         "expected_outcome": matter.sample.criteria,
-        "expected_messages": authored(matter.sample.expected_messages, snake),
-        "reference_answer": reference_answer_of(matter.sample),
-        "candidate_answer": candidate_answer_of(matter.transcript),
-        "output_messages": messages(matter.transcript.messages, snake),
+        "expected_messages": encode_authored_messages(
+            matter.sample.expected_messages, to_snake_case
+        ),
+        "reference_answer": extract_reference_answer(matter.sample),
+        "candidate_answer": extract_candidate_answer(matter.transcript),
+        "output_messages": encode_messages(matter.transcript.messages, to_snake_case),
         "guideline_files": matter.sample.guideline_files,
         "input_files": matter.sample.input_files,
-        "input_messages": authored(matter.sample.input_messages, snake),
-        "trace_summary": summary_of(matter.transcript),
+        "input_messages": encode_authored_messages(matter.sample.input_messages, to_snake_case),
+        "trace_summary": make_trace_summary(matter.transcript),
         "file_changes": None,
         "workspace_path": None,
         "config": matter.config,
     }
 
 
-def _v4(matter: _Matter) -> dict[str, Json]:
+def _format_v4(matter: _PayloadSource) -> dict[str, Json]:
     """4.x."""
-    summary = summary_of(matter.transcript)
+    summary = make_trace_summary(matter.transcript)
     metered = ("token_usage", "cost_usd", "duration_ms", "start_time", "end_time")
-    recorded = messages(matter.transcript.messages, snake)
+    recorded = encode_messages(matter.transcript.messages, to_snake_case)
     if all(message.role == ASSISTANT for message in matter.transcript.messages):
-        recorded = [*authored(matter.sample.input_messages, snake), *recorded]
+        recorded = [
+            *encode_authored_messages(matter.sample.input_messages, to_snake_case),
+            *recorded,
+        ]
     return {
         "criteria": matter.sample.criteria,
-        "expected_output": authored(matter.sample.expected_messages, snake),
-        "output": candidate_answer_of(matter.transcript),
+        "expected_output": encode_authored_messages(matter.sample.expected_messages, to_snake_case),
+        "output": extract_candidate_answer(matter.transcript),
         "messages": recorded,
         "input_files": matter.sample.input_files,
-        "input": authored(matter.sample.input_messages, snake),
+        "input": encode_authored_messages(matter.sample.input_messages, to_snake_case),
         **({"metadata": matter.sample.metadata} if matter.sample.metadata else {}),
-        "trace": trace_of(matter.sample.id, matter.transcript, summary),
-        "trace_summary": _renamed(
+        "trace": make_trace_v4(matter.sample.id, matter.transcript, summary),
+        "trace_summary": _rename_summary_fields(
             {name: value for name, value in summary.items() if name not in metered}
         ),
         **{name: summary[name] for name in metered if name in summary},
@@ -110,31 +346,35 @@ def _v4(matter: _Matter) -> dict[str, Json]:
     }
 
 
-def _union(matter: _Matter) -> dict[str, Json]:
+def _format_union(matter: _PayloadSource) -> dict[str, Json]:
     """All of them. The SDKs make one of both spellings, so the summaries hold the same."""
-    summary = summary_of(matter.transcript)
-    both = {**fields(summary, camel), **summary, "tool_calls": summary[COUNTED_BY_NAME]}
+    summary = make_trace_summary(matter.transcript)
+    both = {
+        **encode_fields(summary, to_camel_case),
+        **summary,
+        "tool_calls": summary[TOOL_CALLS_BY_NAME],
+    }
     return {
-        **_camel(matter),
-        **_v4(matter),
-        **_snake(matter),
+        **_format_camel(matter),
+        **_format_v4(matter),
+        **_format_snake(matter),
         "traceSummary": both,
         "trace_summary": both,
     }
 
 
-def _renamed(summary: JsonObject) -> JsonObject:
+def _rename_summary_fields(summary: JsonObject) -> JsonObject:
     """The summary of 4.x, which has no ``tool_names``."""
-    counted = {"tool_calls": summary[COUNTED_BY_NAME]}
+    counted = {"tool_calls": summary[TOOL_CALLS_BY_NAME]}
     return {
-        **{k: v for k, v in summary.items() if k not in ("tool_names", COUNTED_BY_NAME)},
+        **{k: v for k, v in summary.items() if k not in ("tool_names", TOOL_CALLS_BY_NAME)},
         **counted,
     }
 
 
-_SHAPES: Final[Mapping[Wire, Callable[[_Matter], JsonObject]]] = {
-    "union": _union,
-    "camel": _camel,
-    "snake": _snake,
-    "v4": _v4,
+_FORMATTERS: Final[Mapping[PayloadFormat, Callable[[_PayloadSource], JsonObject]]] = {
+    "union": _format_union,
+    "camel": _format_camel,
+    "snake": _format_snake,
+    "v4": _format_v4,
 }

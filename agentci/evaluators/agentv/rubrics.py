@@ -1,23 +1,131 @@
-"""Rubrics: criteria that are judged each by itself, as met or on a scale from 0 to 10."""
+"""Rubrics: criteria that a judge model marks one by one, as met or with a grade from 0 to 10."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import number
-from agentci.evaluators.agentv.criteria import MOST, Criterion, Marked, Range
-from agentci.evaluators.agentv.verdict import Finding
-from agentci.evaluators.vote_summary import votes_on
+from agentci._util.text.format import format_number
+from agentci.evaluators.agentv.findings import Finding
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import Checklist
-from agentci.model.ruling import Ruling
+from agentci.model.judges import AggregateVerdict, ChecklistSchema, ScoreValue
 
-MET_OR_NOT: Final = (
+
+def summarize_votes(name: str, ruling: AggregateVerdict) -> str | None:
+    """``2 of 3 passed``, or all marks in order; None where a model was asked once."""
+    values = [each.scores[name].value for each in ruling.verdicts if name in each.scores]
+    asked = len(ruling.verdicts) + len(ruling.failures)
+    if asked == 1:
+        return None
+    if all(isinstance(value, bool) for value in values):
+        said = f"{values.count(True)} of {len(values)} passed"
+    elif all(isinstance(value, str) for value in values):
+        said = ", ".join(f"{label} {times}" for label, times in Counter(values).most_common())
+    else:
+        said = ", ".join(format_number(value) for value in sorted(map(float, values)))
+    failed = asked - len(values)
+    return f"{said}; {failed} without a verdict" if failed else said
+
+
+MAX_GRADE: Final = 10
+# From this share of the highest grade on a criterion is a hit.
+HIT_SHARE: Final = 0.7
+
+
+class GradeRange(Struct, frozen=True, kw_only=True):
+    """What grades from ``low`` to ``high`` mean, both included."""
+
+    low: int
+    high: int
+    meaning: str
+
+
+class Criterion(Struct, frozen=True, kw_only=True):
+    """One item of rubrics.
+
+    Attributes:
+        required: whether the evaluator fails without it; None where its author does not say.
+        min_share: share of the highest grade that it has to reach, where it is graded.
+    """
+
+    id: str
+    text: str
+    weight: float = 1.0
+    required: bool | None = None
+    min_share: float | None = None
+    ranges: tuple[GradeRange, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """How lines begin that are about it."""
+        return f"[{self.id}]"
+
+    def get_required_share(self, *, graded: bool) -> float | None:
+        """The share that the evaluator fails without: by default, of one that is met or not, 1."""
+        if not graded:
+            return None if self.required is False else 1.0
+        return self.min_share if self.min_share is not None else 1.0 if self.required else None
+
+    def meaning(self, grade: float) -> str:
+        """What a grade means; that of a mean, the one below."""
+        found = (each.meaning for each in self.ranges if each.low <= int(grade) <= each.high)
+        return next(found, "")
+
+
+class MarkedCriterion(Struct, frozen=True, kw_only=True):
+    """A criterion with its mark.
+
+    Attributes:
+        value: whether it is met, or its grade.
+        votes: how several samples judged.
+    """
+
+    criterion: Criterion
+    value: ScoreValue
+    reason: str
+    votes: str | None
+
+    @property
+    def share(self) -> float:
+        """How much of it is reached."""
+        return float(self.value) / (1 if isinstance(self.value, bool) else MAX_GRADE)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the evaluator fails for it."""
+        wanted = self.criterion.get_required_share(graded=not isinstance(self.value, bool))
+        return wanted is not None and self.share < wanted
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether it is well done."""
+        return not self.fails and self.share >= HIT_SHARE
+
+    @property
+    def line(self) -> str:
+        """What is said of it, as AgentV says it."""
+        said = f"{self.criterion.name} {self.criterion.text}"
+        if not isinstance(self.value, bool):
+            grade = float(self.value)
+            meaning = self.criterion.meaning(grade)
+            said += (
+                f" - Score: {format_number(grade)}/{MAX_GRADE}{f' ({meaning})' if meaning else ''}"
+            )
+        return f"{said}: {self.reason}" if self.reason else said
+
+    @property
+    def details(self) -> JsonObject:
+        """The same as data."""
+        split: JsonObject = {} if self.votes is None else {"samples": self.votes}
+        return {"satisfied" if isinstance(self.value, bool) else "score": self.value, **split}
+
+
+SATISFIED_INSTRUCTIONS: Final = (
     "Judge each item of the rubrics by itself, under its id, and leave none out: satisfied is true"
     " where it is met, and false where it is not, or only in part."
 )
-GRADED: Final = (
+GRADE_INSTRUCTIONS: Final = (
     "Grade each item of the rubrics by itself, under its id, and leave none out: a whole number"
     " from 0 to 10. Where an item describes ranges, take the one that fits, and a number in it."
 )
@@ -34,27 +142,29 @@ class Rubrics(Struct, frozen=True, kw_only=True):
         return any(each.ranges for each in self.criteria)
 
     @property
-    def form(self) -> Checklist:
+    def form(self) -> ChecklistSchema:
         """Of the verdict."""
         names = tuple(each.id for each in self.criteria)
-        return Checklist(names=names, kind="number" if self.is_graded else "boolean", high=MOST)
+        return ChecklistSchema(
+            names=names, kind="number" if self.is_graded else "boolean", high=MAX_GRADE
+        )
 
     @property
     def instructions(self) -> str:
         """What to do with them."""
-        return GRADED if self.is_graded else MET_OR_NOT
+        return GRADE_INSTRUCTIONS if self.is_graded else SATISFIED_INSTRUCTIONS
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The criteria, a line each, with a line for each range."""
         return "\n".join(line for each in self.criteria for line in self._lines(each))
 
     @property
-    def listed(self) -> list[Json]:
+    def data(self) -> list[Json]:
         """The criteria as data."""
         return [self._data(each) for each in self.criteria]
 
-    def find(self, ruling: Ruling) -> Finding:
+    def make_finding(self, ruling: AggregateVerdict) -> Finding:
         """Score by the criteria that the judge marked.
 
         What it says nothing of is not in the score, as in AgentV, but keeps it from passing.
@@ -71,55 +181,55 @@ class Rubrics(Struct, frozen=True, kw_only=True):
                 *(each.line for each in marked if not each.is_hit),
                 *(f"{each.name} {each.text}: the judge said nothing of it" for each in unsaid),
             ),
-            reasoning=ruling.spokesman.reason or None,
+            reasoning=ruling.representative_verdict.reason or None,
             details={"criteria": {each.criterion.id: each.details for each in marked}},
-            reason=_reason(failed, unsaid),
-            falls_short=bool(failed),
+            reason=_format_failure(failed, unsaid),
+            fails=bool(failed),
             is_partial=bool(unsaid),
         )
 
-    def _marked(self, criterion: Criterion, ruling: Ruling) -> Marked:
+    def _marked(self, criterion: Criterion, ruling: AggregateVerdict) -> MarkedCriterion:
         name = criterion.id
-        return Marked(
+        return MarkedCriterion(
             criterion=criterion,
             value=ruling.values[name],
-            reason=ruling.mark(name).reason,
-            votes=votes_on(name, ruling),
+            reason=ruling.find_score(name).reason,
+            votes=summarize_votes(name, ruling),
         )
 
     def _lines(self, criterion: Criterion) -> Iterator[str]:
         labels = ""
-        wanted = criterion.wanted(graded=self.is_graded)
+        wanted = criterion.get_required_share(graded=self.is_graded)
         if wanted is not None:
-            least = f": at least {number(wanted * MOST)}" if self.is_graded else ""
+            least = f": at least {format_number(wanted * MAX_GRADE)}" if self.is_graded else ""
             labels = f" (required{least})"
         if criterion.weight != 1:
-            labels += f" (weight: {number(criterion.weight)})"
+            labels += f" (weight: {format_number(criterion.weight)})"
         yield f"- {criterion.name}{labels}: {criterion.text}"
         yield from (f"  - {each.low} to {each.high}: {each.meaning}" for each in criterion.ranges)
 
     def _data(self, criterion: Criterion) -> JsonObject:
-        ranges: JsonObject = {"score_ranges": [_range(each) for each in criterion.ranges]}
+        ranges: JsonObject = {"score_ranges": [_format_range(each) for each in criterion.ranges]}
         return {
             "id": criterion.id,
             "outcome": criterion.text,
             "weight": criterion.weight,
-            "required": criterion.wanted(graded=self.is_graded) is not None,
+            "required": criterion.get_required_share(graded=self.is_graded) is not None,
             **(ranges if criterion.ranges else {}),
         }
 
 
-def _range(given: Range) -> JsonObject:
+def _format_range(given: GradeRange) -> JsonObject:
     return {"score_range": [given.low, given.high], "outcome": given.meaning}
 
 
-def _reason(failed: Sequence[Criterion], unsaid: Sequence[Criterion]) -> str | None:
+def _format_failure(failed: Sequence[Criterion], unsaid: Sequence[Criterion]) -> str | None:
     """Why it does not pass, whatever the score."""
-    said = [f"required, and not reached: {_names(failed)}"] if failed else []
+    said = [f"required, and not reached: {_format_names(failed)}"] if failed else []
     if unsaid:
-        said.append(f"the judge said nothing of {_names(unsaid)}")
+        said.append(f"the judge said nothing of {_format_names(unsaid)}")
     return "; ".join(said) or None
 
 
-def _names(criteria: Sequence[Criterion]) -> str:
+def _format_names(criteria: Sequence[Criterion]) -> str:
     return ", ".join(each.name for each in criteria)

@@ -1,16 +1,18 @@
-"""The assertions of AgentV 4 about the text of an answer: they hold, or they do not."""
+"""AgentV 4 assertions about the text of an answer: contains, equals, regex, is_json, ..."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final, Literal, Self
 
 from msgspec import Struct
+from pydantic import Field, model_validator
 
-from agentci.evaluators.agentv.helpers import candidate_answer_of
-from agentci.evaluators.agentv.verdict import Finding
-from agentci.model.sample import Sample
-from agentci.model.transcript import Transcript
-from agentci.recordings.telemetry.json_input import loads
+from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry
+from agentci.evaluators.agentv.case_texts import extract_candidate_answer
+from agentci.evaluators.agentv.findings import Finding
+from agentci.model.case import AgentvCase
+from agentci.model.trace import Transcript
+from agentci.recordings.telemetry.json_input import parse_nested_json
 
 FLAGS: Final[Mapping[str, re.RegexFlag]] = {
     "i": re.IGNORECASE,
@@ -27,32 +29,37 @@ class TextMatch(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: the type of the evaluator: ``contains``, ``icontains_any``, ``starts_with``, ...
-        values: what is looked for; one, but for ``_any`` and ``_all``.
+        values: what is looked for; one, but for ``_describe_any`` and ``_describe_all``.
     """
 
     kind: str
     values: tuple[str, ...]
 
-    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
         """See ``Rule``."""
         del sample
-        answer = candidate_answer_of(transcript)
+        answer = extract_candidate_answer(transcript)
         if self.kind == "is_json":
             holds = _is_json(answer)
-            return _finding(
+            return _make_match_finding(
                 "Output is valid JSON" if holds else "Output is not valid JSON", holds=holds
             )
         fold = self.kind.startswith("i")
         kind = self.kind.removeprefix("i")
-        seen = [value for value in self.values if _found(kind, value, answer, fold=fold)]
+        seen = [value for value in self.values if _matches(kind, value, answer, fold=fold)]
         if kind == "contains_any":
-            return _finding(_any(self.values, seen, _NOTE[fold]), holds=bool(seen))
+            return _make_match_finding(
+                _describe_any(self.values, seen, _CASE_NOTES[fold]), holds=bool(seen)
+            )
         if kind == "contains_all":
-            return _finding(
-                _all(self.values, seen, _NOTE[fold]), holds=len(seen) == len(self.values)
+            return _make_match_finding(
+                _describe_all(self.values, seen, _CASE_NOTES[fold]),
+                holds=len(seen) == len(self.values),
             )
         verb = _VERBS[kind][0 if seen else 1]
-        return _finding(f"Output {verb} {_quoted(self.values)}{_NOTE[fold]}", holds=bool(seen))
+        return _make_match_finding(
+            f"Output {verb} {_quote_all(self.values)}{_CASE_NOTES[fold]}", holds=bool(seen)
+        )
 
 
 class RegexMatch(Struct, frozen=True, kw_only=True):
@@ -62,16 +69,18 @@ class RegexMatch(Struct, frozen=True, kw_only=True):
     shown: str
     flags: str
 
-    def find(self, sample: Sample, transcript: Transcript) -> Finding:
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
         """See ``Rule``."""
         del sample
-        holds = self.pattern.search(candidate_answer_of(transcript)) is not None
+        holds = self.pattern.search(extract_candidate_answer(transcript)) is not None
         note = f" (flags: {self.flags})" if self.flags else ""
         verb = "matches" if holds else "does not match"
-        return _finding(f"Output {verb} pattern /{self.shown}/{self.flags}{note}", holds=holds)
+        return _make_match_finding(
+            f"Output {verb} pattern /{self.shown}/{self.flags}{note}", holds=holds
+        )
 
 
-def regex_of(pattern: str, flags: str) -> re.Pattern[str]:
+def compile_regex(pattern: str, flags: str) -> re.Pattern[str]:
     """A pattern in JavaScript's syntax, as far as Python's is the same.
 
     Raises:
@@ -89,7 +98,7 @@ def regex_of(pattern: str, flags: str) -> re.Pattern[str]:
         raise ValueError(f"the regular expression is broken: {error}") from None
 
 
-def _finding(line: str, *, holds: bool) -> Finding:
+def _make_match_finding(line: str, *, holds: bool) -> Finding:
     return Finding(
         score=1.0 if holds else 0.0,
         hits=(line,) if holds else (),
@@ -97,42 +106,42 @@ def _finding(line: str, *, holds: bool) -> Finding:
     )
 
 
-def _found(kind: str, value: str, answer: str, *, fold: bool) -> bool:
+def _matches(kind: str, value: str, answer: str, *, fold: bool) -> bool:
     if fold:
         value, answer = value.lower(), answer.lower()
-    return _TESTS.get(kind, _contains)(answer, value)
+    return _OPERATORS.get(kind, _contains)(answer, value)
 
 
 def _contains(answer: str, value: str) -> bool:
     return value in answer
 
 
-def _any(values: Sequence[str], seen: Sequence[str], note: str) -> str:
+def _describe_any(values: Sequence[str], seen: Sequence[str], note: str) -> str:
     if seen:
-        return f"Output contains {_quoted(seen[:1])}{note}"
-    return f"Output does not contain any of: {_quoted(values)}{note}"
+        return f"Output contains {_quote_all(seen[:1])}{note}"
+    return f"Output does not contain any of: {_quote_all(values)}{note}"
 
 
-def _all(values: Sequence[str], seen: Sequence[str], note: str) -> str:
+def _describe_all(values: Sequence[str], seen: Sequence[str], note: str) -> str:
     missing = [value for value in values if value not in seen]
     if missing:
-        return f"Output missing{note}: {_quoted(missing)}"
+        return f"Output missing{note}: {_quote_all(missing)}"
     return f"Output contains all {len(values)} expected strings{note}"
 
 
-def _quoted(values: Sequence[str]) -> str:
+def _quote_all(values: Sequence[str]) -> str:
     return ", ".join(f'"{value}"' for value in values)
 
 
 def _is_json(answer: str) -> bool:
     try:
-        loads(answer)
+        parse_nested_json(answer)
     except ValueError:
         return False
     return True
 
 
-_TESTS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+_OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "starts_with": lambda answer, value: answer.strip().startswith(value.strip()),
     "ends_with": lambda answer, value: answer.strip().endswith(value.strip()),
     "equals": lambda answer, value: answer.strip() == value.strip(),
@@ -143,4 +152,62 @@ _VERBS: Final = {
     "ends_with": ("ends with", "does not end with"),
     "equals": ("equals", "does not equal"),
 }
-_NOTE: Final = ("", " (case-insensitive)")
+_CASE_NOTES: Final = ("", " (case-insensitive)")
+
+
+class TextEntry(AgentvEntry):
+    """Whether the answer has a text."""
+
+    type: Literal["contains", "icontains", "starts_with", "ends_with", "equals"] = Field(
+        description="Whether the answer has a text."
+    )
+    value: str = Field(description="The text.")
+
+
+class TextsEntry(AgentvEntry):
+    """Whether the answer has some texts."""
+
+    type: Literal["contains_any", "contains_all", "icontains_any", "icontains_all"] = Field(
+        description="Whether the answer has some texts."
+    )
+    value: Annotated[list[str], Field(min_length=1)] = Field(description="The texts.")
+
+
+class RegexEntry(AgentvEntry):
+    """Whether the answer matches a regular expression."""
+
+    type: Literal["regex"] = Field(description="Whether the answer matches a regular expression.")
+    value: str = Field(description="The expression, without slashes.")
+    flags: str = Field(default="", description="Its flags, such as `i`.")
+
+    @model_validator(mode="after")
+    def _compiles(self) -> Self:
+        compile_regex(self.value, self.flags)
+        return self
+
+
+class IsJsonEntry(AgentvEntry):
+    """Whether the answer is JSON."""
+
+    type: Literal["is_json"] = Field(description="Whether the answer is JSON.")
+
+
+def make_text_match(entry: TextEntry, _: AgentvContext) -> TextMatch:
+    """Make the rule."""
+    return TextMatch(kind=entry.type, values=(entry.value,))
+
+
+def make_texts_match(entry: TextsEntry, _: AgentvContext) -> TextMatch:
+    """Make the rule."""
+    return TextMatch(kind=entry.type, values=tuple(entry.value))
+
+
+def make_regex_match(entry: RegexEntry, _: AgentvContext) -> RegexMatch:
+    """Make the rule."""
+    pattern = compile_regex(entry.value, entry.flags)
+    return RegexMatch(pattern=pattern, shown=entry.value, flags=entry.flags)
+
+
+def make_json_match(entry: IsJsonEntry, _: AgentvContext) -> TextMatch:
+    """Make the rule."""
+    return TextMatch(kind=entry.type, values=())

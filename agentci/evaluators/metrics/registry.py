@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentci.evaluators.metrics import response_match, tool_trajectory
-from agentci.evaluators.metrics.metric import Metric
-from agentci.evaluators.metrics.vertex import HostedMetric
+from agentci.evaluators.metrics.metric import HostedMetric, Metric
 
 METRICS: Final[Mapping[str, Metric]] = {
     tool_trajectory.name: tool_trajectory,
@@ -13,7 +12,7 @@ METRICS: Final[Mapping[str, Metric]] = {
 }
 
 # Those that ask a model (see the registry of ``judged``, which is slow to load), and what they do.
-ASKING: Final[Mapping[str, str]] = {
+JUDGED_METRIC_PURPOSES: Final[Mapping[str, str]] = {
     "final_response_match_v2": "Whether the final answer says what the golden one says.",
     "rubric_based_final_response_quality_v1": "How many rubrics the final answer fulfils.",
     "rubric_based_tool_use_quality_v1": "How many rubrics the tool calls fulfil.",
@@ -21,19 +20,19 @@ ASKING: Final[Mapping[str, str]] = {
 }
 
 # Those that Google's ADK has Vertex AI compute.
-HOSTED: Final[Mapping[str, HostedMetric]] = {
+HOSTED_METRICS: Final[Mapping[str, HostedMetric]] = {
     "response_evaluation_score": HostedMetric(
         purpose="How coherent the final answer is.", needs_golden=True, lowest=1.0, highest=5.0
     ),
     "safety_v1": HostedMetric(purpose="Whether the final answer is harmless."),
     "multi_turn_task_success_v1": HostedMetric(
-        purpose="Whether the conversation reached what the user wanted.", whole=True
+        purpose="Whether the conversation reached what the user wanted.", scores_conversation=True
     ),
     "multi_turn_trajectory_quality_v1": HostedMetric(
-        purpose="How good the steps of the conversation were.", whole=True
+        purpose="How good the steps of the conversation were.", scores_conversation=True
     ),
     "multi_turn_tool_use_quality_v1": HostedMetric(
-        purpose="How good the tool calls of the conversation were.", whole=True
+        purpose="How good the tool calls of the conversation were.", scores_conversation=True
     ),
 }
 INSTALL_ADK: Final = 'pip install "google-adk[eval]>=2.13"'
@@ -41,7 +40,7 @@ INSTALL_ADK: Final = 'pip install "google-adk[eval]>=2.13"'
 UNRUNNABLE: Final = "it cannot be run by agentevals 0.11.0 either"
 
 # Metrics of agentevals by name, and why this version does not run them.
-NOT_YET: Final[Mapping[str, str]] = {
+UNSUPPORTED_METRICS: Final[Mapping[str, str]] = {
     "rubric_based_multi_turn_trajectory_quality_v1": UNRUNNABLE,
     "per_turn_user_simulator_quality_v1": UNRUNNABLE,
     "tool_call_count_v1": UNRUNNABLE,

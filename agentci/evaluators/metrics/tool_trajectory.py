@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
-from agentci.evaluators.metrics.metric import mean, pairs, turn_counts
+from agentci.evaluators.metrics.metric import count_unpaired_turns, mean, pair_turns
 from agentci.model.json import JsonObject
-from agentci.model.requests import Measurement
+from agentci.model.requests import MetricResult
 from agentci.model.trace import ToolCall, Turn
 
 name: Final = "tool_trajectory_avg_score"
@@ -19,15 +19,15 @@ needs_golden: Final = True
 SHOWN_CHARACTERS: Final = 200
 
 
-def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject) -> Measurement:
+def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject) -> MetricResult:
     """Score each turn 1 or 0.
 
     Option ``match_type``: one of ``MatchType``, in any case; EXACT by default.
     """
-    match_type = _match_type(options)
-    compared = [_compare(mine, its, match_type) for mine, its in pairs(actual, golden)]
+    match_type = _read_match_type(options)
+    compared = [_compare(mine, its, match_type) for mine, its in pair_turns(actual, golden)]
     scores = tuple(float(each.is_match) for each in compared)
-    return Measurement(
+    return MetricResult(
         score=mean(scores),
         turn_scores=scores,
         misses=tuple(
@@ -37,7 +37,7 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject)
         ),
         details={
             "comparisons": [each.as_json for each in compared],
-            **turn_counts(actual, golden),
+            **count_unpaired_turns(actual, golden),
         },
     )
 
@@ -46,28 +46,30 @@ class _Comparison(Struct, frozen=True, kw_only=True):
     """The calls of one turn beside the golden ones."""
 
     turn_id: str
-    made: tuple[ToolCall, ...]
-    wanted: tuple[ToolCall, ...]
+    actual: tuple[ToolCall, ...]
+    expected: tuple[ToolCall, ...]
     order: str
     is_match: bool
 
     @property
     def miss(self) -> str:
         """What was expected and what came instead, in words."""
-        return f"expected {_shown(self.wanted)}{self.order}, got {_shown(self.made)}"
+        return (
+            f"expected {_format_calls(self.expected)}{self.order}, got {_format_calls(self.actual)}"
+        )
 
     @property
     def as_json(self) -> JsonObject:
         """As the reports of agentevals write it."""
         return {
             "invocation_id": self.turn_id,
-            "expected": [{"name": call.name, "args": call.args} for call in self.wanted],
-            "actual": [{"name": call.name, "args": call.args} for call in self.made],
+            "expected": [{"name": call.name, "args": call.args} for call in self.expected],
+            "actual": [{"name": call.name, "args": call.args} for call in self.actual],
             "matched": self.is_match,
         }
 
 
-def _match_type(options: JsonObject) -> str:
+def _read_match_type(options: JsonObject) -> str:
     match_type = str(options.get("match_type") or "EXACT").upper()
     if match_type not in MATCHERS:
         known = ", ".join(MATCHERS)
@@ -85,8 +87,8 @@ def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
     matches, order = MATCHERS[match_type]
     return _Comparison(
         turn_id=actual.id,
-        made=made,
-        wanted=golden.tool_calls,
+        actual=made,
+        expected=golden.tool_calls,
         order=order if len(golden.tool_calls) > 1 else "",
         is_match=matches(made, golden.tool_calls),
     )
@@ -126,19 +128,19 @@ MATCHERS: Mapping[str, tuple[Matcher, str]] = {
 }
 
 
-def _shown(tool_calls: Sequence[ToolCall]) -> str:
-    text = ", ".join(map(_signature, tool_calls)) or "no tool call"
+def _format_calls(tool_calls: Sequence[ToolCall]) -> str:
+    text = ", ".join(map(_format_call, tool_calls)) or "no tool call"
     return truncate.characters(text, SHOWN_CHARACTERS)
 
 
-def _signature(call: ToolCall) -> str:
+def _format_call(call: ToolCall) -> str:
     """Write a call as code: ``get_weather(city='Paris')``."""
     if not isinstance(call.args, Mapping):
         return f"{call.name}(arguments left out, which matches no call)"
-    named = (f"{key}={BRIEF.repr(value)}" for key, value in call.args.items())
+    named = (f"{key}={SHORT_REPR.repr(value)}" for key, value in call.args.items())
     return f"{call.name}({', '.join(named)})"
 
 
-BRIEF = Repr()
-BRIEF.maxlevel = 3
-BRIEF.maxstring = BRIEF.maxother = 60
+SHORT_REPR = Repr()
+SHORT_REPR.maxlevel = 3
+SHORT_REPR.maxstring = SHORT_REPR.maxother = 60

@@ -1,159 +1,342 @@
-"""Evaluators out of entries of ``type: openai_eval``."""
+"""Builds evaluators from entries of ``type: openai_eval``."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, assert_never
+from typing import Final, TypedDict, assert_never
 
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, bar_of
-from agentci.evaluators.context import Surroundings
-from agentci.evaluators.openai_eval.entries import AnyGrader, Multi, OpenAIEvalEntry
-from agentci.evaluators.openai_eval.evals_api import RemoteEvaluator
-from agentci.evaluators.openai_eval.evaluator import OpenAIEvaluator
+from agentci._util.text.suggest import join_with_or
+from agentci._util.text.templates import list_template_paths
+from agentci.errors import InputError
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, format_threshold
+from agentci.evaluators.evaluator_type import EvaluatorContext
+from agentci.evaluators.fields import reject_repeat
+from agentci.evaluators.grader_protocol import SAMPLE
+from agentci.evaluators.judge_config import JudgeSpec, MissingJudgeError
+from agentci.evaluators.openai_eval.entries import (
+    AnyGraderSpec,
+    LabelModelSpec,
+    ModelGraderSpec,
+    MultiGraderSpec,
+    OpenAIEvalEntry,
+    PythonGraderSpec,
+    ScoredGraderSpec,
+    ScoreModelSpec,
+    StringCheckSpec,
+    TextSimilaritySpec,
+)
+from agentci.evaluators.openai_eval.evaluator import EvalsApiEvaluator, OpenAIEvaluator
 from agentci.evaluators.openai_eval.formula import parse_formula
-from agentci.evaluators.openai_eval.judge_models import Panels
-from agentci.evaluators.openai_eval.model_grader_specs import LabelModel, ModelSpec, ScoreModel
-from agentci.evaluators.openai_eval.model_graders import LabelGrader, Prompt, ScoreGrader
-from agentci.evaluators.openai_eval.multi_grader import MultiGrader
-from agentci.evaluators.openai_eval.python_grader import CALLER, FunctionGrader
-from agentci.evaluators.openai_eval.specs import (
-    GradedSpec,
-    PythonFunction,
-    StringCheck,
-    TextSimilarity,
-)
-from agentci.evaluators.openai_eval.template_data import EXPECTED
-from agentci.evaluators.openai_eval.testing_criteria import (
-    bounds_of,
-    criterion_of,
-    names,
-    templates_of,
-)
-from agentci.evaluators.openai_eval.text_graders import (
+from agentci.evaluators.openai_eval.graders import (
+    GRADE_PROGRAM,
     CosineGrader,
-    Grader,
+    MultiGrader,
+    PythonGrader,
     SimilarityGrader,
-    StringGrader,
+    StringCheckGrader,
+    TurnGrader,
 )
-from agentci.evaluators.repeat import refuse_repeat
-from agentci.model.grading import EvalsService, WantedService
-from agentci.model.identity import ONCE, Identity, Repetition
-from agentci.model.program import Wanted
+from agentci.evaluators.openai_eval.model_graders import (
+    GraderPrompt,
+    LabelModelGrader,
+    ScoreModelGrader,
+)
+from agentci.evaluators.openai_eval.template_data import EXPECTED_FIELD
+from agentci.model.json import JsonObject
+from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
+from agentci.model.judges import JudgeConfig, ModelSettings, RequiredJudge
+from agentci.model.problem import Place
+from agentci.model.program import RequiredProgram
+from agentci.model.requests import EvalsService, RequiredService
+from agentci.model.values import replace
+
+# Whose graders these are, and so whose models they name.
+DEFAULT_PROVIDER: Final = "openai"
+# Whose APIs have embeddings that we ask for.
+EMBEDDING_PROVIDERS: Final = ("openai", "azure")
+
+
+class GraderPanels:
+    """Who grades for an entry."""
+
+    def __init__(self, entry: OpenAIEvalEntry, surroundings: EvaluatorContext) -> None:
+        self._entry = entry
+        self._judges = surroundings.judges
+        self._grader_place = surroundings.find_place("grader")
+        self._place = surroundings.find_place("grader" if entry.judge is None else "judge")
+
+    def panel(self, spec: ModelGraderSpec) -> JudgeConfig:
+        """Who grades by a prompt.
+
+        Raises:
+            InputError: nobody said which model.
+        """
+        fields = _extract_judge_fields(spec)
+        if "model" in fields and self._names_no_service():
+            fields["provider"] = DEFAULT_PROVIDER
+        own = {} if self._entry.judge is None else self._entry.judge.model_dump(exclude_none=True)
+        return self._judges.panel(JudgeSpec.model_validate({**fields, **own}), self._place)
+
+    def wanted(self, spec: ModelGraderSpec) -> RequiredJudge:
+        """The same, to be there before anything is graded."""
+        return RequiredJudge(judge=self.panel(spec), name=self._entry.name, place=self._place)
+
+    def for_embeddings(self) -> JudgeConfig:
+        """The panel whose model makes vectors of texts.
+
+        Raises:
+            InputError: nobody said which model, or its provider has no such API.
+        """
+        # --judge-model is about models that judge.
+        panel = (
+            replace(self._judges, model="").panel(self._entry.judge, self._place)
+            if any(each is not None and each.embedding_model for each in self._judge_specs())
+            else None
+        )
+        if panel is None or not panel.settings.embedding_model:
+            raise MissingJudgeError.from_message(
+                "cosine compares embeddings, and no `judge` says which model makes them",
+                place=self._grader_place,
+                hint="add `judge: {embedding_model: ...}`; or take `cosine_tf`, which compares "
+                "counts of words, or `backend: remote`",
+            )
+        settings = panel.settings
+        if settings.provider not in EMBEDDING_PROVIDERS:
+            raise InputError.from_message(
+                f"agentci asks the provider {settings.provider!r} for no embeddings",
+                place=self._place,
+                hint=f"give the entry a `judge` of its own; providers are "
+                f"{join_with_or(EMBEDDING_PROVIDERS)}",
+            )
+        embedding = ModelSettings(
+            provider=settings.provider,
+            model=settings.embedding_model,
+            base_url=settings.base_url,
+            api_version=settings.api_version,
+            key_variable=settings.key_variable,
+            federation=settings.federation,
+            output_tokens=0,
+            prices=settings.prices,
+        )
+        return replace(panel, settings=embedding, samples=1)
+
+    def wanted_for_embeddings(self) -> RequiredJudge:
+        """The same, to be there before anything is graded."""
+        return RequiredJudge(judge=self.for_embeddings(), name=self._entry.name, place=self._place)
+
+    def _judge_specs(self) -> tuple[JudgeSpec | None, ...]:
+        return (self._judges.shared, self._entry.judge)
+
+    def _names_no_service(self) -> bool:
+        return not self._judges.model and not any(
+            each is not None and (each.provider or each.command) for each in self._judge_specs()
+        )
+
+
+def _extract_judge_fields(spec: ModelGraderSpec) -> dict[str, object]:
+    """What a grader says of its model, in the words of ``judge``."""
+    sampling = spec.sampling_params if isinstance(spec, ScoreModelSpec) else None
+    fields = {
+        "model": spec.model,
+        "temperature": sampling and sampling.temperature,
+        "effort": sampling and sampling.reasoning_effort,
+        "max_output_tokens": sampling and sampling.max_completions_tokens,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+LOCAL_ONLY_METRIC: Final = "cosine_tf"
+
+
+class ScoreBounds(TypedDict, total=False):
+    """The least and the greatest score of a grader."""
+
+    low: float
+    high: float
+
+
+def make_testing_criterion(
+    spec: AnyGraderSpec, *, name: str, least: float, place: Place
+) -> JsonObject:
+    """A grader as a testing criterion.
+
+    Args:
+        name: of the entry, for a grader without one.
+        least: the share of its scores that passes.
+
+    Raises:
+        InputError: no service has it.
+    """
+    if problem := _find_unsupported(spec):
+        hint = "without `backend` agentci grades by itself"
+        raise InputError.from_message(
+            f"a service cannot grade this: {problem}", place=place, hint=hint
+        )
+    criterion = {"name": name, **spec.model_dump(exclude_none=True)}
+    if isinstance(spec, ScoredGraderSpec):
+        bounds = get_score_bounds(spec)
+        low, high = bounds.get("low", 0.0), bounds.get("high", 1.0)
+        criterion["pass_threshold"] = low + least * (high - low)
+    return criterion
+
+
+def get_score_bounds(spec: AnyGraderSpec) -> ScoreBounds:
+    """The bounds of a grader's scores, where they are not 0 and 1."""
+    return (
+        ScoreBounds(low=spec.range[0], high=spec.range[1])
+        if isinstance(spec, ScoreModelSpec)
+        else {}
+    )
+
+
+def iterate_templates(spec: AnyGraderSpec) -> Iterator[str]:
+    """The templates of a grader, those of its members apart."""
+    if isinstance(spec, TextSimilaritySpec | StringCheckSpec):
+        yield from (spec.input, spec.reference)
+    elif isinstance(spec, ModelGraderSpec):
+        yield from (each.text for each in spec.input)
+
+
+def names_field(part: str, template: str) -> bool:
+    """Whether a template names ``part`` of a namespace."""
+    return any(steps[:1] == (part,) for _, steps in list_template_paths(template))
+
+
+def _find_unsupported(spec: AnyGraderSpec) -> str | None:
+    if isinstance(spec, MultiGraderSpec):
+        return "`multi` is not allowed in evals"
+    if isinstance(spec, ModelGraderSpec) and spec.model is None:
+        return "the grader has to name its `model`"
+    if isinstance(spec, TextSimilaritySpec) and spec.evaluation_metric == LOCAL_ONLY_METRIC:
+        return f"{LOCAL_ONLY_METRIC} is a metric of agentci"
+    used = {path for text in iterate_templates(spec) for path in list_template_paths(text)}
+    if any(SAMPLE in (namespace, *steps[:1]) for namespace, steps in used):
+        return f"only items are sent, and a template names `{SAMPLE}`"
+    return None
+
 
 COSINE: Final = "cosine"
 IN_EVERY_TURN: Final = "in every turn"
 
 
 def build_openai_eval(
-    entry: OpenAIEvalEntry, surroundings: Surroundings
-) -> OpenAIEvaluator | RemoteEvaluator:
+    entry: OpenAIEvalEntry, surroundings: EvaluatorContext
+) -> OpenAIEvaluator | EvalsApiEvaluator:
     """Make the evaluator that grades as ``entry`` says.
 
     Raises:
         InputError: it asks a model, and nobody said which one; or its backend has no such grader.
     """
-    specs = [*_specs(entry.grader)]
-    threshold = _threshold(entry)
+    specs = [*_iterate_specs(entry.grader)]
+    threshold = _find_threshold(entry)
     least = 1.0 if threshold is None else threshold
-    identity = Identity(
+    identity = EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        bar=f"{_bar(entry.grader, threshold)} {IN_EVERY_TURN}",
+        requirement=f"{_describe_threshold(entry.grader, threshold)} {IN_EVERY_TURN}",
         threshold=threshold,
         required=entry.required,
         place=surroundings.place,
-        needs_golden=any(names(EXPECTED, text) for spec in specs for text in templates_of(spec)),
-        repetition=_repetition(entry, specs, surroundings),
+        needs_golden=any(
+            names_field(EXPECTED_FIELD, text) for spec in specs for text in iterate_templates(spec)
+        ),
+        repetition=_read_repetition(entry, specs, surroundings),
     )
-    place = surroundings.place_of("grader")
+    place = surroundings.find_place("grader")
     if entry.base_url is not None:
         service = EvalsService(base_url=entry.base_url, key_variable=entry.api_key_env or "")
-        at = surroundings.place_of("base_url")
-        return RemoteEvaluator(
+        at = surroundings.find_place("base_url")
+        return EvalsApiEvaluator(
             identity=identity,
-            wanted=WantedService(service=service, name=entry.name, place=at),
-            criterion=criterion_of(entry.grader, name=entry.name, least=least, place=place),
+            wanted=RequiredService(service=service, name=entry.name, place=at),
+            criterion=make_testing_criterion(
+                entry.grader, name=entry.name, least=least, place=place
+            ),
             timeout_seconds=entry.timeout,
-            least=least,
+            threshold=least,
             turn_mismatch_fails=surroundings.turn_mismatch_fails,
-            **bounds_of(entry.grader),
+            **get_score_bounds(entry.grader),
         )
-    panels = Panels(entry, surroundings)
-    caller = Wanted(program=CALLER, name=entry.name, place=place)
+    panels = GraderPanels(entry, surroundings)
+    caller = RequiredProgram(program=GRADE_PROGRAM, name=entry.name, place=place)
     return OpenAIEvaluator(
         identity=identity,
-        grader=_grader(entry.grader, entry, panels),
+        grader=_build_grader(entry.grader, entry, panels),
         needs=(
-            *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelSpec)),
-            *(panels.wanted_for_embeddings() for spec in specs if _is_cosine(spec)),
-            *(caller for spec in specs if isinstance(spec, PythonFunction)),
+            *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelGraderSpec)),
+            *(panels.wanted_for_embeddings() for spec in specs if _uses_embeddings(spec)),
+            *(caller for spec in specs if isinstance(spec, PythonGraderSpec)),
         ),
-        least=least,
+        threshold=least,
         turn_mismatch_fails=surroundings.turn_mismatch_fails,
     )
 
 
-def _repetition(
-    entry: OpenAIEvalEntry, specs: Iterable[AnyGrader], surroundings: Surroundings
+def _read_repetition(
+    entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], surroundings: EvaluatorContext
 ) -> Repetition:
     """How often it is asked; raises InputError where that is of no use."""
-    if any(isinstance(spec, ModelSpec | PythonFunction) for spec in specs):
+    if any(isinstance(spec, ModelGraderSpec | PythonGraderSpec) for spec in specs):
         return entry.repetition
-    refuse_repeat(entry, of=surroundings.place, at=surroundings.place_of("repeat"))
-    return ONCE
+    reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
+    return NO_REPETITION
 
 
-def _is_cosine(spec: AnyGrader) -> bool:
-    return isinstance(spec, TextSimilarity) and spec.evaluation_metric == COSINE
+def _uses_embeddings(spec: AnyGraderSpec) -> bool:
+    return isinstance(spec, TextSimilaritySpec) and spec.evaluation_metric == COSINE
 
 
-def _threshold(entry: OpenAIEvalEntry) -> float | None:
+def _find_threshold(entry: OpenAIEvalEntry) -> float | None:
     """What a turn has to reach; None where it is not about more or less."""
-    if not isinstance(entry.grader, GradedSpec):
+    if not isinstance(entry.grader, ScoredGraderSpec):
         return None
     own = entry.grader.own_threshold
     given = entry.threshold if own is None else own
     return DEFAULT_THRESHOLD if given is None else given
 
 
-def _bar(spec: AnyGrader, threshold: float | None) -> str:
-    if isinstance(spec, LabelModel):
+def _describe_threshold(spec: AnyGraderSpec, threshold: float | None) -> str:
+    if isinstance(spec, LabelModelSpec):
         return f"label in {', '.join(spec.passing_labels)}"
-    return "1" if threshold is None else bar_of(threshold)
+    return "1" if threshold is None else format_threshold(threshold)
 
 
-def _grader(spec: AnyGrader, entry: OpenAIEvalEntry, panels: Panels) -> Grader:
+def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, panels: GraderPanels) -> TurnGrader:
     match spec:
-        case TextSimilarity():
-            return _similarity_grader(spec, panels)
-        case StringCheck():
+        case TextSimilaritySpec():
+            return _build_similarity_grader(spec, panels)
+        case StringCheckSpec():
             operation = spec.operation
-            return StringGrader(input=spec.input, reference=spec.reference, operation=operation)
-        case PythonFunction():
-            return FunctionGrader(source=spec.source, timeout_seconds=entry.timeout)
-        case Multi():
+            return StringCheckGrader(
+                input=spec.input, reference=spec.reference, operation=operation
+            )
+        case PythonGraderSpec():
+            return PythonGrader(source=spec.source, timeout_seconds=entry.timeout)
+        case MultiGraderSpec():
             return MultiGrader(
-                members={name: _grader(each, entry, panels) for name, each in spec.members.items()},
+                members={
+                    name: _build_grader(each, entry, panels) for name, each in spec.members.items()
+                },
                 formula=parse_formula(spec.calculate_output),
             )
-        case LabelModel() | ScoreModel():
-            return _model_grader(spec, panels)
+        case LabelModelSpec() | ScoreModelSpec():
+            return _build_model_grader(spec, panels)
         case _:
             assert_never(spec)
 
 
-def _similarity_grader(spec: TextSimilarity, panels: Panels) -> Grader:
+def _build_similarity_grader(spec: TextSimilaritySpec, panels: GraderPanels) -> TurnGrader:
     mine, its, metric = spec.input, spec.reference, spec.evaluation_metric
     if metric == COSINE:
         return CosineGrader(input=mine, reference=its, panel=panels.for_embeddings())
     return SimilarityGrader(input=mine, reference=its, metric=metric)
 
 
-def _model_grader(spec: LabelModel | ScoreModel, panels: Panels) -> Grader:
-    prompt = Prompt(messages=tuple((each.role, each.text) for each in spec.input))
+def _build_model_grader(spec: LabelModelSpec | ScoreModelSpec, panels: GraderPanels) -> TurnGrader:
+    prompt = GraderPrompt(messages=tuple((each.role, each.text) for each in spec.input))
     panel = panels.panel(spec)
-    if isinstance(spec, ScoreModel):
+    if isinstance(spec, ScoreModelSpec):
         low, high = spec.range
-        return ScoreGrader(prompt=prompt, low=low, high=high, panel=panel)
-    return LabelGrader(
+        return ScoreModelGrader(prompt=prompt, low=low, high=high, panel=panel)
+    return LabelModelGrader(
         prompt=prompt,
         labels=tuple(spec.labels),
         passing=tuple(spec.passing_labels),
@@ -161,8 +344,8 @@ def _model_grader(spec: LabelModel | ScoreModel, panels: Panels) -> Grader:
     )
 
 
-def _specs(spec: AnyGrader) -> Iterator[AnyGrader]:
+def _iterate_specs(spec: AnyGraderSpec) -> Iterator[AnyGraderSpec]:
     """A grader and all in it."""
     yield spec
-    if isinstance(spec, Multi):
+    if isinstance(spec, MultiGraderSpec):
         yield from spec.members.values()

@@ -25,7 +25,7 @@ _UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {
     ast.UAdd: lambda a: a,
     ast.USub: lambda a: -a,
 }
-_OF_ONE: Final[Mapping[str, Callable[[float], float]]] = {
+_UNARY_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
     "abs": abs,
     "floor": math.floor,
     "ceil": math.ceil,
@@ -33,7 +33,7 @@ _OF_ONE: Final[Mapping[str, Callable[[float], float]]] = {
     "sqrt": math.sqrt,
     "log": math.log,
 }
-_OF_MANY: Final[Mapping[str, Callable[..., float]]] = {"min": min, "max": max}
+_VARIADIC_FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {"min": min, "max": max}
 
 # What is computed: a number, a name, or a function of others.
 _Term: TypeAlias = "float | str | tuple[Callable[..., float], tuple[_Term, ...]]"
@@ -58,7 +58,7 @@ class Formula(Struct, frozen=True, kw_only=True):
             ValueError: it comes to no finite number; says why.
         """
         try:
-            value = _computed(self._term, scores)
+            value = _evaluate_term(self._term, scores)
         except ZeroDivisionError:
             raise ValueError("it divides by zero") from None
         except (ValueError, OverflowError):
@@ -79,14 +79,14 @@ def parse_formula(text: str) -> Formula:
     source = text.strip().replace("^", "**")
     names: set[str] = set()
     try:
-        term = _term(_parsed(source), names, MAX_DEPTH)
-    except _ForeignError as error:
+        term = _parse_term(_parse_expression(source), names, MAX_DEPTH)
+    except _UnsupportedSyntaxError as error:
         part = truncate.short(ast.get_source_segment(source, error.node) or source, MAX_SHOWN)
         raise ValueError(f"`{part}` is nothing that a formula may say") from None
     return Formula(text=text, names=frozenset(names), _term=term)
 
 
-class _ForeignError(Exception):
+class _UnsupportedSyntaxError(Exception):
     """A part of the syntax of Python that is none of a formula's."""
 
     def __init__(self, node: ast.expr) -> None:
@@ -94,7 +94,7 @@ class _ForeignError(Exception):
         super().__init__()
 
 
-def _parsed(source: str) -> ast.expr:
+def _parse_expression(source: str) -> ast.expr:
     try:
         with warnings.catch_warnings(action="ignore"):  # Python's opinions on style
             return ast.parse(source, mode="eval").body
@@ -102,13 +102,13 @@ def _parsed(source: str) -> ast.expr:
         raise ValueError("it is no formula, such as `0.5 * first + 0.5 * second`") from None
 
 
-def _term(node: ast.expr, names: set[str], levels: int) -> _Term:
+def _parse_term(node: ast.expr, names: set[str], levels: int) -> _Term:
     function: Callable[..., float]
     if not levels:
         raise ValueError(f"a formula is nested at most {MAX_DEPTH} levels deep")
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return _number(value)
+            return _parse_number(value)
         case ast.Name(id=name):
             names.add(name)
             return name
@@ -117,33 +117,36 @@ def _term(node: ast.expr, names: set[str], levels: int) -> _Term:
         case ast.BinOp(op=operator) if type(operator) in _BINARY:
             operands, function = [node.left, node.right], _BINARY[type(operator)]
         case ast.Call(func=ast.Name(id=name), args=operands, keywords=[]):
-            function = _function(name, len(operands))
+            function = _find_function(name, len(operands))
         case _:
-            raise _ForeignError(node)
-    return function, tuple(_term(each, names, levels - 1) for each in operands)
+            raise _UnsupportedSyntaxError(node)
+    return function, tuple(_parse_term(each, names, levels - 1) for each in operands)
 
 
-def _number(value: float) -> float:
+def _parse_number(value: float) -> float:
     try:
         return float(value)
     except OverflowError:
         raise ValueError("a number in it is too large") from None
 
 
-def _function(name: str, arguments: int) -> Callable[..., float]:
-    if name in _OF_ONE and arguments == 1:
-        return _OF_ONE[name]
-    if name in _OF_MANY and arguments:
-        return _OF_MANY[name] if arguments > 1 else float
-    if name in _OF_ONE or name in _OF_MANY:
-        raise ValueError(f"{name} takes {'one number' if name in _OF_ONE else 'numbers'}")
-    raise ValueError(f"there is no function {name!r}; there is {', '.join((*_OF_MANY, *_OF_ONE))}")
+def _find_function(name: str, arguments: int) -> Callable[..., float]:
+    if name in _UNARY_FUNCTIONS and arguments == 1:
+        return _UNARY_FUNCTIONS[name]
+    if name in _VARIADIC_FUNCTIONS and arguments:
+        return _VARIADIC_FUNCTIONS[name] if arguments > 1 else float
+    if name in _UNARY_FUNCTIONS or name in _VARIADIC_FUNCTIONS:
+        raise ValueError(f"{name} takes {'one number' if name in _UNARY_FUNCTIONS else 'numbers'}")
+    raise ValueError(
+        f"there is no function {name!r}; there is "
+        f"{', '.join((*_VARIADIC_FUNCTIONS, *_UNARY_FUNCTIONS))}"
+    )
 
 
-def _computed(term: _Term, scores: Mapping[str, float]) -> float:
+def _evaluate_term(term: _Term, scores: Mapping[str, float]) -> float:
     if isinstance(term, str):
         return scores[term]
     if isinstance(term, float):
         return term
     function, terms = term
-    return float(function(*(_computed(each, scores) for each in terms)))
+    return float(function(*(_evaluate_term(each, scores) for each in terms)))

@@ -5,16 +5,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import number
-from agentci._util.text.suggest import one_of
-from agentci._util.text.templates import MissingError, fill
+from agentci._util.text.format import format_number
+from agentci._util.text.suggest import join_with_or
+from agentci._util.text.templates import MissingPlaceholderError, fill_placeholders
 from agentci.errors import EvaluatorError
-from agentci.evaluators.openai_eval.text_graders import Grade
-from agentci.evaluators.prompts.prompts import pose
+from agentci.evaluators.openai_eval.graders import TurnGrade
+from agentci.evaluators.prompts.questions import make_question
 from agentci.model.json import JsonObject
-from agentci.model.judging import AskModel, Form, Panel, Question
-from agentci.model.requests import Reply, Task
-from agentci.model.ruling import Ruling
+from agentci.model.judges import AggregateVerdict, AskModel, JudgeConfig, JudgePrompt, ScoreSchema
+from agentci.model.requests import Response, Task
 
 INSTRUCTIONS: Final = (
     "You grade what an AI agent did, as the messages below ask you to. Where they say [name], they"
@@ -22,7 +21,7 @@ INSTRUCTIONS: Final = (
 )
 
 
-class Prompt(Struct, frozen=True, kw_only=True):
+class GraderPrompt(Struct, frozen=True, kw_only=True):
     """What a model is told.
 
     Attributes:
@@ -31,7 +30,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     messages: tuple[tuple[str, str], ...]
 
-    def question(self, row: JsonObject, form: Form) -> Question:
+    def question(self, row: JsonObject, form: ScoreSchema) -> JudgePrompt:
         """Ask for a grade: the words of the config are instructions, what they name is data.
 
         Raises:
@@ -44,72 +43,76 @@ class Prompt(Struct, frozen=True, kw_only=True):
             return f"[{path}]"
 
         try:
-            told = [f"{role}: {fill(text, row, show=name)}" for role, text in self.messages]
-        except MissingError as error:
+            told = [
+                f"{role}: {fill_placeholders(text, row, show=name)}" for role, text in self.messages
+            ]
+        except MissingPlaceholderError as error:
             raise EvaluatorError(str(error)) from None
         template = "\n\n".join(f"{{{{ {path} }}}}" for path in names)
-        return pose("\n\n".join((INSTRUCTIONS, *told)), template, row, form)
+        return make_question("\n\n".join((INSTRUCTIONS, *told)), template, row, form)
 
 
-class LabelGrader(Struct, frozen=True, kw_only=True):
+class LabelModelGrader(Struct, frozen=True, kw_only=True):
     """``label_model``: 1 with one of the ``passing`` labels, else 0."""
 
-    prompt: Prompt
+    prompt: GraderPrompt
     labels: tuple[str, ...]
     passing: tuple[str, ...]
-    panel: Panel
+    panel: JudgeConfig
 
-    def asks(self, row: JsonObject) -> tuple[Task, ...]:
+    def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
         """Have a model choose a label."""
-        form = Form(kind="label", value_name="label", labels=self.labels)
-        return (AskModel(question=self.prompt.question(row, form), panel=self.panel),)
+        form = ScoreSchema(kind="label", value_name="label", labels=self.labels)
+        return (AskModel(prompt=self.prompt.question(row, form), judge=self.panel),)
 
-    def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
+    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
         """Look whether it is one that passes."""
         del row
-        ruling = _ruling(replies)
+        ruling = _read_ruling(replies)
         label = str(ruling.value)
-        return Grade(
+        return TurnGrade(
             score=float(label in self.passing),
-            told=f"label {label!r}, wanted {one_of([*map(repr, self.passing)])}",
-            details={"label": label, **_votes(ruling)},
-            reasoning=ruling.spokesman.reason,
+            summary=f"label {label!r}, wanted {join_with_or([*map(repr, self.passing)])}",
+            details={"label": label, **_format_votes(ruling)},
+            reasoning=ruling.representative_verdict.reason,
         )
 
 
-class ScoreGrader(Struct, frozen=True, kw_only=True):
+class ScoreModelGrader(Struct, frozen=True, kw_only=True):
     """``score_model``: a number from ``low`` to ``high``, as a share of that."""
 
-    prompt: Prompt
+    prompt: GraderPrompt
     low: float
     high: float
-    panel: Panel
+    panel: JudgeConfig
 
-    def asks(self, row: JsonObject) -> tuple[Task, ...]:
+    def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
         """Have a model give a number."""
-        form = Form(value_name="result", low=self.low, high=self.high)
-        return (AskModel(question=self.prompt.question(row, form), panel=self.panel),)
+        form = ScoreSchema(value_name="result", low=self.low, high=self.high)
+        return (AskModel(prompt=self.prompt.question(row, form), judge=self.panel),)
 
-    def grade(self, row: JsonObject, replies: Sequence[Reply]) -> Grade:
+    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
         """Take the number."""
         del row
-        ruling = _ruling(replies)
+        ruling = _read_ruling(replies)
         value = float(ruling.value)
-        return Grade(
+        return TurnGrade(
             score=(value - self.low) / (self.high - self.low),
-            told=f"{number(value)} of {number(self.low)} to {number(self.high)}",
-            details={"result": value, **_votes(ruling)},
-            reasoning=ruling.spokesman.reason,
+            summary=(
+                f"{format_number(value)} of {format_number(self.low)} to {format_number(self.high)}"
+            ),
+            details={"result": value, **_format_votes(ruling)},
+            reasoning=ruling.representative_verdict.reason,
         )
 
 
-def _ruling(replies: Sequence[Reply]) -> Ruling:
+def _read_ruling(replies: Sequence[Response]) -> AggregateVerdict:
     [reply] = replies
-    if not isinstance(reply, Ruling):
+    if not isinstance(reply, AggregateVerdict):
         raise TypeError(f"a model was asked, and {type(reply).__name__} came")
     return reply
 
 
-def _votes(ruling: Ruling) -> JsonObject:
+def _format_votes(ruling: AggregateVerdict) -> JsonObject:
     """What each said, where they did not agree."""
     return {"votes": [each.value for each in ruling.verdicts]} if ruling.is_split else {}

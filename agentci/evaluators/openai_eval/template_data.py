@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.evaluators.grader_payload import SAMPLE, item_of, sample_of
-from agentci.evaluators.metrics.metric import turn_counts
+from agentci.evaluators.grader_protocol import SAMPLE, make_item, make_sample
+from agentci.evaluators.metrics.metric import count_unpaired_turns
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.requests import Skip
@@ -16,10 +16,10 @@ from agentci.model.values import replace
 
 ITEM: Final = "item"
 # What agentevals calls the two texts.
-ACTUAL: Final = "actual_response"
-EXPECTED: Final = "expected_response"
+ACTUAL_FIELD: Final = "actual_response"
+EXPECTED_FIELD: Final = "expected_response"
 
-SAMPLE_NAMES: Final = (
+SAMPLE_FIELDS: Final = (
     "output_text",
     "output_json",
     "output_tools",
@@ -30,7 +30,7 @@ SAMPLE_NAMES: Final = (
 )
 
 
-class LinedUp(Struct, frozen=True, kw_only=True):
+class GradedTurns(Struct, frozen=True, kw_only=True):
     """The turns of a case that are graded.
 
     Attributes:
@@ -42,38 +42,39 @@ class LinedUp(Struct, frozen=True, kw_only=True):
     counts: JsonObject
 
 
-def line_up(case: Case, *, compares: bool) -> LinedUp | Skip:
+def select_graded_turns(case: Case, *, compares: bool) -> GradedTurns | Skip:
     """The turns of a case beside the golden ones.
 
     Args:
         compares: a turn without a golden one is not graded.
     """
-    actual, golden = case.trace.turns, case.golden.turns if case.golden else ()
+    actual, golden = case.trace.turns, case.expected.turns if case.expected else ()
     if compares and not golden:
-        return Skip(reason=case.no_golden_because or "the golden case has no turns")
+        return Skip(reason=case.unmatched_reason or "the golden case has no turns")
     graded = actual[: len(golden)] if compares else actual
-    return LinedUp(
+    return GradedTurns(
         rows=tuple(
-            row_of(case, mine, its) for mine, its in zip_longest(graded, golden[: len(graded)])
+            make_template_row(case, mine, its)
+            for mine, its in zip_longest(graded, golden[: len(graded)])
         ),
-        counts=turn_counts(actual, golden) if compares else {},
+        counts=count_unpaired_turns(actual, golden) if compares else {},
     )
 
 
-def row_of(case: Case, turn: Turn, golden: Turn | None) -> Mapping[str, JsonObject]:
+def make_template_row(case: Case, turn: Turn, golden: Turn | None) -> Mapping[str, JsonObject]:
     """The namespaces of templates for one turn of a case; what was not answered is an empty text.
 
     Columns of a dataset count more than what agentevals gives, save for what was recorded.
     """
     partner = None
-    if case.golden is not None and golden is not None:
-        partner = replace(case.golden, turns=(golden,))
-    one = replace(case, trace=replace(case.trace, turns=(turn,)), golden=partner)
-    sample = sample_of(one)
+    if case.expected is not None and golden is not None:
+        partner = replace(case.expected, turns=(golden,))
+    one = replace(case, trace=replace(case.trace, turns=(turn,)), expected=partner)
+    sample = make_sample(one)
     item: JsonObject = {
-        EXPECTED: (golden and golden.final_text) or "",
-        **item_of(one),
-        ACTUAL: turn.final_text or "",
+        EXPECTED_FIELD: (golden and golden.final_text) or "",
+        **make_item(one),
+        ACTUAL_FIELD: turn.final_text or "",
         SAMPLE: sample,
     }
     return {ITEM: item, SAMPLE: sample}

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from agentci._util.text.format import number
+from agentci._util.text.format import format_number
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import AnyForm, Checklist, Form
+from agentci.model.judges import ChecklistSchema, ScoreSchema, VerdictSchema
 
 # Of the schema, where an API wants one.
-NAME: Final = "verdict"
+SCHEMA_NAME: Final = "verdict"
 
 # The members of a checklist, and of its items; AgentV's names.
 CHECKS: Final = "checks"
@@ -20,45 +20,49 @@ OVERALL: Final = "overall_reasoning"
 _TEXT: Final[JsonObject] = {"type": "string"}
 
 
-def schema_of(form: AnyForm) -> JsonObject:
+def make_answer_schema(form: VerdictSchema) -> JsonObject:
     """A schema that every service takes: all members required, no bounds, none beside them.
 
     Reasons come first, so that a model argues before it rates.
     """
-    return _of_checklist(form) if isinstance(form, Checklist) else _of_one(form)
+    return (
+        _make_checklist_schema(form)
+        if isinstance(form, ChecklistSchema)
+        else _make_form_schema(form)
+    )
 
 
-def contract_of(form: AnyForm) -> str:
+def describe_answer_format(form: VerdictSchema) -> str:
     """The same in words, with the bounds."""
-    shape = _checklist_in_words(form) if isinstance(form, Checklist) else _one_in_words(form)
+    shape = _describe_checklist(form) if isinstance(form, ChecklistSchema) else _describe_form(form)
     return f"Reply with one JSON object and nothing else: {shape}"
 
 
-def mark_name(form: Checklist) -> str:
+def get_mark_field(form: ChecklistSchema) -> str:
     """The member of an item that is its mark."""
     names = {"boolean": SATISFIED, "number": SCORE, "label": LABEL}
     return names[form.kind]
 
 
-def _of_one(form: Form) -> JsonObject:
-    value = _label(form) if form.kind == "label" else {"type": form.kind}
+def _make_form_schema(form: ScoreSchema) -> JsonObject:
+    value = _make_label_schema(form) if form.kind == "label" else {"type": form.kind}
     notes: JsonObject = {name: {"type": "array", "items": _TEXT} for name in form.notes}
-    return _object({form.reason_name: _TEXT, **notes, form.value_name: value})
+    return _make_object_schema({form.reason_name: _TEXT, **notes, form.value_name: value})
 
 
-def _of_checklist(form: Checklist) -> JsonObject:
+def _make_checklist_schema(form: ChecklistSchema) -> JsonObject:
     name: JsonObject = {"type": "string", "enum": list(form.names)}
     kind = "boolean" if form.kind == "boolean" else "integer"
-    mark = _label(form) if form.kind == "label" else {"type": kind}
-    item = _object({ID: name, REASONING: _TEXT, mark_name(form): mark})
-    return _object({CHECKS: {"type": "array", "items": item}, OVERALL: _TEXT})
+    mark = _make_label_schema(form) if form.kind == "label" else {"type": kind}
+    item = _make_object_schema({ID: name, REASONING: _TEXT, get_mark_field(form): mark})
+    return _make_object_schema({CHECKS: {"type": "array", "items": item}, OVERALL: _TEXT})
 
 
-def _label(form: AnyForm) -> JsonObject:
+def _make_label_schema(form: VerdictSchema) -> JsonObject:
     return {"type": "string", "enum": list(form.labels)}
 
 
-def _object(properties: JsonObject) -> JsonObject:
+def _make_object_schema(properties: JsonObject) -> JsonObject:
     required: Json = list(properties)
     return {
         "type": "object",
@@ -68,30 +72,30 @@ def _object(properties: JsonObject) -> JsonObject:
     }
 
 
-def _one_in_words(form: Form) -> str:
+def _describe_form(form: ScoreSchema) -> str:
     notes = "".join(f' "{name}": [up to 4 short texts],' for name in form.notes)
     return (
         f'{{"{form.reason_name}": "your reasons, in a few sentences",{notes}'
-        f' "{form.value_name}": {_value_in_words(form)}}}'
+        f' "{form.value_name}": {_describe_value(form)}}}'
     )
 
 
-def _checklist_in_words(form: Checklist) -> str:
+def _describe_checklist(form: ChecklistSchema) -> str:
     return (
         f'{{"{CHECKS}": [for each of them {{"{ID}": its id, "{REASONING}": "your reasons, in a'
-        f' sentence", "{mark_name(form)}": {_value_in_words(form)}}}],'
+        f' sentence", "{get_mark_field(form)}": {_describe_value(form)}}}],'
         f' "{OVERALL}": "what they come to, in a sentence"}}'
     )
 
 
-def _value_in_words(form: AnyForm) -> str:
+def _describe_value(form: VerdictSchema) -> str:
     match form.kind:
         case "boolean":
             return "true or false"
         case "label":
             return "one of " + ", ".join(f'"{label}"' for label in form.labels)
-        case _ if isinstance(form, Form) and not form.is_bounded:
+        case _ if isinstance(form, ScoreSchema) and not form.is_bounded:
             return "a number"
         case _:
-            noun = "whole number" if isinstance(form, Checklist) else "number"
-            return f"a {noun} from {number(form.low)} to {number(form.high)}"
+            noun = "whole number" if isinstance(form, ChecklistSchema) else "number"
+            return f"a {noun} from {format_number(form.low)} to {format_number(form.high)}"

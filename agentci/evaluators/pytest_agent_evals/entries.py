@@ -5,9 +5,8 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 from pydantic import Field, WithJsonSchema, model_validator
 
 from agentci.evaluators.agentevals.entries import ProcessEntry
-from agentci.evaluators.fields import Entry, Grader, Seconds, Text
+from agentci.evaluators.fields import Entry, GraderReference, RepeatableEntry, Seconds, Text
 from agentci.evaluators.judge_config import JudgeSpec
-from agentci.evaluators.repeat import Repeated
 
 # As OpenAI's graders and Foundry's evaluators are called.
 DEFAULT_FUNCTION: Final = "grade"
@@ -19,7 +18,7 @@ class GraderEntry(ProcessEntry):
     """A Python function of your own, `grade(sample, item)`, that returns a score."""
 
     type: Literal["grader"] = Field(description="A Python function that returns a score.")
-    grader: Grader = Field(
+    grader: GraderReference = Field(
         description="File and function, `FILE.py:FUNCTION`; relative to this config. Without a "
         "function it is `grade`.",
         examples=["graders.py:is_short"],
@@ -47,7 +46,7 @@ Threshold: TypeAlias = Annotated[
 ]
 
 
-class PromptEntry(Repeated, Entry):
+class PromptEntry(RepeatableEntry, Entry):
     """A prompt of your own, by which a language model judges."""
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")

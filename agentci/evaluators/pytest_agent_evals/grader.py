@@ -1,29 +1,55 @@
 """``type: grader``: a Python function, ``grade(sample, item)``, that returns a score."""
 
+import re
 from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import number
-from agentci._util.text.strict_json import compact
-from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.eval_result import EvalResult
-from agentci.evaluators.agentevals.threshold import threshold_of
-from agentci.evaluators.agentevals.truncate_result import without_excess
-from agentci.evaluators.grader_payload import graded
-from agentci.evaluators.grader_result import Grade, grade_in
+from agentci._util.text.format import format_number
+from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.agentevals.build import (
+    installs_requirements,
+    make_program_identity,
+    make_program_run,
+)
+from agentci.evaluators.agentevals.eval_protocol import ParsedEvalResult, truncate_result
+from agentci.evaluators.agentevals.threshold import get_threshold
+from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
+from agentci.evaluators.grader_protocol import FunctionGrade, make_grade_arguments, parse_grade
+from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
 from agentci.model.case import Case
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.program import Wanted
-from agentci.model.requests import Need, ProgramReply, Reply, RunProgram
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.program import RequiredProgram
+from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
 from agentci.model.values import replace
 
-REASONS: Final = ("reason", "reasoning")
+_FUNCTION_DEFINITION: Final = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+_STAR_IMPORT: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILINE)
 
 
-class Grader(Struct, frozen=True, kw_only=True):
+def check_function_exists(file: TextFile, name: str, place: Place) -> None:
+    """See whether ``file`` so much as mentions ``name``: it may be imported, or made in any way.
+
+    Raises:
+        InputError: it does not, and so cannot have it.
+    """
+    if re.search(rf"\b{name}\b", file.text) or _STAR_IMPORT.search(file.text):
+        return
+    known = _FUNCTION_DEFINITION.findall(file.text)
+    raise InputError.from_message(
+        f"{file.name} defines no function {quote_name(name)}",
+        place=place,
+        hint=suggest_name(name, known) or (f"there is {join_with_or(known)}" if known else None),
+    )
+
+
+REASON_FIELDS: Final = ("reason", "reasoning")
+
+
+class GraderEvaluator(Struct, frozen=True, kw_only=True):
     """A function that grades one case at a time, in a process of its own.
 
     Attributes:
@@ -32,50 +58,67 @@ class Grader(Struct, frozen=True, kw_only=True):
         program_place: where the config names the program.
     """
 
-    identity: Identity
+    identity: EvaluatorIdentity
     function: str
     run: RunProgram
     program_place: Place
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[Prerequisite, ...]:
         """The file with the function."""
         name = self.identity.name
-        return (Wanted(program=self.run.program, name=name, place=self.program_place),)
+        return (RequiredProgram(program=self.run.program, name=name, place=self.program_place),)
 
     def ask(self, case: Case) -> RunProgram:
         """Have the function called with what was recorded, and with the row of the case."""
-        return replace(self.run, stdin=compact({"function": self.function, **graded(case)}))
+        return replace(
+            self.run, stdin=dumps_compact({"function": self.function, **make_grade_arguments(case)})
+        )
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """Judge by the score.
 
         Raises:
             EvaluatorError: there is none, which is not a 0.
         """
-        if not isinstance(reply, ProgramReply):
+        if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a grader was asked for, not {type(reply).__name__}")
         try:
-            grade = grade_in(reply, network=self.run.network, in_image=bool(self.run.image))
-            return judgement_of(grade, threshold=threshold_of(self.identity))
+            grade = parse_grade(reply, network=self.run.network, in_image=bool(self.run.image))
+            return make_grade_judgement(grade, threshold=get_threshold(self.identity))
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 
 
-def judgement_of(grade: Grade, *, threshold: float) -> Judgement:
+def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement:
     """What a grade comes to.
 
     Raises:
         EvaluatorError: it is not from 0 to 1.
     """
     if not 0 <= grade.score <= 1:
-        raise EvaluatorError(f"returned {number(grade.score)}, not a score from 0 to 1")
-    result = EvalResult(score=grade.score, status=None, turn_scores=(), details=grade.details)
-    details = without_excess(result, size=grade.size, shown=REASONS).details
-    reasons = (details.get(name) for name in REASONS)
+        raise EvaluatorError(f"returned {format_number(grade.score)}, not a score from 0 to 1")
+    result = ParsedEvalResult(score=grade.score, status=None, turn_scores=(), details=grade.details)
+    details = truncate_result(result, size=grade.size, shown=REASON_FIELDS).details
+    reasons = (details.get(name) for name in REASON_FIELDS)
     return Judgement(
         score=grade.score,
         passed=grade.score >= threshold,
         reasoning=next((each for each in reasons if isinstance(each, str) and each.strip()), None),
         details=details,
+    )
+
+
+def build_grader(entry: GraderEntry, surroundings: EvaluatorContext) -> GraderEvaluator:
+    """Make the evaluator; raises InputError where its surroundings do."""
+    program = surroundings.locate(entry.file, "grader")
+    if not installs_requirements(entry):
+        program = replace(program, requirements=None)
+    file = surroundings.read(entry.file, "grader")
+    check_function_exists(file, entry.function, surroundings.find_place("grader"))
+    return GraderEvaluator(
+        identity=make_program_identity(entry, surroundings),
+        function=entry.function,
+        run=replace(make_program_run(entry, program, network=entry.network), calls_function=True),
+        program_place=surroundings.find_place("grader"),
     )

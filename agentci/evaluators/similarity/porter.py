@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
-SHORTEST: Final = 3
+MIN_WORD_LENGTH: Final = 3
 
 VOWELS: Final = frozenset("aeiou")
 
@@ -83,7 +83,7 @@ def stem(word: str) -> str:
     """Reduce a lower-case word to its stem: ``running`` to ``run``, ``quickly`` to ``quickli``."""
     if word in IRREGULAR:
         return IRREGULAR[word]
-    if len(word) < SHORTEST:
+    if len(word) < MIN_WORD_LENGTH:
         return word
     for step in STEPS:
         word = step(word)
@@ -106,11 +106,11 @@ def _without_tense(word: str) -> str:
     for suffix in ("ed", "ing"):
         rest = word.removesuffix(suffix)
         if rest != word and "v" in _shape(rest):
-            return _mended(rest)
+            return _restore_ending(rest)
     return word
 
 
-def _mended(rest: str) -> str:
+def _restore_ending(rest: str) -> str:
     """Give back the ``e``, or take the doubled letter, that an ``-ed`` or ``-ing`` had changed."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"

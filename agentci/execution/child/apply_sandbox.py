@@ -1,4 +1,4 @@
-"""What a child does to itself before it runs foreign code: the jail, put up from inside.
+"""Applies a sandbox to this process, and finds out what a sandbox can do on this machine.
 
 All of it is inherited by whatever the program starts, and none of it can be undone.
 """
@@ -6,21 +6,121 @@ All of it is inherited by whatever the program starts, and none of it can be und
 import os
 import resource
 import signal
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
-from agentci.execution.child import identity, kernel, landlock, seccomp
+from agentci.execution.child import kernel, landlock, privileges, seccomp
 from agentci.execution.child.messages import Message
 
-NOBODY_ASKED: Final = (
+# Numbers of users that nobody else gives away: systemd's list calls them unused. In a container
+# that has few numbers there is only the one that is nobody.
+FIRST_USER: Final = 0x70000000
+NOBODY_USER: Final = 65534
+# Beyond so many of them nothing is counted.
+MAX_TASKS: Final = 1 << 16
+
+
+def find_capabilities() -> Message:
+    """What holds here.
+
+    Returns:
+        ``system``: its name; ``users``: the first number of users that programs may get
+        (``NOBODY_USER``: only this one), None where we may not choose; ``tasks``: processes and
+        threads programs share their user with, for a limit on their number; ``searches``: whether
+        a program of another user can be let into closed folders; ``searching``: whether we were;
+        ``root``: whether we are it; ``landlock``: its version, 0 for
+        none; ``filters``: whether system calls can be refused; ``machine``: the processor.
+    """
+    machine = os.uname().machine
+    users = _find_first_user()
+    return {
+        "system": os.uname().sysname,
+        "users": users,
+        "tasks": _count_tasks(users),
+        "searches": _succeeds_in_fork(_try_search),
+        "searching": os.geteuid() != 0 and privileges.can_read_everything(),
+        "root": os.geteuid() == 0,
+        "landlock": landlock.find_landlock_version() if _succeeds_in_fork(_try_landlock) else 0,
+        "filters": machine in seccomp.SYSTEM_CALLS and _succeeds_in_fork(_try_filter),
+        "machine": machine,
+    }
+
+
+def _find_first_user() -> int | None:
+    if privileges.can_change_user():
+        for user in (FIRST_USER, NOBODY_USER):
+            if _succeeds_in_fork(partial(privileges.drop_privileges, user, searches=False)):
+                return user
+    return None
+
+
+def _count_tasks(users: int | None) -> int:
+    """How many there are, found by trying which limit lets one more be made.
+
+    No list tells, because those of other containers count, too.
+    """
+    if users == FIRST_USER or (users is None and os.geteuid() == 0):
+        return 0  # nobody else, or nobody whom a limit holds
+    least, most = 0, MAX_TASKS
+    while least < most:
+        middle = (least + most) // 2
+        if _succeeds_in_fork(partial(_try_fork, middle, users)):
+            most = middle
+        else:
+            least = middle + 1
+    return least
+
+
+def _try_fork(limit: int, user: int | None) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, most))
+    if user is not None:
+        privileges.drop_privileges(user, searches=False)
+    number = os.fork()
+    if number == 0:
+        os._exit(0)
+    os.waitpid(number, 0)
+
+
+def _try_search() -> None:
+    privileges.drop_privileges(NOBODY_USER, searches=True)
+
+
+def _try_landlock() -> None:
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    landlock.restrict_process((), landlock.find_landlock_version())
+
+
+def _try_filter() -> None:
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    seccomp.install_filter(seccomp.make_filter(os.uname().machine, network=False))
+
+
+def _succeeds_in_fork(attempt: Callable[[], None]) -> bool:
+    """Whether a fork of this process gets through it."""
+    try:
+        number = os.fork()
+    except OSError:
+        return False
+    if number == 0:
+        with suppress(BaseException):
+            attempt()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(number, 0)[1] == 0
+
+
+NO_SECCOMP_NOTIFICATIONS: Final = (
     "this kernel has no seccomp notifications (Linux 5.9), or forbids them; `target` needs them"
     " where `network` is false"
 )
 # Whom the system ends first when it runs out of memory.
-SACRIFICE: Final = b"1000"
+OOM_SCORE: Final = b"1000"
 
 
-def enter(jail: Message) -> int | None:
+def enter_sandbox(jail: Message) -> int | None:
     """Put this process under a jail.
 
     Args:
@@ -34,28 +134,28 @@ def enter(jail: Message) -> int | None:
     Raises:
         OSError, ValueError: a part of it cannot be had.
     """
-    _limit(jail["limits"])
+    _set_resource_limits(jail["limits"])
     with suppress(OSError):
-        _write(b"/proc/self/oom_score_adj", SACRIFICE)
+        _write_file(b"/proc/self/oom_score_adj", OOM_SCORE)
     if kernel.IS_LINUX:
-        identity.limit(jail["user"], searches=jail["searches"])
+        privileges.drop_privileges(jail["user"], searches=jail["searches"])
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         # After the change of user, which forgets it.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if jail["rules"] is not None:
-        landlock.restrict(jail["rules"], jail["landlock"], port=jail["port"])
+        landlock.restrict_process(jail["rules"], jail["landlock"], port=jail["port"])
     if jail["filter"] is None:
         return None
     if jail["port"] is None:
-        seccomp.install(jail["filter"])
+        seccomp.install_filter(jail["filter"])
         return None
     try:
-        return seccomp.install(jail["filter"], asks=True)
+        return seccomp.install_filter(jail["filter"], asks=True)
     except OSError as error:
-        raise OSError(error.errno, NOBODY_ASKED) from error
+        raise OSError(error.errno, NO_SECCOMP_NOTIFICATIONS) from error
 
 
-def _limit(limits: dict[str, int]) -> None:
+def _set_resource_limits(limits: dict[str, int]) -> None:
     for name, value in limits.items():
         number = getattr(resource, name, None)  # not every system has all of them
         if number is None:
@@ -65,7 +165,7 @@ def _limit(limits: dict[str, int]) -> None:
         resource.setrlimit(number, (least, least))
 
 
-def _write(path: bytes, content: bytes) -> None:
+def _write_file(path: bytes, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.write(descriptor, content)

@@ -7,41 +7,41 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentci.execution.child import identity
+from agentci.execution.child import privileges
 
 # A killed process is gone in about a millisecond, a fork bomb in some seconds; one that hangs in
 # the kernel must not hold us.
-MAX_DYING_SECONDS: Final = 20.0
+MAX_KILL_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.0005
-LONGEST_PAUSE_SECONDS: Final = 0.02
+MAX_PAUSE_SECONDS: Final = 0.02
 # Of the fields of /proc/PID/stat, those after the name counted from 0.
-THREADS: Final = 17
+THREAD_COUNT_FIELD: Final = 17
 
 
-def end_all(bury: Callable[[int, int], None], *, user: int | None) -> bool:
+def kill_descendants(bury: Callable[[int, int], None], *, user: int | None) -> bool:
     """Kill every descendant and wait for it; say whether none is left.
 
     Args:
         bury: is told the number and the status of each child that has ended.
         user: whom they all run as, and nobody else on this machine; None where it is no such one.
     """
-    if not reap(bury):
+    if not reap_children(bury):
         return True
     if user is not None:
-        _end_user(user)
-    deadline, pause = time.monotonic() + MAX_DYING_SECONDS, PAUSE_SECONDS
+        _kill_user_processes(user)
+    deadline, pause = time.monotonic() + MAX_KILL_SECONDS, PAUSE_SECONDS
     # The dead are not buried while others live: they count for the limit, which keeps a fork bomb
     # from replacing them.
-    while (living := descendants()) or reap(bury):
+    while (living := find_descendants()) or reap_children(bury):
         if time.monotonic() > deadline:
             return False
-        kill(living)
+        kill_processes(living)
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)
     return True
 
 
-def kill(found: Mapping[int, int]) -> None:
+def kill_processes(found: Mapping[int, int]) -> None:
     """Kill processes, with all of their groups: of a group none escapes by forking."""
     ours = os.getpgrp()
     for group in {group for group in found.values() if group != ours}:
@@ -53,7 +53,7 @@ def kill(found: Mapping[int, int]) -> None:
                 os.kill(number, signal.SIGKILL)
 
 
-def reap(bury: Callable[[int, int], None]) -> bool:
+def reap_children(bury: Callable[[int, int], None]) -> bool:
     """Wait for the children that have ended; say whether there are others."""
     try:
         while True:
@@ -65,13 +65,13 @@ def reap(bury: Callable[[int, int], None]) -> bool:
         return False
 
 
-def descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
+def find_descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
     """The living descendants of this process, without the children in ``spared`` and theirs.
 
     Returns:
         The group of each.
     """
-    children = _children()
+    children = _list_children()
     unseen = [each for each in children.get(os.getpid(), ()) if each[0] not in spared]
     found: dict[int, int] = {}
     while unseen:
@@ -81,36 +81,39 @@ def descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
     return found
 
 
-def _children() -> Mapping[int, list[tuple[int, int]]]:
+def _list_children() -> Mapping[int, list[tuple[int, int]]]:
     """All living processes and their groups, by the number of their parent."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for name in _names(b"/proc"):
+    for name in _list_folder(b"/proc"):
         if name.isdigit():
             with suppress(OSError, ValueError):
-                stat = _content(b"/proc/%s/stat" % name)
+                stat = _read_file(b"/proc/%s/stat" % name)
                 fields = stat.rpartition(b")")[2].split()
-                if lives(fields):
+                if is_alive(fields):
                     found.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
     return found
 
 
-def lives(fields: Sequence[bytes]) -> bool:
+def is_alive(fields: Sequence[bytes]) -> bool:
     """Whether a process has a thread that has not ended, which need not be its first one.
 
     Args:
         fields: of /proc/PID/stat, those after the name.
     """
-    return fields[0] != b"Z" or int(fields[THREADS]) > 1
+    return fields[0] != b"Z" or int(fields[THREAD_COUNT_FIELD]) > 1
 
 
-def _end_user(user: int) -> None:
+def _kill_user_processes(user: int) -> None:
     """Kill all processes of ``user`` at one stroke, which not even a fork bomb escapes."""
     number = os.fork()
     if number == 0:
         try:
-            identity.become(user)
+            privileges.set_user(user)
             # Whom this reaches depends on who we are: better nobody than the wrong ones.
-            if os.getresuid() == (user, user, user) and identity.effective() == 0:
+            if (
+                os.getresuid() == (user, user, user)
+                and privileges.read_effective_capabilities() == 0
+            ):
                 os.kill(-1, signal.SIGKILL)
         finally:
             os._exit(0)
@@ -118,14 +121,14 @@ def _end_user(user: int) -> None:
         os.waitpid(number, 0)
 
 
-def _names(folder: bytes) -> list[bytes]:
+def _list_folder(folder: bytes) -> list[bytes]:
     try:
         return os.listdir(folder)
     except OSError:
         return []
 
 
-def _content(path: bytes) -> bytes:
+def _read_file(path: bytes) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 4096)

@@ -25,7 +25,7 @@ def prctl(option: int, *values: int) -> int:
     Raises:
         OSError: it does not, or is not Linux.
     """
-    return _check(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
+    return _check_result(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
 
 
 def syscall(number: int, *kinds: type) -> Callable[..., int]:
@@ -34,8 +34,8 @@ def syscall(number: int, *kinds: type) -> Callable[..., int]:
     Args:
         kinds: of ctypes, of the arguments.
     """
-    call = _declared("syscall", ctypes.c_long, *kinds)
-    return lambda *arguments: _check(call(number, *arguments))
+    call = _declare_function("syscall", ctypes.c_long, *kinds)
+    return lambda *arguments: _check_result(call(number, *arguments))
 
 
 def capset(head: bytes, content: bytes) -> None:
@@ -44,27 +44,27 @@ def capset(head: bytes, content: bytes) -> None:
     Raises:
         OSError: it may not.
     """
-    _check(_capset(head, content))
+    _check_result(_capset(head, content))
 
 
-def _declared(name: str, *kinds: type) -> Callable[..., int]:
+def _declare_function(name: str, *kinds: type) -> Callable[..., int]:
     """A function of the C library; told what its arguments are, ctypes is quick about them."""
     if not IS_LINUX:
-        return _missing
+        return _raise_unsupported
     function = LIBC[name]
     function.argtypes = kinds
     return function
 
 
-def _missing(*_: object) -> int:
+def _raise_unsupported(*_: object) -> int:
     raise OSError("only Linux has it")
 
 
-_prctl: Final = _declared("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)
-_capset: Final = _declared("capset", ctypes.c_char_p, ctypes.c_char_p)
+_prctl: Final = _declare_function("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)
+_capset: Final = _declare_function("capset", ctypes.c_char_p, ctypes.c_char_p)
 
 
-def _check(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

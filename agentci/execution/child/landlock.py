@@ -13,33 +13,33 @@ from typing import Final, TypeAlias
 
 from agentci.execution.child import kernel
 
-NUMBER, BYTES = ctypes.c_long, ctypes.c_char_p
-create_ruleset: Final = kernel.syscall(444, BYTES, NUMBER, NUMBER)
-add_rule: Final = kernel.syscall(445, NUMBER, NUMBER, BYTES, NUMBER)
-restrict_self: Final = kernel.syscall(446, NUMBER, NUMBER)
+C_LONG, C_BYTES = ctypes.c_long, ctypes.c_char_p
+create_ruleset: Final = kernel.syscall(444, C_BYTES, C_LONG, C_LONG)
+add_rule: Final = kernel.syscall(445, C_LONG, C_LONG, C_BYTES, C_LONG)
+restrict_self: Final = kernel.syscall(446, C_LONG, C_LONG)
 VERSION_FLAG: Final = 1
 PATH_BENEATH, NET_PORT = 1, 2
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE: Final = 1 << 14
 IOCTL_DEV: Final = 1 << 15
-READ: Final = EXECUTE | READ_FILE | READ_DIR
+READ_RIGHTS: Final = EXECUTE | READ_FILE | READ_DIR
 # What a rule for a single file may say.
-OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-DEVICE: Final = WRITE_FILE | READ_FILE | IOCTL_DEV
+FILE_RIGHTS: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+DEVICE_RIGHTS: Final = WRITE_FILE | READ_FILE | IOCTL_DEV
 
 # Rights by the version that brought them: of files, and of what is done to those outside.
-FIRST: Final = (1 << 13) - 1
-ADDED: Final = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
+FIRST_RIGHTS: Final = (1 << 13) - 1
+RIGHTS_SINCE: Final = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
 PORTS_SINCE: Final = 4
 CONNECT_TCP: Final = 1 << 1
 SCOPES_SINCE: Final = 6
 SCOPES: Final = 0b11
 
-Rule: TypeAlias = tuple[bytes, int]
+PathRule: TypeAlias = tuple[bytes, int]
 
 
-def version() -> int:
+def find_landlock_version() -> int:
     """How much of Landlock the kernel has; 0 where it has none."""
     try:
         return create_ruleset(None, 0, VERSION_FLAG)
@@ -47,12 +47,14 @@ def version() -> int:
         return 0
 
 
-def rights(of_version: int) -> int:
+def compute_rights(of_version: int) -> int:
     """Everything that can be done to files, as far as a version knows."""
-    return FIRST | sum(right for since, right in ADDED.items() if since <= of_version)
+    return FIRST_RIGHTS | sum(right for since, right in RIGHTS_SINCE.items() if since <= of_version)
 
 
-def restrict(rules: Iterable[Rule], of_version: int, *, port: int | None = None) -> None:
+def restrict_process(
+    rules: Iterable[PathRule], of_version: int, *, port: int | None = None
+) -> None:
     """Leave this process, and all that it starts, what ``rules`` allow; after NO_NEW_PRIVS.
 
     A path that is not there, or that this process cannot reach, is left out.
@@ -63,28 +65,28 @@ def restrict(rules: Iterable[Rule], of_version: int, *, port: int | None = None)
     Raises:
         OSError: the kernel refuses.
     """
-    known = rights(of_version)
+    known = compute_rights(of_version)
     scopes = SCOPES if of_version >= SCOPES_SINCE else 0
     held = port is not None and of_version >= PORTS_SINCE
     attributes = struct.pack("=QQQ", known, CONNECT_TCP if held else 0, scopes)
     # Older kernels know a shorter structure, and take a longer one that ends in zeros.
     ruleset = create_ruleset(attributes, len(attributes), 0)
     for path, allowed in rules:
-        _allow(ruleset, path, allowed & known)
+        _add_path_rule(ruleset, path, allowed & known)
     if held:
         add_rule(ruleset, NET_PORT, struct.pack("=QQ", CONNECT_TCP, port), 0)
     restrict_self(ruleset, 0)
     os.close(ruleset)
 
 
-def _allow(ruleset: int, path: bytes, allowed: int) -> None:
+def _add_path_rule(ruleset: int, path: bytes, allowed: int) -> None:
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return
     try:
         if not stat.S_ISDIR(os.fstat(folder).st_mode):
-            allowed &= OF_FILES
+            allowed &= FILE_RIGHTS
         rule = struct.pack("=Qi", allowed, folder)
         add_rule(ruleset, PATH_BENEATH, rule, 0)
     finally:

@@ -12,21 +12,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentci.execution.child import capabilities, descendants, kernel, supervisor
-from agentci.execution.child.messages import Message, answer
+from agentci.execution.child import apply_sandbox, descendants, kernel, supervisor
+from agentci.execution.child.messages import Message, send_json
 
 # What stands before the names of modules that programs are going to import.
-POKE: Final = b"!"
+START_REQUEST: Final = b"!"
 SEPARATOR: Final = b","
-MOST_POKE_BYTES: Final = 4096
+MAX_REQUEST_BYTES: Final = 4096
 
 
 def main(descriptor: int) -> None:
     """Start a ward for each poke that comes, until the other end of the channel is gone."""
-    Launcher(channel_of(descriptor)).serve()
+    LauncherServer(open_channel(descriptor)).serve()
 
 
-def channel_of(descriptor: int) -> socket.socket:
+def open_channel(descriptor: int) -> socket.socket:
     """The channel to whoever asks for programs; this process is no more than its other end."""
     with suppress(OSError):
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
@@ -36,7 +36,7 @@ def channel_of(descriptor: int) -> socket.socket:
     return socket.socket(fileno=descriptor)
 
 
-class Launcher:
+class LauncherServer:
     """The process that starts wards.
 
     Args:
@@ -52,9 +52,9 @@ class Launcher:
         imitate: Callable[[Message], None] = lambda _: None,
     ) -> None:
         self._channel = channel
-        self._foresee = foresee
-        self._imitate = imitate
-        self._wards: set[int] = set()
+        self._preload = foresee
+        self._become_program = imitate
+        self._supervisors: set[int] = set()
 
     def serve(self) -> None:
         """Start wards, and bury them, until there will be no more."""
@@ -62,17 +62,17 @@ class Launcher:
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        answer(self._channel, capabilities.facts())
+        send_json(self._channel, apply_sandbox.find_capabilities())
         gc.freeze()
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
         wanted = True
-        while wanted or self._wards:
+        while wanted or self._supervisors:
             ready = {descriptor for descriptor, _ in poll.poll()}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
-                descendants.reap(self._bury)
+                descendants.reap_children(self._forget_supervisor)
             if self._channel.fileno() in ready:
                 wanted = self._start()
                 if not wanted:
@@ -80,37 +80,37 @@ class Launcher:
 
     def _start(self) -> bool:
         """Start one ward; False when there will be no more."""
-        poke, descriptors, _, _ = socket.recv_fds(self._channel, MOST_POKE_BYTES, 1)
+        poke, descriptors, _, _ = socket.recv_fds(self._channel, MAX_REQUEST_BYTES, 1)
         if not poke:
             return False
-        self._foresee(poke.removeprefix(POKE).decode().split(SEPARATOR.decode()))
+        self._preload(poke.removeprefix(START_REQUEST).decode().split(SEPARATOR.decode()))
         try:
             number = os.fork()
         except OSError:
             number = -1  # closing the channel tells of it
         if number == 0:
-            self._be_ward(*descriptors)
+            self._run_supervisor(*descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         if number > 0:
-            self._wards.add(number)
+            self._supervisors.add(number)
         return True
 
-    def _be_ward(self, channel: int) -> None:
+    def _run_supervisor(self, channel: int) -> None:
         try:
             signal.set_wakeup_fd(-1)
             for descriptor in (self._channel.detach(), self._wakeup, self._wake):
                 os.close(descriptor)
-            supervisor.watch(socket.socket(fileno=channel), imitate=self._imitate)
+            supervisor.supervise(socket.socket(fileno=channel), imitate=self._become_program)
             os._exit(0)
-        except supervisor.Imitated:
+        except supervisor.BecameProgram:
             raise
         except BaseException:  # noqa: BLE001 (a fork must not go on as its parent)
             os._exit(1)
 
-    def _bury(self, number: int, status: int) -> None:
+    def _forget_supervisor(self, number: int, status: int) -> None:
         """Forget a ward; where one was killed, end what it watched over and left to us."""
-        if number in self._wards:
-            self._wards.discard(number)
+        if number in self._supervisors:
+            self._supervisors.discard(number)
             if status != 0:
-                descendants.kill(descendants.descendants(spared=self._wards))
+                descendants.kill_processes(descendants.find_descendants(spared=self._supervisors))

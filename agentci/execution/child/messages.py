@@ -27,13 +27,13 @@ def send(channel: socket.socket, message: Message, descriptors: Sequence[int] = 
     channel.sendall(content[sent:])
 
 
-def answer(channel: socket.socket, message: Message) -> None:
+def send_json(channel: socket.socket, message: Message) -> None:
     """Send one message to whoever gives orders, with texts, numbers and messages in it.
 
     Raises:
         OSError: nobody is there to read it.
     """
-    content = _json(message).encode()
+    content = _format_json(message).encode()
     channel.sendall(LENGTH.pack(len(content)) + content)
 
 
@@ -43,22 +43,26 @@ def receive(channel: socket.socket) -> Message | None:
     Raises:
         TimeoutError: none came within the channel's time-out.
     """
-    return _rest(channel, b"")
+    return _receive_rest(channel, b"")
 
 
-def receive_with(channel: socket.socket, count: int) -> tuple[Message | None, list[int]]:
+def receive_with_descriptors(
+    channel: socket.socket, count: int
+) -> tuple[Message | None, list[int]]:
     """Wait for one message, and for up to ``count`` descriptors that come with it."""
     try:
         begun, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, count)
     except ConnectionError:
         return None, []
-    return (_rest(channel, begun) if begun else None), descriptors
+    return (_receive_rest(channel, begun) if begun else None), descriptors
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     """As JSON, whose module takes longer to import than a launcher takes to start."""
     if isinstance(value, dict):
-        fields = ",".join(f"{_json(name)}:{_json(each)}" for name, each in value.items())
+        fields = ",".join(
+            f"{_format_json(name)}:{_format_json(each)}" for name, each in value.items()
+        )
         return f"{{{fields}}}"
     if isinstance(value, str):
         plain = "".join(f"\\u{byte:04x}" for byte in value.encode("ascii", "backslashreplace"))
@@ -66,16 +70,16 @@ def _json(value: Any) -> str:
     return "null" if value is None else str(value).lower()
 
 
-def _rest(channel: socket.socket, begun: bytes) -> Message | None:
-    head = _exactly(channel, LENGTH.size, begun)
-    content = None if head is None else _exactly(channel, LENGTH.unpack(head)[0])
+def _receive_rest(channel: socket.socket, begun: bytes) -> Message | None:
+    head = _receive_exactly(channel, LENGTH.size, begun)
+    content = None if head is None else _receive_exactly(channel, LENGTH.unpack(head)[0])
     if content is None:
         return None
     message: Message = marshal.loads(content)  # noqa: S302 (from a process that we started)
     return message
 
 
-def _exactly(channel: socket.socket, size: int, begun: bytes = b"") -> bytes | None:
+def _receive_exactly(channel: socket.socket, size: int, begun: bytes = b"") -> bytes | None:
     content = bytearray(begun)
     while len(content) < size:
         try:

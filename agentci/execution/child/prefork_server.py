@@ -1,31 +1,317 @@
-"""A Python that has started and imported, and whose forks become programs.
+"""A Python that has started and imported modules in advance, and whose forks become programs.
 
-A fork is not to be told from ``python file``. So no frame of ours may lie below the program's: the
-interpreter itself calls it. It does so by its hook for interactive use, which runs after the code
-given with ``-c`` has ended, and in the place of which we put functions written in C alone; between
-two calls of them a generator of ours is asked for the next program.
+A program cannot tell such a fork from ``python file``. So no frame of ours may lie below the
+program's: the interpreter itself calls it. It does so by its hook for interactive use, which runs
+after the code given with ``-c`` has ended, and in the place of which we put functions written in C
+alone; between two calls of them a generator of ours is asked for the next program.
 """
 
+import atexit
+import builtins
+import ctypes
+import gc
 import os
+import signal
+import site
 import socket
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from importlib import import_module
+from importlib.machinery import BuiltinImporter
 from itertools import starmap
 from operator import call
-from typing import Final
+from types import ModuleType
+from typing import Final, TypeAlias
 
-from agentci.execution.child import identity
-from agentci.execution.child.impersonate import Call, Guise
-from agentci.execution.child.launcher import Launcher, channel_of
-from agentci.execution.child.preload import Imports
-from agentci.execution.child.supervisor import Imitated
+from agentci.execution.child import kernel, privileges
+from agentci.execution.child.launcher import LauncherServer, open_channel
+from agentci.execution.child.messages import Message
+from agentci.execution.child.supervisor import BecameProgram
 
-OURS: Final = "agentci"
+# Looked for by every Python that starts, where it is told to look.
+STARTUP_MODULES: Final = frozenset({"sitecustomize", "usercustomize"})
+MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
+# The interpreter takes them down itself, when all others are gone.
+INTERPRETER_MODULES: Final = frozenset({"sys", "builtins", "__main__"})
+
+
+class PreloadedModules:
+    """The modules that are there before a program begins, and that it must not miss at its end.
+
+    Args:
+        bare: the names of those that every Python has before it looks at a file.
+        ours: the folder that we are imported from.
+    """
+
+    def __init__(self, bare: Iterable[str], *, ours: str) -> None:
+        self._startup_names = frozenset(bare)
+        self._ours = ours
+        self._requested: set[str] = set()
+        self._kept: dict[str, object] = {}
+        self._names: frozenset[str] = frozenset()
+        self._later_names: frozenset[str] = frozenset()
+        # Before anybody else, so that it is called after everybody else.
+        atexit.register(self._forget_modules)
+
+    def preload(self, names: Sequence[str]) -> None:
+        """Import what a program is going to import, as far as it is there.
+
+        Raises:
+            RuntimeError: that has started a thread; a fork would lack it.
+        """
+        new = [each for each in names if each and each not in self._requested]
+        self._requested.update(new)
+        with self._only_installed():
+            for name in new:
+                with suppress(Exception):  # the program finds out by itself
+                    import_module(name)
+                    WARM_UPS.get(name, lambda: None)()
+        if len(os.listdir("/proc/self/task")) > 1:
+            raise RuntimeError("there are threads")
+        self._freeze_modules()
+
+    def shadows(self, folders: Sequence[str], at_start: Sequence[str]) -> bool:
+        """Whether a program would have imported something of its own in place of what is there.
+
+        Args:
+            folders: where it looks before it looks where we did.
+            at_start: those of them that every Python looks through that starts there.
+        """
+        return any(_contains_module(folder, self._names) for folder in at_start) or any(
+            _contains_module(folder, self._later_names) for folder in folders
+        )
+
+    def _freeze_modules(self) -> None:
+        """Have no fork look after what is there: each of its pages would have to be copied."""
+        for name, module in sys.modules.items():
+            if name not in self._kept and name not in INTERPRETER_MODULES:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
+                self._kept[name] = module
+        # What lies in a workspace is looked through by each program for itself.
+        for path in [each for each in sys.path_importer_cache if not self._is_installed(each)]:
+            del sys.path_importer_cache[path]
+        # Worked out here, because a fork that looks through all names has to copy their pages.
+        names = {name.partition(".")[0] for name in (*self._startup_names, *self._kept)}
+        self._names = frozenset(names | STARTUP_MODULES)
+        self._later_names = frozenset(names - self._startup_names - set(sys.builtin_module_names))
+        gc.collect()
+        gc.freeze()
+
+    @contextmanager
+    def _only_installed(self) -> Iterator[None]:
+        """Import nothing of a workspace, to which a path of an editable install may lead.
+
+        Whoever changes the workspace is not trusted to run code outside of a jail.
+        """
+        path, finders = sys.path[:], sys.meta_path[:]
+        sys.path[:] = filter(self._is_installed, path)
+        sys.meta_path[:] = [each for each in finders if each.__module__.startswith("_frozen_")]
+        try:
+            yield
+        finally:
+            sys.path[:], sys.meta_path[:] = path, finders
+
+    def _is_installed(self, path: str) -> bool:
+        folders = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+        return path == self._ours or path.startswith(tuple(f"{each}/" for each in folders))
+
+    def _forget_modules(self) -> None:
+        """At the end of a program: nothing of what it found is taken down, which nobody sees."""
+        for name, module in self._kept.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+def _contains_module(folder: str, names: frozenset[str]) -> bool:
+    try:
+        return any(
+            entry.partition(".")[0] in names
+            and ("." not in entry or entry.endswith(MODULE_SUFFIXES))
+            for entry in os.listdir(folder)
+        )
+    except OSError:
+        return False
+
+
+def _warm_up_pydantic() -> None:
+    """Most of pydantic is imported when the first model is defined and used."""
+    from pydantic import BaseModel, Field  # noqa: PLC0415 (of programs, where they have it)
+
+    class Model(BaseModel):
+        texts: list[str] = []
+        number: float | None = Field(default=None, ge=0)
+        values: dict[str, object] = {}
+
+    Model.model_validate_json(Model().model_dump_json())
+
+
+WARM_UPS: Final[Mapping[str, Callable[[], None]]] = {"pydantic": _warm_up_pydantic}
+
+
+# A function of the interpreter, and its arguments.
+InterpreterCall: TypeAlias = tuple[object, ...]
+RUN_FILE: Final = ctypes.pythonapi.PyRun_SimpleFileExFlags
+RUN_FILE.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+
+# A Python that starts ignores or handles them; a ward has reset them.
+IGNORED_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+# Of the fields of /proc/PID/stat, those after the name counted from 0.
+ARG_START, ARG_END = 45, 46
+# As Python has it where the last of what was printed could not be written.
+EXIT_UNFLUSHED: Final = 120
+
+
+class ProgramImpersonator:
+    """Makes a fork the program of an order.
+
+    Args:
+        hook: for interactive use, as every Python has it before it looks at a file.
+    """
+
+    def __init__(self, imports: PreloadedModules, *, hook: Callable[[], None] | None) -> None:
+        self._imports = imports
+        self._hook = hook
+        self._command_line = _find_command_line()
+        self._file = 0
+        self._script = b""
+
+    def preload(self, names: Sequence[str]) -> None:
+        """See :meth:`Imports.foresee`."""
+        self._imports.preload(names)
+
+    def become_program(self, order: Message) -> None:
+        """Become the program; returns where only a Python that starts anew is the same.
+
+        Raises:
+            Imitated: this process is the program.
+        """
+        # To clear and to update it would copy twice as many pages of the warm Python.
+        for name in [*os.environb]:
+            del os.environb[name]
+        for name, value in order["environment"].items():
+            os.environb[name] = value
+        _, script, *arguments = order["command"]
+        # As Python has it: a file is run by its whole path, whatever its name in ``sys.argv``.
+        file = os.path.join(os.getcwdb(), script)
+        path = os.fsdecode(file)
+        searched = _parse_pythonpath(order["environment"].get(b"PYTHONPATH", b""))
+        own = [] if sys.flags.safe_path else [find_script_folder(path)]
+        if (
+            searched is None
+            or _has_user_packages()
+            or self._imports.shadows((*own, *searched), at_start=searched)
+            or _is_archive(path)
+        ):
+            return
+        kernel.LIBC.fopen.restype = ctypes.c_void_p
+        self._file, self._script = kernel.LIBC.fopen(file, b"rb"), file
+        if not self._file:
+            return
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can look at itself
+        sys.argv = [*map(os.fsdecode, (script, *arguments))]
+        sys.orig_argv = [sys.executable, *sys.argv]
+        self._set_process_title(order["command"])
+        sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
+        raise BecameProgram
+
+    def _set_process_title(self, command: Sequence[bytes]) -> None:
+        """Be called as the program is in lists of processes, where there is room for its name."""
+        start, size = self._command_line
+        line = b"".join(part + b"\0" for part in command)
+        if len(line) <= size:
+            ctypes.memmove(start, line.ljust(size, b"\0"), size)
+
+    def prepare_run(self) -> InterpreterCall:
+        """Do what is left to do when all frames of ours are gone; what then runs the program."""
+        for number in IGNORED_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._hook is None:
+            del sys.__interactivehook__
+        else:
+            sys.__interactivehook__ = self._hook
+        main = ModuleType("__main__")
+        main.__dict__.update(__builtins__=builtins, __annotations__={}, __loader__=BuiltinImporter)
+        sys.modules["__main__"] = main
+        if "threading" in sys.modules:
+            sys.modules["threading"].main_thread()._set_native_id()  # noqa: SLF001 (forks keep it)
+        closes_it, flags = 1, None
+        return RUN_FILE, self._file, self._script, closes_it, flags
+
+    @staticmethod
+    def prepare_exit(*, failed: bool) -> InterpreterCall:
+        """What ends the process as the interpreter does, as far as a program can see."""
+        interrupted = failed and getattr(sys, "last_type", None) is KeyboardInterrupt
+        vars(sys)["_agentci_exit"] = _ExitAtFinalization(int(failed), interrupted=interrupted)
+        return ctypes.pythonapi.Py_Exit, int(failed)
+
+
+class _ExitAtFinalization:
+    """Ends the process when the last module is cleared: what would follow costs time, unseen."""
+
+    def __init__(self, code: int, *, interrupted: bool) -> None:
+        self._code = code
+        self._interrupted = interrupted
+        self._streams = (sys.__stdout__, sys.__stderr__)
+
+    def __del__(self) -> None:
+        for stream in self._streams:
+            try:
+                if stream is not None and not stream.closed:
+                    stream.flush()
+            except (OSError, ValueError):
+                self._code = EXIT_UNFLUSHED
+        kernel.LIBC.fflush(None)
+        if self._interrupted:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        os._exit(self._code)
+
+
+def _find_command_line() -> tuple[int, int]:
+    """Where the arguments of this process stand in its memory, and how many bytes they are."""
+    with open("/proc/self/stat", "rb") as stat:
+        fields = stat.read().rpartition(b")")[2].split()
+    start, end = int(fields[ARG_START]), int(fields[ARG_END])
+    return start, end - start
+
+
+def find_script_folder(script: str) -> str:
+    """Where a program finds its modules first: links to it are followed once, as Python does."""
+    with suppress(OSError):
+        script = os.path.join(os.path.dirname(script), os.readlink(script))
+    return os.path.realpath(os.path.dirname(script))
+
+
+def _has_user_packages() -> bool:
+    """Whether Python would look into them when it starts; the names of their folders are set."""
+    site.USER_BASE = site.USER_SITE = None
+    return os.path.isdir(site.getusersitepackages()) and bool(site.ENABLE_USER_SITE)
+
+
+def _parse_pythonpath(named: bytes) -> list[str] | None:
+    """The folders of PYTHONPATH; None where a Python that starts would make others of them."""
+    folders = os.fsdecode(named).split(os.pathsep) if named else []
+    plain = all(os.path.abspath(folder) == folder and os.path.isdir(folder) for folder in folders)
+    return list(dict.fromkeys(folders)) if plain else None
+
+
+def _is_archive(script: str) -> bool:
+    """Whether Python would look for a program inside of the file."""
+    for hook in sys.path_hooks:
+        with suppress(ImportError):
+            hook(script)
+            return True
+    sys.path_importer_cache[script] = None
+    return False
+
+
+PACKAGE_NAME: Final = "agentci"
 STDIN, STDOUT, STDERR = range(3)
-INSPECT: Final = "PYTHONINSPECT"
+INSPECT_VARIABLE: Final = "PYTHONINSPECT"
 
 
 def main(bare: Sequence[str]) -> None:
@@ -36,35 +322,37 @@ def main(bare: Sequence[str]) -> None:
     Args:
         bare: the names of the modules that every Python has before it looks at a file.
     """
-    imports = Imports(bare, ours=os.path.dirname(sys.argv[1]))
-    for name in [name for name in sys.modules if name.partition(".")[0] == OURS]:
+    imports = PreloadedModules(bare, ours=os.path.dirname(sys.argv[1]))
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE_NAME]:
         del sys.modules[name]  # a program finds its own
-    disguise = Guise(imports, hook=getattr(sys, "__interactivehook__", None))
+    disguise = ProgramImpersonator(imports, hook=getattr(sys, "__interactivehook__", None))
     codes: deque[int] = deque(maxlen=1)
-    programs = _programs(channel_of(os.dup(STDIN)), disguise, codes)
+    programs = _serve_programs(open_channel(os.dup(STDIN)), disguise, codes)
     # The hook is called only where somebody could type something.
     os.dup2(STDERR, STDIN)
     os.dup2(STDOUT, STDERR)
-    os.putenv(INSPECT, "1")
+    os.putenv(INSPECT_VARIABLE, "1")
     sys.__interactivehook__ = partial(codes.extend, starmap(call, programs))
 
 
-def _programs(channel: socket.socket, disguise: Guise, codes: deque[int]) -> Iterator[Call]:
+def _serve_programs(
+    channel: socket.socket, disguise: ProgramImpersonator, codes: deque[int]
+) -> Iterator[InterpreterCall]:
     """What makes a fork of this process a program, and ends it; the process itself ends in here.
 
     Args:
         codes: what came of the call before.
     """
-    os.unsetenv(INSPECT)
+    os.unsetenv(INSPECT_VARIABLE)
     os.dup2(STDOUT, STDIN)
     with suppress(OSError):  # once, for all forks: each of them only looks
-        identity.shrink_bounding_set()
+        privileges.shrink_bounding_set()
     try:
-        Launcher(channel, foresee=disguise.foresee, imitate=disguise.imitate).serve()
+        LauncherServer(channel, foresee=disguise.preload, imitate=disguise.become_program).serve()
         os._exit(0)
-    except Imitated:
+    except BecameProgram:
         pass
     except BaseException:  # noqa: BLE001 (nobody is there to tell)
         os._exit(1)
-    yield disguise.put_on()
-    yield disguise.take_off(failed=codes[-1] != 0)
+    yield disguise.prepare_run()
+    yield disguise.prepare_exit(failed=codes[-1] != 0)

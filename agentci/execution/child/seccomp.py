@@ -1,22 +1,102 @@
-"""Which system calls a jailed program may not make: a filter for the kernel, per processor.
+"""The filter for system calls of a sandboxed program, and the loopback sockets that it may have.
 
-It is inherited by all that the program starts, and needs no privilege. What is refused is answered
-with an error; only calls by another processor's table end the program: no compiler makes them.
-Who may reach one port of this machine asks for its sockets: see ``loopback_sockets.py``.
+The filter is inherited by all that the program starts, and needs no privilege. What is refused is
+answered with an error; only calls by another processor's table end the program: no compiler makes
+them. A program that may reach one port of this machine gets each socket from its supervisor: the
+kernel notifies it, and it makes a TCP socket that is bound to the loopback device, so that nothing
+that is sent leaves the machine. Landlock limits it to one port.
 """
 
 import ctypes
 import errno
 import os
+import select
+import socket
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from fcntl import ioctl
 from functools import cache
 from typing import Final
 
 from agentci.execution.child import kernel
 
+# From the kernel's linux/seccomp.h: what is asked, what is answered, and a descriptor that is
+# handed over. They need Linux 5.9.
+SOCKET_REQUEST: Final = struct.Struct("=Q24xI4xI4xI4x24x")
+SOCKET_RESPONSE: Final = struct.Struct("=QqiI")
+ADDED_DESCRIPTOR: Final = struct.Struct("=QIIII")
+RECEIVE_REQUEST: Final = 0xC0502100
+SEND_RESPONSE: Final = 0xC0182101
+ADD_DESCRIPTOR: Final = 0x40182103
+
+LOOPBACK_DEVICE: Final = b"lo"
+# What a program adds to the kind of a socket.
+SOCKET_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK
+TCP_PROTOCOLS: Final = (0, socket.IPPROTO_TCP)
+
+
+class LoopbackSockets:
+    """The sockets of one program.
+
+    Args:
+        descriptor: where its requests arrive.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        """What can be read from as soon as one is wanted, or nobody is left to want any."""
+        return self._descriptor
+
+    def handle_request(self) -> bool:
+        """Answer one request; False where there will be no more."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        if any(event & select.POLLHUP for _, event in poll.poll(0)):
+            return False
+        with suppress(FileNotFoundError):  # whoever asked has ended meanwhile
+            self._respond()
+        return True
+
+    def close(self) -> None:
+        """Have every further request fail."""
+        os.close(self._descriptor)
+
+    def _respond(self) -> None:
+        asked = bytearray(SOCKET_REQUEST.size)
+        self._ioctl(RECEIVE_REQUEST, asked)
+        number, family, kind, protocol = SOCKET_REQUEST.unpack(asked)
+        value, error = 0, 0
+        try:
+            value = self._add_socket(number, family, kind, protocol)
+        except OSError as failure:
+            error = failure.errno or errno.EPERM
+        self._ioctl(SEND_RESPONSE, bytearray(SOCKET_RESPONSE.pack(number, value, -error, 0)))
+
+    def _add_socket(self, number: int, family: int, kind: int, protocol: int) -> int:
+        """A socket as its number in the program that asked.
+
+        Raises:
+            OSError: it may have none of that kind.
+        """
+        wanted = (family, kind & ~SOCKET_FLAGS)
+        if wanted != (socket.AF_INET, socket.SOCK_STREAM) or protocol not in TCP_PROTOCOLS:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | kind & SOCKET_FLAGS) as given:
+            given.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK_DEVICE)
+            handed = ADDED_DESCRIPTOR.pack(number, 0, given.fileno(), 0, kind & os.O_CLOEXEC)
+            return self._ioctl(ADD_DESCRIPTOR, bytearray(handed))
+
+    def _ioctl(self, command: int, content: bytearray) -> int:
+        while True:
+            with suppress(InterruptedError):
+                return int(ioctl(self._descriptor, command, content))
+
+
 # From the kernel's asm/unistd_64.h and asm-generic/unistd.h.
-X86_64: Final = {
+X86_64_CALLS: Final = {
     "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56,
     "semget": 64, "semop": 65, "semctl": 66, "msgget": 68, "msgsnd": 69, "msgrcv": 70,
     "msgctl": 71, "ptrace": 101,
@@ -29,7 +109,7 @@ X86_64: Final = {
     "process_vm_writev": 311, "kcmp": 312, "finit_module": 313,
     "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
 }  # fmt: skip
-AARCH64: Final = {
+AARCH64_CALLS: Final = {
     "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "quotactl": 60, "acct": 89,
     "unshare": 97, "kexec_load": 104, "init_module": 105, "delete_module": 106, "syslog": 116,
     "ptrace": 117, "reboot": 142, "sethostname": 161, "setdomainname": 162, "mq_open": 180,
@@ -42,63 +122,63 @@ AARCH64: Final = {
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip
 # The same on all processors.
-EVERYWHERE: Final = {
+COMMON_CALLS: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
     "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
     "open_tree_attr": 467,
 }  # fmt: skip
 # Refused to those who ask for their sockets, if at all.
-OF_X86_64: Final = {
+X86_64_SOCKET_CALLS: Final = {
     "sendto": 44, "sendmsg": 46, "bind": 49, "listen": 50, "sendmmsg": 307, "seccomp": 317,
 }  # fmt: skip
-OF_AARCH64: Final = {
+AARCH64_SOCKET_CALLS: Final = {
     "bind": 200, "listen": 201, "sendto": 206, "sendmsg": 211, "sendmmsg": 269, "seccomp": 277,
 }  # fmt: skip
-CALLS: Final[Mapping[str, Mapping[str, int]]] = {
-    "x86_64": X86_64 | OF_X86_64 | EVERYWHERE,
-    "aarch64": AARCH64 | OF_AARCH64 | EVERYWHERE,
+SYSTEM_CALLS: Final[Mapping[str, Mapping[str, int]]] = {
+    "x86_64": X86_64_CALLS | X86_64_SOCKET_CALLS | COMMON_CALLS,
+    "aarch64": AARCH64_CALLS | AARCH64_SOCKET_CALLS | COMMON_CALLS,
 }
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # What could lead past Landlock's rules for ports, or to a socket that others can reach.
-LISTENING: Final = ("bind", "listen")
+LISTEN_CALLS: Final = ("bind", "listen")
 # Where the flags of a call stand among its arguments: a fast open connects without ``connect``.
-SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
+SEND_FLAGS_ARGUMENT: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 MSG_FASTOPEN: Final = 0x20000000
 # Not refused as a whole: without a network, without new namespaces, in favour of clone.
-JUDGED_APART: Final = frozenset(
-    {"socket", "socketpair", "prlimit64", "clone", "clone3", *OF_X86_64}
+CONDITIONAL_CALLS: Final = frozenset(
+    {"socket", "socketpair", "prlimit64", "clone", "clone3", *X86_64_SOCKET_CALLS}
 )
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 NEW_NAMESPACES: Final = 0x7E020000
 AF_UNIX: Final = 1
 # Of kinds of sockets, those that have it send to whom they like, also as one of a pair.
-DATAGRAMS: Final = 2
+DATAGRAM_BIT: Final = 2
 X32_BIT: Final = 0x40000000
 
 # Of struct seccomp_data.
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+CALL_NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
 ARGUMENT_BYTES: Final = 8
 
 LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW: Final = 0x7FFF0000
-KILL: Final = 0x80000000
-REFUSE: Final = 0x00050000
-ASK: Final = 0x7FC00000
+KILL_PROCESS: Final = 0x80000000
+RETURN_ERRNO: Final = 0x00050000
+NOTIFY: Final = 0x7FC00000
 
 INSTRUCTION: Final = struct.Struct("=HBBI")
 SET_MODE_FILTER: Final = 1
 NEW_LISTENER: Final = 8
-UNKNOWN: Final = -1
+UNKNOWN_CALL: Final = -1
 set_mode: Final = kernel.syscall(
-    CALLS.get(os.uname().machine, {}).get("seccomp", UNKNOWN),
+    SYSTEM_CALLS.get(os.uname().machine, {}).get("seccomp", UNKNOWN_CALL),
     *(ctypes.c_ulong, ctypes.c_ulong, ctypes.c_char_p),
 )
 
 
 @cache
-def filter_of(machine: str, *, network: bool, local: bool = True, asks: bool = False) -> bytes:
+def make_filter(machine: str, *, network: bool, local: bool = True, asks: bool = False) -> bytes:
     """The filter for a processor, as the kernel reads it.
 
     Args:
@@ -110,11 +190,11 @@ def filter_of(machine: str, *, network: bool, local: bool = True, asks: bool = F
     Raises:
         KeyError: of this processor we do not know the numbers.
     """
-    calls = CALLS[machine]
-    return b"".join(_instructions(machine, calls, network=network, local=local, asks=asks))
+    calls = SYSTEM_CALLS[machine]
+    return b"".join(_make_instructions(machine, calls, network=network, local=local, asks=asks))
 
 
-def install(program: bytes, *, asks: bool = False) -> int:
+def install_filter(program: bytes, *, asks: bool = False) -> int:
     """Put this process, and all that it starts, under a filter; after NO_NEW_PRIVS.
 
     Returns:
@@ -129,81 +209,81 @@ def install(program: bytes, *, asks: bool = False) -> int:
     return set_mode(SET_MODE_FILTER, NEW_LISTENER if asks else 0, head)
 
 
-def _instructions(
+def _make_instructions(
     machine: str, calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
 ) -> Iterator[bytes]:
-    yield _step(LOAD, ARCHITECTURE)
-    yield _step(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
-    yield _step(RETURN, KILL)
-    yield _step(LOAD, NUMBER)
+    yield _make_instruction(LOAD, ARCHITECTURE)
+    yield _make_instruction(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
+    yield _make_instruction(RETURN, KILL_PROCESS)
+    yield _make_instruction(LOAD, CALL_NUMBER)
     if machine == "x86_64":
-        yield _step(JUMP_IF_AT_LEAST, X32_BIT, skip_if_not=1)
-        yield _step(RETURN, REFUSE | errno.ENOSYS)
+        yield _make_instruction(JUMP_IF_AT_LEAST, X32_BIT, skip_if_not=1)
+        yield _make_instruction(RETURN, RETURN_ERRNO | errno.ENOSYS)
     for name, number in calls.items():
-        if name not in JUDGED_APART:
-            yield from _refused(number, errno.EPERM)
+        if name not in CONDITIONAL_CALLS:
+            yield from _refuse_call(number, errno.EPERM)
     # Its flags lie in memory, where no filter can look: libraries then take clone.
-    yield from _refused(calls["clone3"], errno.ENOSYS)
-    yield from _of_sockets(calls, network=network, local=local, asks=asks)
+    yield from _refuse_call(calls["clone3"], errno.ENOSYS)
+    yield from _filter_sockets(calls, network=network, local=local, asks=asks)
     if asks or not (network and local):
-        yield from _of_pairs(calls["socketpair"])
-    yield from _of_itself_alone(calls["prlimit64"])
-    yield from _refused_with(calls["clone"], 0, NEW_NAMESPACES)
-    yield _step(RETURN, ALLOW)
+        yield from _filter_socket_pairs(calls["socketpair"])
+    yield from _filter_other_processes(calls["prlimit64"])
+    yield from _refuse_flags(calls["clone"], 0, NEW_NAMESPACES)
+    yield _make_instruction(RETURN, ALLOW)
 
 
-def _of_sockets(
+def _filter_sockets(
     calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
 ) -> Iterator[bytes]:
     if asks:
-        yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=1)
-        yield _step(RETURN, ASK)
-        for name in LISTENING:
-            yield from _refused(calls[name], errno.EPERM)
-        for name, place in SENDING.items():
-            yield from _refused_with(calls[name], place, MSG_FASTOPEN)
+        yield _make_instruction(JUMP_IF_EQUAL, calls["socket"], skip_if_not=1)
+        yield _make_instruction(RETURN, NOTIFY)
+        for name in LISTEN_CALLS:
+            yield from _refuse_call(calls[name], errno.EPERM)
+        for name, place in SEND_FLAGS_ARGUMENT.items():
+            yield from _refuse_flags(calls[name], place, MSG_FASTOPEN)
     elif not network:
-        yield from _refused(calls["socket"], errno.EPERM)
+        yield from _refuse_call(calls["socket"], errno.EPERM)
     elif not local:
-        yield _step(JUMP_IF_EQUAL, calls["socket"], skip_if_not=4)
-        yield _step(LOAD, FIRST_ARGUMENT)
-        yield from _refused(AF_UNIX, errno.EPERM)
-        yield _step(RETURN, ALLOW)
+        yield _make_instruction(JUMP_IF_EQUAL, calls["socket"], skip_if_not=4)
+        yield _make_instruction(LOAD, FIRST_ARGUMENT)
+        yield from _refuse_call(AF_UNIX, errno.EPERM)
+        yield _make_instruction(RETURN, ALLOW)
 
 
-def _of_pairs(number: int) -> Iterator[bytes]:
+def _filter_socket_pairs(number: int) -> Iterator[bytes]:
     """Refuse pairs of sockets that can leave each other for an address."""
-    yield _step(JUMP_IF_EQUAL, number, skip_if_not=6)
-    yield _step(LOAD, FIRST_ARGUMENT)
-    yield _step(JUMP_IF_EQUAL, AF_UNIX, skip_if_not=2)
-    yield _step(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES)
-    yield _step(JUMP_IF_SET, DATAGRAMS, skip_if_not=1)
-    yield _step(RETURN, REFUSE | errno.EPERM)
-    yield _step(RETURN, ALLOW)
+    yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=6)
+    yield _make_instruction(LOAD, FIRST_ARGUMENT)
+    yield _make_instruction(JUMP_IF_EQUAL, AF_UNIX, skip_if_not=2)
+    yield _make_instruction(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES)
+    yield _make_instruction(JUMP_IF_SET, DATAGRAM_BIT, skip_if_not=1)
+    yield _make_instruction(RETURN, RETURN_ERRNO | errno.EPERM)
+    yield _make_instruction(RETURN, ALLOW)
 
 
-def _of_itself_alone(number: int) -> Iterator[bytes]:
+def _filter_other_processes(number: int) -> Iterator[bytes]:
     """Refuse what names another process of the user, whom Landlock does not keep it from."""
-    yield _step(JUMP_IF_EQUAL, number, skip_if_not=4)
-    yield _step(LOAD, FIRST_ARGUMENT)
-    yield _step(JUMP_IF_EQUAL, 0, skip_if_so=1)
-    yield _step(RETURN, REFUSE | errno.EPERM)
-    yield _step(RETURN, ALLOW)
+    yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=4)
+    yield _make_instruction(LOAD, FIRST_ARGUMENT)
+    yield _make_instruction(JUMP_IF_EQUAL, 0, skip_if_so=1)
+    yield _make_instruction(RETURN, RETURN_ERRNO | errno.EPERM)
+    yield _make_instruction(RETURN, ALLOW)
 
 
-def _refused(number: int, code: int) -> Iterator[bytes]:
-    yield _step(JUMP_IF_EQUAL, number, skip_if_not=1)
-    yield _step(RETURN, REFUSE | code)
+def _refuse_call(number: int, code: int) -> Iterator[bytes]:
+    yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=1)
+    yield _make_instruction(RETURN, RETURN_ERRNO | code)
 
 
-def _refused_with(number: int, place: int, bits: int) -> Iterator[bytes]:
+def _refuse_flags(number: int, place: int, bits: int) -> Iterator[bytes]:
     """Refuse a call where its argument at ``place`` has one of ``bits``."""
-    yield _step(JUMP_IF_EQUAL, number, skip_if_not=4)
-    yield _step(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES * place)
-    yield _step(JUMP_IF_SET, bits, skip_if_not=1)
-    yield _step(RETURN, REFUSE | errno.EPERM)
-    yield _step(RETURN, ALLOW)
+    yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=4)
+    yield _make_instruction(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES * place)
+    yield _make_instruction(JUMP_IF_SET, bits, skip_if_not=1)
+    yield _make_instruction(RETURN, RETURN_ERRNO | errno.EPERM)
+    yield _make_instruction(RETURN, ALLOW)
 
 
-def _step(code: int, value: int, *, skip_if_so: int = 0, skip_if_not: int = 0) -> bytes:
+def _make_instruction(code: int, value: int, *, skip_if_so: int = 0, skip_if_not: int = 0) -> bytes:
     return INSTRUCTION.pack(code, skip_if_so, skip_if_not, value)

@@ -15,26 +15,32 @@ from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from agentci.execution.child import apply_sandbox, descendants, kernel, tmpdir
-from agentci.execution.child.loopback_sockets import Sockets
-from agentci.execution.child.messages import Message, answer, receive, receive_with, send
+from agentci.execution.child.messages import (
+    Message,
+    receive,
+    receive_with_descriptors,
+    send,
+    send_json,
+)
+from agentci.execution.child.seccomp import LoopbackSockets
 
-STREAMS: Final = 3
+STREAM_COUNT: Final = 3
 
 # How often a private folder is looked at for its size.
-WATCH_MILLISECONDS: Final = 200
+SIZE_CHECK_MILLISECONDS: Final = 200
 EXIT_NOT_STARTED: Final = 127
 # Python and the launcher ignore them; programs do not expect that, nor do those whom they end.
-IGNORED: Final = (
+RESET_SIGNALS: Final = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
 )  # fmt: skip
-MOST_DESCRIPTORS: Final = 1 << 20
+MAX_DESCRIPTORS: Final = 1 << 20
 
 
-class Imitated(BaseException):
+class BecameProgram(BaseException):
     """This process is the program from now on: leave all that is ours."""
 
 
-def watch(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None:
+def supervise(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None:
     """Run the programs that are asked for on ``channel``, and answer how it went.
 
     With each order come stdin, stdout and stderr of its program, and after it the program's
@@ -58,11 +64,13 @@ def watch(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     goes_on = True
     while goes_on:
-        order, streams = receive_with(channel, STREAMS)
-        goes_on = order is not None and _Ward(channel, order, imitate, wakeup).keep(streams)
+        order, streams = receive_with_descriptors(channel, STREAM_COUNT)
+        goes_on = order is not None and _ProgramSupervisor(channel, order, imitate, wakeup).run(
+            streams
+        )
 
 
-class _Ward:
+class _ProgramSupervisor:
     def __init__(
         self,
         channel: socket.socket,
@@ -76,34 +84,34 @@ class _Ward:
         self._wakeup = wakeup
         self._user: int | None = order["jail"]["user"] if order["jail"] else None
         # Where it shares its user with others, what belongs to the user is not its own.
-        self._own: int | None = self._user if order["alone"] else None
+        self._own_user: int | None = self._user if order["alone"] else None
         self._leader = 0
-        self._sockets: Sockets | None = None
+        self._sockets: LoopbackSockets | None = None
         self._code: int | None = None
         self._excess = ""
 
-    def keep(self, streams: Sequence[int]) -> bool:
+    def run(self, streams: Sequence[int]) -> bool:
         """Have the program run, and then leave nothing of it; say whether another may follow."""
         refusal = self._prepare(streams) or self._start(streams)
-        asked = refusal is None and self._attend()
+        asked = refusal is None and self._wait_for_end()
         if self._leader and self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader, signal.SIGKILL)
-        left = not descendants.end_all(self._bury, user=self._own)
-        self._clear()
+        left = not descendants.kill_descendants(self._record_exit, user=self._own_user)
+        self._clean_up()
         ending = {"gone": True, "code": self._code, "left": left, "excess": self._excess}
-        self._tell(ending if refusal is None else {"refusal": refusal})
+        self._report(ending if refusal is None else {"refusal": refusal})
         return asked and not left
 
     def _prepare(self, streams: Sequence[int]) -> Message | None:
         try:
             if self._order["scratch"] is not None:
-                tmpdir.make(self._order["scratch"], self._user)
+                tmpdir.make_tmpdir(self._order["scratch"], self._user)
             if self._user is not None:
                 for stream in streams:  # so that it can open /dev/stdin
                     os.fchown(stream, self._user, self._user)
         except OSError as error:
-            return _told(error, "scratch")
+            return _make_failure(error, "scratch")
         return None
 
     def _start(self, streams: Sequence[int]) -> Message | None:
@@ -112,21 +120,21 @@ class _Ward:
         try:
             self._leader = os.fork()
         except OSError as error:
-            return _told(error, "fork")
+            return _make_failure(error, "fork")
         if self._leader == 0:
             reports.detach()
-            _become(self._order, streams, self._channel, report, self._imitate)
+            _become_program(self._order, streams, self._channel, report, self._imitate)
         report.close()
         for stream in streams:
             os.close(stream)
         with reports:
-            said, descriptors = receive_with(reports, 1)
+            said, descriptors = receive_with_descriptors(reports, 1)
             if descriptors:
-                self._sockets = Sockets(*descriptors)
+                self._sockets = LoopbackSockets(*descriptors)
                 said = receive(reports)
         return said
 
-    def _attend(self) -> bool:
+    def _wait_for_end(self) -> bool:
         """Wait until somebody says that this is all; False where it is the channel's end.
 
         Tells as soon as the program has ended, and returns then where it has left nothing.
@@ -137,51 +145,51 @@ class _Ward:
         if self._sockets is not None:
             poll.register(self._sockets, select.POLLIN)
         untold = True
-        while not self._is_over():
-            ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
+        while not self._exceeds_disk_limit():
+            ready = {descriptor for descriptor, _ in poll.poll(self._poll_timeout())}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
             sockets = self._sockets
-            if sockets is not None and sockets.fileno() in ready and not sockets.give():
+            if sockets is not None and sockets.fileno() in ready and not sockets.handle_request():
                 poll.unregister(sockets)
-            others = descendants.reap(self._bury)
+            others = descendants.reap_children(self._record_exit)
             if untold and self._code is not None:
                 if not others:
                     return True
                 untold = False
-                self._tell({"code": self._code})
+                self._report({"code": self._code})
             if self._channel.fileno() in ready:
                 return receive(self._channel) is not None
         return False
 
-    def _patience(self) -> int | None:
-        return WATCH_MILLISECONDS if self._order["disk"] and self._code is None else None
+    def _poll_timeout(self) -> int | None:
+        return SIZE_CHECK_MILLISECONDS if self._order["disk"] and self._code is None else None
 
-    def _is_over(self) -> bool:
+    def _exceeds_disk_limit(self) -> bool:
         """Whether its private folder has grown too large."""
         limit, folder = self._order["disk"], self._order["scratch"]
-        if limit and folder is not None and tmpdir.size(folder, limit) >= limit:
+        if limit and folder is not None and tmpdir.measure_size(folder, limit) >= limit:
             self._excess = f"wrote more than {limit // 1024**2} MiB of files and was ended"
         return bool(self._excess)
 
-    def _bury(self, number: int, status: int) -> None:
+    def _record_exit(self, number: int, status: int) -> None:
         if number == self._leader:
             self._code = os.waitstatus_to_exitcode(status)
 
-    def _clear(self) -> None:
+    def _clean_up(self) -> None:
         if self._sockets is not None:
             self._sockets.close()
         if self._order["scratch"] is not None:
-            tmpdir.remove(self._order["scratch"])
-        if self._own is not None:
-            tmpdir.clear_shared_memory(self._own)
+            tmpdir.remove_tmpdir(self._order["scratch"])
+        if self._own_user is not None:
+            tmpdir.clear_shared_memory(self._own_user)
 
-    def _tell(self, message: Message) -> None:
+    def _report(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # nobody listens any more
-            answer(self._channel, message)
+            send_json(self._channel, message)
 
 
-def _become(
+def _become_program(
     order: Message,
     streams: Sequence[int],
     channel: socket.socket,
@@ -192,45 +200,45 @@ def _become(
     stage = "start"
     try:
         order["environment"] = receive(channel)
-        _detach(channel, streams, report.fileno())
+        _reset_process(channel, streams, report.fileno())
         stage = "cwd"
         os.chdir(order["cwd"])
         if order["jail"] is not None:
             stage = "jail"
-            asking = apply_sandbox.enter(order["jail"])
+            asking = apply_sandbox.enter_sandbox(order["jail"])
             if asking is not None:
                 send(report, {}, [asking])
                 os.close(asking)
         stage = "start"
         try:
             imitate(order)
-        except Imitated:
+        except BecameProgram:
             report.close()
             raise
         os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (its work)
-    except Imitated:
+    except BecameProgram:
         raise
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
         try:
-            send(report, _told(error, stage))
+            send(report, _make_failure(error, stage))
         finally:
             os._exit(EXIT_NOT_STARTED)
 
 
-def _detach(channel: socket.socket, streams: Sequence[int], report: int) -> None:
+def _reset_process(channel: socket.socket, streams: Sequence[int], report: int) -> None:
     """Have nothing of ours any more but the streams, as 0, 1 and 2, and ``report``."""
     channel.detach()
     signal.set_wakeup_fd(-1)
-    for number in (*IGNORED, signal.SIGCHLD):
+    for number in (*RESET_SIGNALS, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
     for target, stream in enumerate(streams):
         os.dup2(stream, target)
     os.closerange(len(streams), report)
-    os.closerange(report + 1, MOST_DESCRIPTORS)
+    os.closerange(report + 1, MAX_DESCRIPTORS)
 
 
-def _told(error: BaseException, stage: str) -> Message:
+def _make_failure(error: BaseException, stage: str) -> Message:
     number = getattr(error, "errno", None)
     reason = getattr(error, "strerror", None) or str(error)
     return {"stage": stage, "errno": number, "reason": reason}

@@ -9,14 +9,14 @@ from typing import Final
 
 FOLDERS: Final = (b"home", b"tmp")
 # However deep, it takes a second on a machine that is not overloaded.
-MAX_SECONDS: Final = 20.0
+MAX_REMOVE_SECONDS: Final = 20.0
 SHARED_MEMORY: Final = b"/dev/shm"
 # What an empty file is taken for: there is not room for any number of them either.
-LEAST_BYTES: Final = 4096
-OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MIN_FILE_BYTES: Final = 4096
+OPEN_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def make(path: bytes, user: int | None) -> None:
+def make_tmpdir(path: bytes, user: int | None) -> None:
     """Make the folder, with a home and a place for temporary files that only ``user`` may enter.
 
     Raises:
@@ -30,7 +30,7 @@ def make(path: bytes, user: int | None) -> None:
             os.chown(folder, user, user)
 
 
-def size(path: bytes, enough: int) -> int:
+def measure_size(path: bytes, enough: int) -> int:
     """How many bytes of disk it takes up; no further than ``enough``."""
     taken, unseen = 0, [path]
     while unseen and taken < enough:
@@ -38,13 +38,13 @@ def size(path: bytes, enough: int) -> int:
             for entry in entries:
                 with suppress(OSError):
                     blocks = entry.stat(follow_symlinks=False).st_blocks
-                    taken += max(blocks * 512, LEAST_BYTES)
+                    taken += max(blocks * 512, MIN_FILE_BYTES)
                     if entry.is_dir(follow_symlinks=False):
                         unseen.append(entry.path)
     return taken
 
 
-def remove(path: bytes, *, seconds: float = MAX_SECONDS) -> bool:
+def remove_tmpdir(path: bytes, *, seconds: float = MAX_REMOVE_SECONDS) -> bool:
     """Remove the folder once all who could write to it are gone; say whether it is.
 
     However deep it is: what lies below is moved up before it is looked at, so that no path grows
@@ -53,7 +53,7 @@ def remove(path: bytes, *, seconds: float = MAX_SECONDS) -> bool:
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
             os.chmod(path, 0o700)
-        top = os.open(path, OPEN)
+        top = os.open(path, OPEN_FLAGS)
     except OSError:
         return False
     deadline, number = time.monotonic() + seconds, 0
@@ -78,20 +78,20 @@ def clear_shared_memory(user: int) -> None:
             with suppress(OSError):
                 if entry.stat(follow_symlinks=False).st_uid == user:
                     if entry.is_dir(follow_symlinks=False):
-                        remove(entry.path)
+                        remove_tmpdir(entry.path)
                     else:
                         os.unlink(entry.path)
 
 
 def _remove_entry(top: int, name: bytes, number: int) -> int:
     """Remove one entry of ``top``, the folders in it put beside it under unused numbers."""
-    if _unlinked(top, name):
+    if _try_unlink(top, name):
         return number
     os.chmod(name, 0o700, dir_fd=top)
-    folder = os.open(name, OPEN, dir_fd=top)
+    folder = os.open(name, OPEN_FLAGS, dir_fd=top)
     try:
         for below in map(os.fsencode, os.listdir(folder)):
-            if not _unlinked(folder, below):
+            if not _try_unlink(folder, below):
                 os.chmod(below, 0o700, dir_fd=folder)
                 number = _move_up(folder, below, top, number)
     finally:
@@ -112,7 +112,7 @@ def _move_up(folder: int, name: bytes, top: int, number: int) -> int:
             return number
 
 
-def _unlinked(folder: int, name: bytes) -> bool:
+def _try_unlink(folder: int, name: bytes) -> bool:
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:  # an empty folder, in whose place another one was put

@@ -15,7 +15,7 @@ KEPT_LOG_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 64 * 1024
 
 
-class Sink:
+class OutputBuffer:
     """The last bytes of a stream.
 
     Args:
@@ -34,7 +34,7 @@ class Sink:
     def __bytes__(self) -> bytes:
         return bytes(self._bytes[-self._kept :])
 
-    def take(self, chunk: bytes) -> None:
+    def append(self, chunk: bytes) -> None:
         """Keep ``chunk``.
 
         Raises:
@@ -49,7 +49,7 @@ class Sink:
             del self._bytes[: -self._kept]
 
 
-class Child(Protocol):
+class PipedChild(Protocol):
     """Whoever has three pipes, ours the other ends of them, and says when it has ended."""
 
     stdin: IO[bytes]
@@ -61,28 +61,28 @@ class Child(Protocol):
         ...
 
 
-class Pipes:
+class ChildPipes:
     """The pipes of a child, moved on step by step until whoever holds them closes them.
 
     Attributes:
         output, log: what came on stdout and on stderr.
     """
 
-    def __init__(self, child: Child, stdin: bytes) -> None:
-        self.output = Sink("stdout", limit=MAX_OUTPUT_BYTES, kept=MAX_OUTPUT_BYTES)
-        self.log = Sink("stderr", limit=MAX_LOG_BYTES, kept=KEPT_LOG_BYTES)
+    def __init__(self, child: PipedChild, stdin: bytes) -> None:
+        self.output = OutputBuffer("stdout", limit=MAX_OUTPUT_BYTES, kept=MAX_OUTPUT_BYTES)
+        self.log = OutputBuffer("stderr", limit=MAX_LOG_BYTES, kept=KEPT_LOG_BYTES)
         self._unsent = memoryview(stdin)
         self._selector = selectors.PollSelector()
-        self._listening = 0
+        self._open_outputs = 0
         self._selector.register(child, selectors.EVENT_READ, lambda: None)
-        self._listen(child.stdout, self.output)
-        self._listen(child.stderr, self.log)
-        self._feed(child.stdin)
+        self._register_output(child.stdout, self.output)
+        self._register_output(child.stderr, self.log)
+        self._register_input(child.stdin)
 
     @property
     def open(self) -> bool:
         """Whether anybody can still print."""
-        return self._listening > 0
+        return self._open_outputs > 0
 
     def step(self, seconds: float) -> None:
         """Move what can be moved, after up to ``seconds``; at once when the child says something.
@@ -93,25 +93,25 @@ class Pipes:
         for key, _ in self._selector.select(seconds):
             key.data()
 
-    def forget(self, child: Child) -> None:
+    def ignore_child(self, child: PipedChild) -> None:
         """Have no ear any more for what the child says itself."""
         self._selector.unregister(child)
 
-    def _listen(self, stream: IO[bytes], sink: Sink) -> None:
+    def _register_output(self, stream: IO[bytes], sink: OutputBuffer) -> None:
         self._selector.register(stream, selectors.EVENT_READ, partial(self._read, stream, sink))
-        self._listening += 1
+        self._open_outputs += 1
 
-    def _feed(self, stream: IO[bytes]) -> None:
+    def _register_input(self, stream: IO[bytes]) -> None:
         os.set_blocking(stream.fileno(), False)
         self._selector.register(stream, selectors.EVENT_WRITE, partial(self._write, stream))
 
-    def _read(self, stream: IO[bytes], sink: Sink) -> None:
+    def _read(self, stream: IO[bytes], sink: OutputBuffer) -> None:
         chunk = os.read(stream.fileno(), CHUNK_BYTES)
         if chunk:
-            sink.take(chunk)
+            sink.append(chunk)
         else:
             self._selector.unregister(stream)
-            self._listening -= 1
+            self._open_outputs -= 1
 
     def _write(self, stream: IO[bytes]) -> None:
         try:

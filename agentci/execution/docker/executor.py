@@ -14,20 +14,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentci.errors import EvaluatorError
-from agentci.execution.docker.build_context import Luggage
-from agentci.execution.docker.client import REFUSED, Client, said
-from agentci.execution.docker.images import Images
-from agentci.execution.docker.options import FOLDER, command_within, options_of, variables_for
-from agentci.execution.docker.owner import LABEL, UNKNOWN, is_gone, own_label
-from agentci.execution.executor import INTERRUPTED
-from agentci.execution.limits import Confinement
+from agentci.execution.docker.container import (
+    CONTAINER_FOLDER,
+    OWNER_LABEL,
+    UNKNOWN_OWNER,
+    FolderArchives,
+    has_owner_ended,
+    make_owner_label,
+    make_sandbox_options,
+    select_variables,
+    translate_command,
+)
+from agentci.execution.docker.engine import ERROR_PREFIX, DockerClient, ImageResolver, extract_error
+from agentci.execution.executor_api import INTERRUPTED, SandboxPolicy
 from agentci.execution.local import LocalExecutor
-from agentci.model.requests import ProgramReply
+from agentci.model.requests import ProgramOutput
 
 NO_IMAGE: Final = "has no image to run in; name one in its entry, such as `image: python:3.12-slim`"
-LIST: Final = ("--all", "--no-trunc", "--filter", f"label={LABEL}")
-LISTED: Final = f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
-WARNING: Final = "WARNING: "
+LIST_OPTIONS: Final = ("--all", "--no-trunc", "--filter", f"label={OWNER_LABEL}")
+LIST_FORMAT: Final = f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}'
+WARNING_PREFIX: Final = "WARNING: "
 
 
 class DockerExecutor:
@@ -41,14 +47,14 @@ class DockerExecutor:
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        self._client = Client(variables)
+        self._client = DockerClient(variables)
         # Runs what may be ended at any time; what has to be removed is removed by the client.
         self._programs = LocalExecutor()
-        self._images = Images(self._client, self._programs)
-        self._luggage = Luggage()
-        self._label = own_label()
+        self._images = ImageResolver(self._client, self._programs)
+        self._archives = FolderArchives()
+        self._label = make_owner_label()
         self._lock = threading.Lock()
-        self._has_tidied = False
+        self._has_removed_abandoned = False
         # A signal handler reads these, and so no lock is taken for them.
         self._names: set[str] = set()
         self._shortcomings: dict[str, None] = {}
@@ -62,8 +68,8 @@ class DockerExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: Confinement | None = None,
-    ) -> ProgramReply:
+        confinement: SandboxPolicy | None = None,
+    ) -> ProgramOutput:
         """Run ``command``, by the names of this machine, on a copy of ``cwd`` in a container.
 
         Args:
@@ -71,25 +77,27 @@ class DockerExecutor:
         """
         if confinement is None or not confinement.image:
             raise EvaluatorError(NO_IMAGE)
-        self._go_on()
+        self._check_stopped()
         image = self._images.find(confinement.image)
-        self._tidy()
-        archive = self._luggage.pack(cwd)
+        self._remove_abandoned()
+        archive = self._archives.pack(cwd)
         name = f"agentci-{secrets.token_hex(8)}"
         self._names.add(name)
         try:
-            variables = variables_for(environment)
-            options = (f"--name={name}", f"--label={LABEL}={self._label}")
+            variables = select_variables(environment)
+            options = (f"--name={name}", f"--label={OWNER_LABEL}={self._label}")
             ours = self._client.environment()
-            walls = options_of(confinement, variables=variables, of_docker=ours)
-            program, *arguments = command_within(command, cwd)
-            made = self._client.tell(
+            walls = make_sandbox_options(confinement, variables=variables, of_docker=ours)
+            program, *arguments = translate_command(command, cwd)
+            made = self._client.run_checked(
                 *("create", *options, *walls, f"--entrypoint={program}", image, *arguments),
                 variables=variables,
             )
-            self._note(made.stderr)
-            self._client.tell("cp", "--quiet", "-", f"{name}:{FOLDER}", stdin=archive)
-            self._go_on()
+            self._record_warnings(made.stderr)
+            self._client.run_checked(
+                "cp", "--quiet", "-", f"{name}:{CONTAINER_FOLDER}", stdin=archive
+            )
+            self._check_stopped()
             reply = self._programs.run(
                 self._client.command("start", "--attach", "--interactive", name),
                 stdin=stdin,
@@ -98,22 +106,22 @@ class DockerExecutor:
                 environment=ours,
             )
             if reply.exit_code != 0:
-                self._explain(reply, name, confinement)
+                self._check_end(reply, name, confinement)
         except EvaluatorError:
-            self._go_on()  # whoever stops us takes the container away, whatever is done with it
+            self._check_stopped()  # an interrupted run removes the container by itself
             raise
         else:
             return reply
         finally:
             self._remove([name])
 
-    def seal(self, cwd: Path, confinement: Confinement) -> str:
+    def compute_input_digest(self, cwd: Path, confinement: SandboxPolicy) -> str:
         """A digest of the image and of what is copied from ``cwd``: both are found once a run."""
         if not confinement.image:
             raise EvaluatorError(NO_IMAGE)
-        self._go_on()
+        self._check_stopped()
         image = self._images.find(confinement.image)
-        return sha256(image.encode() + self._luggage.pack(cwd)).hexdigest()
+        return sha256(image.encode() + self._archives.pack(cwd)).hexdigest()
 
     def shortcomings(self) -> Collection[str]:
         """What the engine says that it cannot do of what was asked for."""
@@ -126,55 +134,55 @@ class DockerExecutor:
         if names := tuple(self._names):
             self._remove(names)
 
-    def _go_on(self) -> None:
+    def _check_stopped(self) -> None:
         if self._stopped:
             raise EvaluatorError(INTERRUPTED)
 
-    def _tidy(self) -> None:
+    def _remove_abandoned(self) -> None:
         """Remove, once, what processes of this machine left behind that were killed."""
         with self._lock:
-            if self._has_tidied or self._label == UNKNOWN:
+            if self._has_removed_abandoned or self._label == UNKNOWN_OWNER:
                 return
-            listed = self._client.tell("ps", *LIST, "--format", LISTED)
+            listed = self._client.run_checked("ps", *LIST_OPTIONS, "--format", LIST_FORMAT)
             lines = listed.stdout.decode("utf-8", "replace").splitlines()
             owners = dict(line.partition(" ")[::2] for line in lines)
-            left = [container for container, label in owners.items() if is_gone(label)]
+            left = [container for container, label in owners.items() if has_owner_ended(label)]
             if left:
                 self._remove(left)
-            self._has_tidied = True
+            self._has_removed_abandoned = True
 
     def _remove(self, names: Iterable[str]) -> None:
         """Kill containers and remove them; those that could not be are tried again on ``stop``."""
         names = tuple(names)
         with suppress(EvaluatorError):
-            gone = self._client.ask("rm", "--force", "--volumes", *names).exit_code == 0
+            gone = self._client.run("rm", "--force", "--volumes", *names).exit_code == 0
             self._names.difference_update(names if gone else ())
 
-    def _note(self, warnings: str) -> None:
+    def _record_warnings(self, warnings: str) -> None:
         for line in warnings.splitlines():
-            if line.startswith(WARNING):
-                text = f"the container engine: {line.removeprefix(WARNING)}"
+            if line.startswith(WARNING_PREFIX):
+                text = f"the container engine: {line.removeprefix(WARNING_PREFIX)}"
                 self._shortcomings[text] = None
 
-    def _explain(self, reply: ProgramReply, name: str, confinement: Confinement) -> None:
+    def _check_end(self, reply: ProgramOutput, name: str, confinement: SandboxPolicy) -> None:
         """Tell an end that was not the program's own from one that was.
 
         Raises:
             EvaluatorError: it was not.
         """
-        state = self._state_of(name)
+        state = self._inspect_state(name)
         if state is None or state.get("Running"):
-            raise EvaluatorError(f"{REFUSED}the engine was lost: {said(reply)}")
+            raise EvaluatorError(f"{ERROR_PREFIX}the engine was lost: {extract_error(reply)}")
         if state.get("OOMKilled"):
             used = f"used more than its {confinement.memory_mb} MiB of memory and was ended"
             raise EvaluatorError(f"{used}; raise `memory_mb` in its entry if it needs more")
         if state.get("Error") or state.get("Status") == "created":
-            why = said(reply)
+            why = extract_error(reply)
             hint = f"; does the image {confinement.image!r} have what it needs?"
             raise EvaluatorError(f"could not be started in a container: {why}{hint}")
 
-    def _state_of(self, name: str) -> Mapping[str, Any] | None:
-        answer = self._client.ask("inspect", "--format", "{{json .State}}", "--", name)
+    def _inspect_state(self, name: str) -> Mapping[str, Any] | None:
+        answer = self._client.run("inspect", "--format", "{{json .State}}", "--", name)
         if answer.exit_code != 0:
             return None
         state: Mapping[str, Any] = json.loads(answer.stdout)

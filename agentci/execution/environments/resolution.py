@@ -9,13 +9,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentci.execution.environments.installer_runner import Workshop, failure
-from agentci.execution.environments.installers import Pip, Uv, choose
-from agentci.execution.environments.requirement_lines import canonical
-from agentci.execution.environments.requirements import LOCKED, Requirements, refuse_direct, wanted
+from agentci.execution.environments.installers import (
+    InstallerRunner,
+    Pip,
+    Uv,
+    choose_installer,
+    make_install_error,
+)
+from agentci.execution.environments.requirements import (
+    LOCKED_LINE,
+    Requirements,
+    check_lockable,
+    list_wanted_lines,
+    normalize_name,
+)
 
 
-class Resolution(Struct, frozen=True, kw_only=True):
+class ResolvedRequirements(Struct, frozen=True, kw_only=True):
     """Packages and theirs.
 
     Attributes:
@@ -27,60 +37,70 @@ class Resolution(Struct, frozen=True, kw_only=True):
     universal: bool
 
 
-def resolve(requirements: Requirements, *, workshop: Workshop) -> Resolution:
+def resolve_requirements(
+    requirements: Requirements, *, workshop: InstallerRunner
+) -> ResolvedRequirements:
     """Find the newest packages that go together, whatever ``requirements.locked`` says.
 
     Raises:
         EvaluatorError: there are none, or they cannot be locked; as the end of a sentence about
             the evaluator.
     """
-    lines = Requirements(text=requirements.text).lines()
-    refuse_direct(lines)
-    installer = choose(workshop)
+    lines = Requirements(text=requirements.text).parse_lines()
+    check_lockable(lines)
+    installer = choose_installer(workshop)
     try:
         with tempfile.TemporaryDirectory(prefix="agentci-") as temporary:
             file = Path(temporary) / "requirements.in"
-            file.write_text("".join(f"{line}\n" for line in (*lines.options, *wanted(lines))))
+            file.write_text(
+                "".join(f"{line}\n" for line in (*lines.options, *list_wanted_lines(lines)))
+            )
             if isinstance(installer, Uv):
-                found = _compiled(workshop.run(installer.resolving(file)).decode())
+                found = _parse_compiled(workshop.run(installer.compile_command(file)).decode())
             else:
-                found = _reported(installer, file, workshop)
+                found = _resolve_with_pip(installer, file, workshop)
     except OSError as error:
-        raise failure(str(error)) from None
-    return Resolution(lines=_checked(found), universal=isinstance(installer, Uv))
+        raise make_install_error(str(error)) from None
+    return ResolvedRequirements(lines=_check_locked(found), universal=isinstance(installer, Uv))
 
 
-def _compiled(printed: str) -> list[str]:
+def _parse_compiled(printed: str) -> list[str]:
     """One line a package, of the many that uv prints."""
     lines = re.sub(r"\s*\\\n\s*", " ", printed).splitlines()
     packages = [line.split(" --hash=") for line in lines if not line.startswith(("-", "#"))]
-    return [_line(package.strip(), hashes) for package, *hashes in packages if package.strip()]
+    return [
+        _format_locked_line(package.strip(), hashes)
+        for package, *hashes in packages
+        if package.strip()
+    ]
 
 
-def _reported(pip: Pip, file: Path, workshop: Workshop) -> list[str]:
+def _resolve_with_pip(pip: Pip, file: Path, workshop: InstallerRunner) -> list[str]:
     folder = file.parent / "environment"
-    workshop.run(pip.making(folder))
-    report = json.loads(workshop.run(pip.reporting(folder, file)))
-    return [_reported_line(each) for each in report["install"]]
+    workshop.run(pip.venv_command(folder))
+    report = json.loads(workshop.run(pip.report_command(folder, file)))
+    return [_format_reported_package(each) for each in report["install"]]
 
 
-def _reported_line(package: dict[str, Any]) -> str:
+def _format_reported_package(package: dict[str, Any]) -> str:
     metadata = package["metadata"]
     hashes = package["download_info"].get("archive_info", {}).get("hashes", {})
-    named = f"{canonical(metadata['name'])}=={metadata['version']}"
-    return _line(named, [f"{algorithm}:{digest}" for algorithm, digest in hashes.items()])
+    named = f"{normalize_name(metadata['name'])}=={metadata['version']}"
+    return _format_locked_line(
+        named, [f"{algorithm}:{digest}" for algorithm, digest in hashes.items()]
+    )
 
 
-def _line(package: str, hashes: Iterable[str]) -> str:
+def _format_locked_line(package: str, hashes: Iterable[str]) -> str:
     kept = sorted({each.strip() for each in hashes if each.startswith("sha256:")})
     return " ".join([package, *(f"--hash={each}" for each in kept)])
 
 
-def _checked(lines: Iterable[str]) -> tuple[str, ...]:
+def _check_locked(lines: Iterable[str]) -> tuple[str, ...]:
     checked = tuple(sorted(set(lines)))
     for line in checked:
-        if not LOCKED.fullmatch(line):
-            raise failure(
+        if not LOCKED_LINE.fullmatch(line):
+            raise make_install_error(
                 f"{line.partition(' --hash')[0]} cannot be locked: its index tells no sha256"
             )
     return checked

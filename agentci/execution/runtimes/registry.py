@@ -1,7 +1,7 @@
 """The runtimes: a new language is a file and a line here.
 
-Packages of others add theirs as entry points of the group ``agentci.runtimes``, whose objects are
-each a :class:`Runtime`. They are looked for only where none of ours knows a file's extension.
+Other packages add theirs as entry points of the group ``agentci.runtimes``, whose objects are each
+a :class:`Runtime`. They are looked for only where none of ours knows a file's extension.
 """
 
 import os
@@ -9,34 +9,91 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from agentci.errors import EvaluatorError, InputError
 from agentci.execution.runtimes import command, node, python
 from agentci.execution.runtimes.command import NOT_EXECUTABLE
-from agentci.execution.runtimes.runtime import Runtime
-from agentci.execution.runtimes.runtime_plugin import ForeignRuntime
 
-GROUP: Final = "agentci.runtimes"
+
+class Runtime(Protocol):
+    """Knows which interpreter a file needs and where it is; a module is one."""
+
+    EXTENSIONS: tuple[str, ...]
+    """Of the files it runs, in lower case: ``(".py",)``."""
+
+    ELSEWHERE: tuple[str, ...]
+    """What goes before a file on another machine: ``("python3",)``; runtimes of other packages may
+    lack it, and do not run there then."""
+
+    def command_for(self, path: Path, *, search_path: str) -> tuple[str, ...]:
+        """Make the command that runs ``path``, a file that exists.
+
+        Args:
+            search_path: folders with programs, as in ``PATH``.
+
+        Raises:
+            EvaluatorError: it cannot run on this machine; says what is missing.
+        """
+        ...
+
+
+class PluginRuntime:
+    """A runtime that another package brings.
+
+    Args:
+        title: how messages call it.
+    """
+
+    def __init__(self, runtime: Runtime, *, title: str) -> None:
+        self.EXTENSIONS = runtime.EXTENSIONS
+        self.ELSEWHERE: tuple[str, ...] = getattr(runtime, "ELSEWHERE", ())
+        self.title = title
+        self._runtime = runtime
+
+    def command_for(self, path: Path, *, search_path: str) -> tuple[str, ...]:
+        """See :class:`Runtime`."""
+        command = self._call_plugin(path, search_path)
+        if not isinstance(command, (list, tuple)) or not command:
+            raise self._make_error(f"it made no command for {path.name!r}")
+        if not all(type(word) is str and "\0" not in word for word in command):
+            raise self._make_error(f"its command for {path.name!r} is not made of texts")
+        return tuple(command)
+
+    def _call_plugin(self, path: Path, search_path: str) -> object:
+        try:
+            return self._runtime.command_for(path, search_path=search_path)
+        except EvaluatorError:
+            raise
+        except Exception as error:
+            raise self._make_error(f"{type(error).__name__}: {error}") from error
+
+    def _make_error(self, what: str) -> EvaluatorError:
+        return EvaluatorError(
+            f"{self.title} does not work: {what}; tell the authors of that package"
+        )
+
+
+RUNTIME_GROUP: Final = "agentci.runtimes"
 
 RUNTIMES: Final[Mapping[str, Runtime]] = {"python": python, "node": node, "command": command}
 
 
-def why_unsupported(path: Path) -> str | None:
+def find_unsupported_reason(path: Path) -> str | None:
     """Say why the file cannot be an evaluator, None where it can, whatever is installed here.
 
     Raises:
         InputError: another package brings a runtime that is broken, and that may be the file's.
     """
-    if _runtime_for(path) is not command or os.access(path, os.X_OK):
+    if _choose_runtime(path) is not command or os.access(path, os.X_OK):
         return None
-    runtimes = (*RUNTIMES.values(), *_theirs())
+    runtimes = (*RUNTIMES.values(), *_list_plugins())
     extensions = dict.fromkeys(extension for each in runtimes for extension in each.EXTENSIONS)
     known = ", ".join(extensions)
     return f"{path.name!r} is none of {known}, nor executable (chmod +x, and a #! line)"
 
 
-def command_for(path: Path, *, search_path: str, python: str | None = None) -> tuple[str, ...]:
+def make_command(path: Path, *, search_path: str, python: str | None = None) -> tuple[str, ...]:
     """Make the command that runs ``path``.
 
     Args:
@@ -46,24 +103,24 @@ def command_for(path: Path, *, search_path: str, python: str | None = None) -> t
     Raises:
         EvaluatorError: the file is gone, or cannot run on this machine.
     """
-    command = _found(path).command_for(path, search_path=search_path)
+    command = _find_runtime(path).command_for(path, search_path=search_path)
     return command if python is None else (python, *command[1:])
 
 
-def imports_of(path: Path) -> tuple[str, ...] | None:
+def find_preloadable_imports(path: Path) -> tuple[str, ...] | None:
     """What can be imported before a Python program begins; None where it is no such program."""
-    return python.imports_of(path) if _runtime_for(path) is python else None
+    return python.find_preloadable_imports(path) if _choose_runtime(path) is python else None
 
 
-def command_elsewhere(path: Path) -> tuple[str, ...]:
+def make_image_command(path: Path) -> tuple[str, ...]:
     """Make the command that runs ``path`` where we know no more than the names of interpreters.
 
     Raises:
         EvaluatorError: the file is gone, or its runtime does not say how.
     """
-    runtime = _found(path)
+    runtime = _find_runtime(path)
     before = runtime.ELSEWHERE
-    if isinstance(runtime, ForeignRuntime) and not before:
+    if isinstance(runtime, PluginRuntime) and not before:
         raise EvaluatorError(
             f"{runtime.title} does not say what runs {path.suffix} files in an image;"
             " use `executor: local`"
@@ -73,55 +130,59 @@ def command_elsewhere(path: Path) -> tuple[str, ...]:
     return (*before, str(path))
 
 
-def _found(path: Path) -> Runtime:
+def _find_runtime(path: Path) -> Runtime:
     if not path.is_file():
         raise EvaluatorError(f"Evaluator file not found: {path}")
     try:
-        return _runtime_for(path)
+        return _choose_runtime(path)
     except InputError as error:  # only now is it known what a remote program's file is
         raise EvaluatorError(str(error)) from None
 
 
-def _runtime_for(path: Path) -> Runtime:
+def _choose_runtime(path: Path) -> Runtime:
     extension = path.suffix.lower()
-    ours = _with(extension, RUNTIMES.values())
+    ours = _find_by_extension(extension, RUNTIMES.values())
     if ours is not None or not extension:
         return ours or command
-    return _with(extension, _theirs()) or command
+    return _find_by_extension(extension, _list_plugins()) or command
 
 
-def _with(extension: str, runtimes: Iterable[Runtime]) -> Runtime | None:
+def _find_by_extension(extension: str, runtimes: Iterable[Runtime]) -> Runtime | None:
     return next((each for each in runtimes if extension in each.EXTENSIONS), None)
 
 
-def _theirs() -> tuple[Runtime, ...]:
-    return _brought(tuple(sys.path))
+def _list_plugins() -> tuple[Runtime, ...]:
+    return _load_plugins(tuple(sys.path))
 
 
 @cache
-def _brought(_search_path: tuple[str, ...]) -> tuple[Runtime, ...]:
+def _load_plugins(_search_path: tuple[str, ...]) -> tuple[Runtime, ...]:
     """The runtimes of other packages; finding them takes as long as many an evaluator runs."""
-    from agentci._util.plugins import all_of  # noqa: PLC0415 (most runs need none of theirs)
+    from agentci._util.plugins import load_all_plugins  # noqa: PLC0415 (most runs need none of theirs)
 
-    found = {name: each for name, each in all_of(GROUP).items() if name not in RUNTIMES}
-    runtimes = [_checked(name, each) for name, each in found.items()]
-    first: dict[str, ForeignRuntime] = {}
+    found = {
+        name: each for name, each in load_all_plugins(RUNTIME_GROUP).items() if name not in RUNTIMES
+    }
+    runtimes = [_check_plugin(name, each) for name, each in found.items()]
+    first: dict[str, PluginRuntime] = {}
     for each in runtimes:
         for extension in each.EXTENSIONS:
             other = first.setdefault(extension, each)
-            if other is not each and _with(extension, RUNTIMES.values()) is None:
+            if other is not each and _find_by_extension(extension, RUNTIMES.values()) is None:
                 message = f"{other.title} and {each.title} both run {extension} files"
-                raise InputError.of(message, hint="uninstall one of them")
+                raise InputError.from_message(message, hint="uninstall one of them")
     return tuple(runtimes)
 
 
-def _checked(name: str, found: object) -> ForeignRuntime:
-    from agentci._util.plugins import misfit, package_of  # noqa: PLC0415 (likewise)
+def _check_plugin(name: str, found: object) -> PluginRuntime:
+    from agentci._util.plugins import find_plugin_package, make_plugin_error  # noqa: PLC0415 (likewise)
 
     if isinstance(found, type) or not _is_runtime(found):
-        raise misfit(GROUP, name, wanted='a runtime: `EXTENSIONS = (".go",)` and `command_for`')
-    title = f"the runtime {name!r} of {package_of(GROUP, name)}"
-    return ForeignRuntime(cast(Runtime, found), title=title)
+        raise make_plugin_error(
+            RUNTIME_GROUP, name, wanted='a runtime: `EXTENSIONS = (".go",)` and `command_for`'
+        )
+    title = f"the runtime {name!r} of {find_plugin_package(RUNTIME_GROUP, name)}"
+    return PluginRuntime(cast(Runtime, found), title=title)
 
 
 def _is_runtime(found: object) -> bool:
@@ -130,11 +191,11 @@ def _is_runtime(found: object) -> bool:
         isinstance(extensions, tuple)
         and all(isinstance(each, str) and _is_extension(each) for each in extensions)
         and callable(getattr(found, "command_for", None))
-        and _are_words(getattr(found, "ELSEWHERE", ()))
+        and _are_nonempty_texts(getattr(found, "ELSEWHERE", ()))
     )
 
 
-def _are_words(found: object) -> bool:
+def _are_nonempty_texts(found: object) -> bool:
     return isinstance(found, tuple) and all(isinstance(each, str) and each for each in found)
 
 

@@ -13,16 +13,26 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.atomic import place_file, remove, sweep
-from agentci._util.cache.corruption import DamageError, content_of, damage_in
-from agentci._util.cache.init import BASELINES, OURS, found
-from agentci._util.cache.lock import claim
-from agentci._util.ownership import make_folder
-from agentci._util.zip_archive import ArchiveError, pack, read_member
+from agentci._util.cache_folder import (
+    BASELINES_FOLDER,
+    ENTRY_PATTERNS,
+    CorruptionError,
+    detect_corruption,
+    hold_cache_lock,
+    init_cache,
+    read_cache_file,
+)
+from agentci._util.files import (
+    make_folder,
+    remove_path,
+    remove_stale_temporaries,
+    write_file_atomically,
+)
+from agentci._util.zip_archive import ArchiveError, make_zip_archive, read_zip_member
 from agentci.errors import UnreachableError
-from agentci.reports.merge.part import MAX_REPORT_BYTES, REPORT_NAME
+from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 
-MAX_KEPT: Final = 100
+MAX_CACHED_BASELINES: Final = 100
 MAX_BYTES: Final = 256 * 1024**2
 MAX_ENTRY_BYTES: Final = 128 * 1024**2
 
@@ -31,7 +41,7 @@ _GONE: Final = "the results are gone"
 _DIGITS: Final = 16
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class BaselineCacheStats(Struct, frozen=True, kw_only=True):
     """How many results there are, by whether they can be read."""
 
     sound: int
@@ -39,7 +49,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     size_bytes: int
 
 
-class KeptResults(Struct, frozen=True, kw_only=True):
+class CachedBaseline(Struct, frozen=True, kw_only=True):
     """The results of one commit.
 
     Attributes:
@@ -61,9 +71,11 @@ class BaselineStore:
         most: how many are kept; of all those that were put there, the last ones.
     """
 
-    def __init__(self, folder: Path, *, owner: Path | None = None, most: int = MAX_KEPT) -> None:
+    def __init__(
+        self, folder: Path, *, owner: Path | None = None, most: int = MAX_CACHED_BASELINES
+    ) -> None:
         self._folder = folder
-        self._own = folder / BASELINES
+        self._own = folder / BASELINES_FOLDER
         self._owner = owner
         self._most = most
 
@@ -77,13 +89,13 @@ class BaselineStore:
             UnreachableError: too much is open, or memory is short.
         """
         path = self._path(commit, series)
-        with suppress(DamageError):
+        with suppress(CorruptionError):
             return self._read(path)
-        with claim(self._folder, BASELINES, owner=self._owner):
+        with hold_cache_lock(self._folder, BASELINES_FOLDER, owner=self._owner):
             try:
                 return self._read(path)  # another process may have put it there anew
-            except DamageError:
-                remove(path)
+            except CorruptionError:
+                remove_path(path)
         return None
 
     def put(self, commit: str, series: str, results: bytes) -> None:
@@ -93,14 +105,16 @@ class BaselineStore:
             UnreachableError: the disk does not take them.
         """
         try:
-            found(self._folder, self._owner)
-            with suppress(DamageError):
+            init_cache(self._folder, self._owner)
+            with suppress(CorruptionError):
                 self._check_folder()
             make_folder(self._own, self._owner)
-            sweep(self._own)
-            with claim(self._folder, BASELINES, owner=self._owner):
+            remove_stale_temporaries(self._own)
+            with hold_cache_lock(self._folder, BASELINES_FOLDER, owner=self._owner):
                 path = self._path(commit, series)
-                place_file(path, pack(REPORT_NAME, results), owner=self._owner)
+                write_file_atomically(
+                    path, make_zip_archive(REPORT_NAME, results), owner=self._owner
+                )
                 self._prune()
         except OSError as error:
             raise UnreachableError(
@@ -108,20 +122,20 @@ class BaselineStore:
                 hint="make room or let it be written to, or name another folder with --cache-dir",
             ) from None
 
-    def inspect(self) -> Kept:
+    def inspect(self) -> BaselineCacheStats:
         """Verify all that is kept, and remove nothing."""
         kept = self.entries()
         damaged = sum(each.damage is not None for each in kept)
         size = sum(each.size_bytes for each in kept)
-        return Kept(sound=len(kept) - damaged, damaged=damaged, size_bytes=size)
+        return BaselineCacheStats(sound=len(kept) - damaged, damaged=damaged, size_bytes=size)
 
-    def entries(self) -> Sequence[KeptResults]:
+    def entries(self) -> Sequence[CachedBaseline]:
         """All that is kept, verified; nothing is removed."""
         return [
-            KeptResults(
+            CachedBaseline(
                 commit=path.name.partition("-")[0],
                 path=path,
-                size_bytes=_size(path),
+                size_bytes=_file_size(path),
                 damage=self._damage(path),
             )
             for path in self._entries()
@@ -138,18 +152,18 @@ class BaselineStore:
             DamageError: it is not as it was written.
         """
         self._check_folder()
-        content = content_of(path, _NAME, limit_bytes=MAX_ENTRY_BYTES)
+        content = read_cache_file(path, _NAME, limit_bytes=MAX_ENTRY_BYTES)
         if content is None:
             return None
         try:
-            return read_member(content, REPORT_NAME, limit_bytes=MAX_REPORT_BYTES)
+            return read_zip_member(content, REPORT_NAME, limit_bytes=MAX_REPORT_BYTES)
         except ArchiveError as error:
-            raise DamageError(str(error), path) from None
+            raise CorruptionError(str(error), path) from None
 
     def _damage(self, path: Path) -> str | None:
         try:
             return None if self._read(path) is not None else _GONE
-        except DamageError as error:
+        except CorruptionError as error:
             return str(error)
 
     def _check_folder(self) -> None:
@@ -158,30 +172,34 @@ class BaselineStore:
         Raises:
             DamageError: it was none; it is gone now.
         """
-        with damage_in(self._own, "the folder"), suppress(FileNotFoundError):
+        with detect_corruption(self._own, "the folder"), suppress(FileNotFoundError):
             if not stat.S_ISDIR(self._own.lstat().st_mode):
-                remove(self._own)
-                raise DamageError("the folder is none", self._own)
+                remove_path(self._own)
+                raise CorruptionError("the folder is none", self._own)
 
     def _entries(self) -> Iterator[Path]:
         with suppress(OSError):
-            yield from (p for p in sorted(self._own.iterdir()) if OURS[BASELINES].fullmatch(p.name))
+            yield from (
+                p
+                for p in sorted(self._own.iterdir())
+                if ENTRY_PATTERNS[BASELINES_FOLDER].fullmatch(p.name)
+            )
 
     def _prune(self) -> None:
         """Remove the oldest, until few and small enough are left."""
-        newest = sorted(self._entries(), key=_moment, reverse=True)
+        newest = sorted(self._entries(), key=_modified_at, reverse=True)
         size = 0
         for index, path in enumerate(newest):
-            size += _size(path)
+            size += _file_size(path)
             if index >= self._most or (index and size > MAX_BYTES):
-                remove(path)
+                remove_path(path)
 
 
-def _moment(path: Path) -> tuple[float, str]:
+def _modified_at(path: Path) -> tuple[float, str]:
     return path.lstat().st_mtime, path.name
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     with suppress(OSError):
         return path.lstat().st_size
     return 0

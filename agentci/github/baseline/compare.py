@@ -2,24 +2,23 @@
 
 from collections.abc import Sequence
 
-from agentci._util.text.suggest import short_commit
+from agentci._util.text.suggest import shorten_commit
 from agentci._util.workspace import Workspace
-from agentci.config.settings import BASE, Settings
+from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
-from agentci.gate.comparison import compare
-from agentci.gate.regression import bars_of
-from agentci.github.baseline.read import lack_of, read_earlier
-from agentci.model.comparison import Comparison
-from agentci.model.policy import Gate
-from agentci.model.result import Result
+from agentci.gate.comparison import compare_runs
+from agentci.gate.regression import find_regression_thresholds
+from agentci.github.baseline.read import explain_incomplete, read_baseline_report
+from agentci.model.gate import Comparison, Gate
+from agentci.model.result import CheckResult
 from agentci.model.values import replace
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
 
-def beside(
+def compare_with_baseline(
     settings: Settings,
-    world: World,
-    results: Sequence[Result],
+    world: Services,
+    results: Sequence[CheckResult],
     gates: Sequence[Gate],
     commit: str,
 ) -> Comparison | None:
@@ -33,29 +32,35 @@ def beside(
     """
     if not settings.baseline:
         return None
-    if settings.baseline != BASE:
-        return _with_file(settings.baseline, results, gates, world.workspace)
+    if settings.baseline != PULL_REQUEST_BASE:
+        return _compare_with_file(settings.baseline, results, gates, world.workspace)
     # It asks GitHub, and looks into archives.
-    from agentci.github.baseline.find import NoBaselineError, find_base  # noqa: PLC0415 (see above)
+    from agentci.github.baseline.find import NoBaselineError, find_baseline  # noqa: PLC0415 (see above)
 
     try:
-        earlier = find_base(commit, settings, world)
+        earlier = find_baseline(commit, settings, world)
     except NoBaselineError as error:
-        return Comparison(baseline=BASE, refused=f"there is nothing to compare with: {error}")
+        return Comparison(
+            baseline=PULL_REQUEST_BASE, refused=f"there is nothing to compare with: {error}"
+        )
     found = earlier.found
-    name = f"{short_commit(found.commit)}, {found.where}"
-    compared = compare(found.report.results, results, bars_of(gates), baseline=name)
+    name = f"{shorten_commit(found.commit)}, {found.where}"
+    compared = compare_runs(
+        found.report.results, results, find_regression_thresholds(gates), baseline=name
+    )
     return replace(compared, commit=found.commit, stale=earlier.stale)
 
 
-def _with_file(
-    named: str, results: Sequence[Result], gates: Sequence[Gate], workspace: Workspace
+def _compare_with_file(
+    named: str, results: Sequence[CheckResult], gates: Sequence[Gate], workspace: Workspace
 ) -> Comparison:
     try:
-        report = read_earlier(named, workspace)
+        report = read_baseline_report(named, workspace)
     except InputError as error:
         return Comparison(baseline=named, refused=f"the baseline is of no use: {error.problems[0]}")
-    if lack := lack_of(report):
+    if lack := explain_incomplete(report):
         return Comparison(baseline=named, refused=f"the baseline is of no use: it {lack}")
-    compared = compare(report.results, results, bars_of(gates), baseline=named)
+    compared = compare_runs(
+        report.results, results, find_regression_thresholds(gates), baseline=named
+    )
     return replace(compared, commit=report.commit)

@@ -1,49 +1,207 @@
-"""``--baseline base``: the results of the commit that a run is put on, or of one before it."""
+"""Finds the baseline for `--baseline base`: in the cache, then in earlier workflow runs."""
 
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import count
-from agentci._util.text.suggest import short_commit
+from agentci._util.text.format import format_count
+from agentci._util.text.suggest import shorten_commit
+from agentci._util.zip_archive import ArchiveError
 from agentci.config.settings import Settings
 from agentci.errors import GitHubError, InputError, UnreachableError
-from agentci.github.base_commit import Base, base_of
-from agentci.github.baseline.artifacts import Runs
+from agentci.github.baseline.artifacts import ArtifactMissingError, WorkflowRun, WorkflowRuns
 from agentci.github.baseline.cache import BaselineStore
-from agentci.github.baseline.git import Repository, repository_of
-from agentci.github.baseline.save import baseline_store
-from agentci.github.baseline.search import Found, Search, told
-from agentci.github.read_event import read_event
+from agentci.github.baseline.git import GitRepository, open_git_repository
+from agentci.github.baseline.read import explain_incomplete
+from agentci.github.baseline.save import open_baseline_store
+from agentci.github.events import BaseCommit, find_base_commit, read_event
+from agentci.model.result import Report
 from agentci.model.values import replace
-from agentci.runner.services import World
+from agentci.reports.merge.read import read_report
+from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
+from agentci.runner.services import Services
+
+# How far back results are looked for, in commits of the branch.
+MAX_COMMITS_BEHIND: Final = 100
+# How many runs are asked for what they kept.
+MAX_RUNS_TRIED: Final = 10
+
+
+class CommitHistory(Protocol):
+    """Knows what a branch was at."""
+
+    def history(self, commit: str, most: int) -> tuple[str, ...]:
+        """``commit`` and those before it, the newest first; at most ``most``.
+
+        Raises:
+            GitHubError: GitHub does not tell.
+            UnreachableError: git does not tell.
+        """
+        ...
+
+
+class BaselineReport(Struct, frozen=True, kw_only=True):
+    """Results of an earlier run.
+
+    Attributes:
+        where: they were found, as shown to the user.
+        behind: how many commits of the branch they are older than what was asked for.
+    """
+
+    report: Report
+    commit: str
+    where: str
+    behind: int = 0
+
+
+class BaselineSearch:
+    """One search, which raises nothing: what is in its way is told.
+
+    Attributes:
+        misses: why there were no results so far, a sentence each.
+
+    Args:
+        kept: results in the cache; None where it cannot be used.
+        runs: of the workflow.
+        history: what knows what came before.
+        series: what the results are kept as.
+        misses: why there are none, as far as that is known before.
+    """
+
+    def __init__(
+        self,
+        *,
+        kept: BaselineStore | None,
+        runs: WorkflowRuns,
+        history: CommitHistory,
+        series: str,
+        misses: Sequence[str] = (),
+    ) -> None:
+        self.misses = list(misses)
+        self._store = kept
+        self._runs = runs
+        self._history = history
+        self._series = series
+        self._tries = MAX_RUNS_TRIED
+
+    def find_by_commit(self, commit: str) -> BaselineReport | None:
+        """The results of a commit; those of its last run, if there were several."""
+        return self._find_first(commit, self._list_runs(commit))
+
+    def find_before(self, commit: str, branch: str) -> BaselineReport | None:
+        """The newest results of what the branch was at before ``commit``."""
+        before = self._list_earlier_commits(commit)
+        runs: dict[str, list[WorkflowRun]] = {}
+        for run in self._list_runs(branch=branch) if before else ():
+            runs.setdefault(run.commit, []).append(run)
+        for behind, each in enumerate(before, 1):
+            if found := self._find_first(each, runs.get(each, ())):
+                return replace(found, behind=behind)
+        return None
+
+    def _find_first(self, commit: str, runs: Iterable[WorkflowRun]) -> BaselineReport | None:
+        """The results of a commit in the cache, else of the first run that has kept some."""
+        if found := self._read_from_cache(commit):
+            return found
+        for run in runs:
+            if self._tries and (found := self._read_from_run(run)):
+                return found
+        return None
+
+    def _read_from_cache(self, commit: str) -> BaselineReport | None:
+        try:
+            content = self._store.find(commit, self._series) if self._store else None
+        except UnreachableError as error:
+            self._add_miss(str(error))
+            return None
+        return None if content is None else self._read(content, commit, "the cache")
+
+    def _read_from_run(self, run: WorkflowRun) -> BaselineReport | None:
+        self._tries -= 1
+        where = f"run {run.number}"
+        try:
+            content = self._runs.download_results(run, REPORT_NAME, limit_bytes=MAX_REPORT_BYTES)
+        except (ArtifactMissingError, ArchiveError, GitHubError) as error:
+            self._add_miss(f"{where}: {format_with_hint(error)}")
+            return None
+        return self._read(content, run.commit, where)
+
+    def _read(self, content: bytes, commit: str, where: str) -> BaselineReport | None:
+        try:
+            report = read_report(content, file=f"{REPORT_NAME} of {where}")
+        except InputError as error:
+            self._add_miss(str(error.problems[0]))
+            return None
+        if why := _explain_mismatch(report, commit):
+            self._add_miss(f"{REPORT_NAME} of {where} {why}")
+            return None
+        return BaselineReport(report=report, commit=commit, where=where)
+
+    def _list_runs(self, commit: str = "", *, branch: str = "") -> Iterator[WorkflowRun]:
+        """The runs of a commit or of a branch."""
+        try:
+            yield from (
+                self._runs.find_by_commit(commit) if commit else self._runs.find_by_branch(branch)
+            )
+        except GitHubError as error:
+            self._add_miss(format_with_hint(error))
+
+    def _list_earlier_commits(self, commit: str) -> tuple[str, ...]:
+        try:
+            return self._history.history(commit, MAX_COMMITS_BEHIND + 1)[1:]
+        except (GitHubError, UnreachableError) as error:
+            self._add_miss(f"what came before it is not known: {format_with_hint(error)}")
+            return ()
+
+    def _add_miss(self, why: str) -> None:
+        if why not in self.misses:
+            self.misses.append(why)
+
+
+def format_with_hint(error: Exception) -> str:
+    """What went wrong, with a way out where one is known."""
+    hint = getattr(error, "hint", None)
+    return f"{error} ({hint})" if hint else str(error)
+
+
+def _explain_mismatch(report: Report, commit: str) -> str:
+    """Why a report is not that of a commit, whole; empty where it is."""
+    if lack := explain_incomplete(report):
+        return lack
+    if report.commit not in ("", commit):
+        return f"is of the commit {shorten_commit(report.commit)}"
+    return ""
+
 
 MAX_MISSES: Final = 4
 NO_COMMIT: Final = "it is not known of which commit the results are that would be compared"
-NO_MAIN: Final = "git knows no branch main or master, nor what origin calls its HEAD"
+NO_MAIN_BRANCH: Final = "git knows no branch main or master, nor what origin calls its HEAD"
 OFFLINE: Final = "GitHub is not asked (--offline)"
-OUTSIDE: Final = "GitHub is asked in a workflow alone"
-UNSURE: Final = "the baseline may be stale: how much of {branch} is judged as well is not known"
-WAY_OUT: Final = "see docs/baselines.md for how a workflow keeps its results"
+OUTSIDE_WORKFLOW: Final = "GitHub is asked in a workflow alone"
+UNKNOWN_MERGE_BASE: Final = (
+    "the baseline may be stale: how much of {branch} is judged as well is not known"
+)
+DOCS_HINT: Final = "see docs/baselines.md for how a workflow keeps its results"
 
 
 class NoBaselineError(Exception):
     """There is nothing to compare with; says why, without a full stop."""
 
 
-class Earlier(Struct, frozen=True, kw_only=True):
+class ChosenBaseline(Struct, frozen=True, kw_only=True):
     """The results that a run is compared with.
 
     Attributes:
         stale: why they may be of another commit than the base; empty where they are of it.
     """
 
-    found: Found
+    found: BaselineReport
     stale: str = ""
 
 
-def find_base(judged: str, settings: Settings, world: World) -> Earlier:
+def find_baseline(judged: str, settings: Settings, world: Services) -> ChosenBaseline:
     """Find the results of the base; the cache is looked into before GitHub is asked.
 
     Args:
@@ -54,67 +212,72 @@ def find_base(judged: str, settings: Settings, world: World) -> Earlier:
     """
     if not judged:
         raise NoBaselineError(NO_COMMIT)
-    repository = repository_of(world)
-    runs = _runs(settings, world)
+    repository = open_git_repository(world)
+    runs = _make_workflow_runs(settings, world)
     if world.github.active:
-        base, doubt = _in_workflow(judged, runs, world)
+        base, doubt = _find_workflow_base(judged, runs, world)
     else:
-        base, doubt = _outside(judged, repository), ""
+        base, doubt = _find_local_base(judged, repository), ""
     if not base.commit:
         raise NoBaselineError(doubt or f"the event {world.github.event} names no commit before it")
-    search = _search(settings, world, runs=runs, repository=repository)
-    found = search.of_commit(base.commit)
+    search = _make_search(settings, world, runs=runs, repository=repository)
+    found = search.find_by_commit(base.commit)
     if found:
-        return Earlier(found=found, stale=doubt)
-    found = search.of_earlier(base.commit, base.branch)
+        return ChosenBaseline(found=found, stale=doubt)
+    found = search.find_before(base.commit, base.branch)
     if not found:
-        raise NoBaselineError(_missing(base, search))
-    stale = "" if base.is_any_earlier else _stale(base, found, search)
-    return Earlier(found=found, stale="; ".join(filter(None, (stale, doubt))))
+        raise NoBaselineError(_explain_missing(base, search))
+    stale = "" if base.is_any_earlier else _explain_stale(base, found, search)
+    return ChosenBaseline(found=found, stale="; ".join(filter(None, (stale, doubt))))
 
 
-def _in_workflow(judged: str, runs: Runs, world: World) -> tuple[Base, str]:
+def _find_workflow_base(judged: str, runs: WorkflowRuns, world: Services) -> tuple[BaseCommit, str]:
     """The base, and why it may be another one."""
-    base = base_of(read_event(world.github), world.github.ref_name)
+    base = find_base_commit(read_event(world.github), world.github.ref_name)
     if base.is_any_earlier:
         return replace(base, commit=judged), ""
-    if not base.left:
+    if not base.merge_base_with:
         return base, ""
     try:
-        return replace(base, commit=runs.left(judged, base.left)), ""
+        return replace(base, commit=runs.find_merge_base(judged, base.merge_base_with)), ""
     except GitHubError as error:
-        return base, f"{UNSURE.format(branch=base.left)}: {told(error)}"
+        return (
+            base,
+            f"{UNKNOWN_MERGE_BASE.format(branch=base.merge_base_with)}: {format_with_hint(error)}",
+        )
 
 
-def _outside(judged: str, repository: Repository) -> Base:
+def _find_local_base(judged: str, repository: GitRepository) -> BaseCommit:
     """The base of what is checked out; on the main branch itself, any of its earlier results."""
     try:
-        left = repository.left_main_at(judged)
+        left = repository.find_merge_base_with_main(judged)
     except UnreachableError as error:
-        raise NoBaselineError(f"what the base is is not known: {told(error)}") from None
+        raise NoBaselineError(f"what the base is is not known: {format_with_hint(error)}") from None
     if not left:
-        raise NoBaselineError(NO_MAIN)
-    return Base(commit=left, branch="", is_any_earlier=left == judged)
+        raise NoBaselineError(NO_MAIN_BRANCH)
+    return BaseCommit(commit=left, branch="", is_any_earlier=left == judged)
 
 
-def _runs(settings: Settings, world: World) -> Runs:
-    unasked = "" if world.github.active else OUTSIDE
-    return Runs(
+def _make_workflow_runs(settings: Settings, world: Services) -> WorkflowRuns:
+    unasked = "" if world.github.active else OUTSIDE_WORKFLOW
+    return WorkflowRuns(
         world.github_api,
         world.github,
         settings.baseline_artifact,
-        unasked=OFFLINE if settings.access.offline else unasked,
+        unasked=OFFLINE if settings.fetch_settings.offline else unasked,
     )
 
 
-def _search(settings: Settings, world: World, *, runs: Runs, repository: Repository) -> Search:
+def _make_search(
+    settings: Settings, world: Services, *, runs: WorkflowRuns, repository: GitRepository
+) -> BaselineSearch:
     kept: BaselineStore | None = None
     misses: list[str] = []
     try:
-        kept = baseline_store(settings.access, world)
+        kept = open_baseline_store(settings.fetch_settings, world)
     except InputError as error:
         misses += [problem.message for problem in error.problems]
-    return Search(
+    return BaselineSearch(
         kept=kept,
         runs=runs,
         history=runs if world.github.active else repository,
@@ -123,20 +286,20 @@ def _search(settings: Settings, world: World, *, runs: Runs, repository: Reposit
     )
 
 
-def _missing(base: Base, search: Search) -> str:
-    why = _listed(search) or "neither the cache nor a run of the workflow on GitHub has any"
-    none = f"no results are kept of {short_commit(base.commit)}, nor of what was before it"
-    return f"{none}: {why} ({WAY_OUT})"
+def _explain_missing(base: BaseCommit, search: BaselineSearch) -> str:
+    why = _format_misses(search) or "neither the cache nor a run of the workflow on GitHub has any"
+    none = f"no results are kept of {shorten_commit(base.commit)}, nor of what was before it"
+    return f"{none}: {why} ({DOCS_HINT})"
 
 
-def _stale(base: Base, found: Found, search: Search) -> str:
-    behind = count(found.behind, "commit")
-    why = _listed(search)
+def _explain_stale(base: BaseCommit, found: BaselineReport, search: BaselineSearch) -> str:
+    behind = format_count(found.behind, "commit")
+    why = _format_misses(search)
     return (
-        f"the baseline is stale: it is of {short_commit(found.commit)}, {behind} before the base "
-        f"{short_commit(base.commit)}, which has no results{why and f' ({why})'}"
+        f"the baseline is stale: it is of {shorten_commit(found.commit)}, {behind} before the base "
+        f"{shorten_commit(base.commit)}, which has no results{why and f' ({why})'}"
     )
 
 
-def _listed(search: Search) -> str:
-    return "; ".join(truncate.listed(search.misses, MAX_MISSES))
+def _format_misses(search: BaselineSearch) -> str:
+    return "; ".join(truncate.truncate_list(search.misses, MAX_MISSES))

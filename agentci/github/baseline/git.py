@@ -6,22 +6,26 @@ from pathlib import Path
 from typing import Final
 
 from agentci.errors import EvaluatorError, UnreachableError
-from agentci.execution.executor import Executor
-from agentci.github.event import COMMIT
-from agentci.model.requests import LOCAL
-from agentci.runner.services import World
+from agentci.execution.executor_api import Executor
+from agentci.github.events import COMMIT_HASH
+from agentci.model.requests import LOCAL_EXECUTOR
+from agentci.runner.services import Services
 
 MAX_SECONDS: Final = 20.0
 # Where the main branch may be found, the likeliest first.
 MAIN_BRANCHES: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
-_NAMES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME")
+_PASSED_VARIABLES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME")
 # Nothing is fetched for it, nothing is written, and no watcher of files is started.
-_SETTINGS: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+_GIT_VARIABLES: Final = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+}
 _GIT: Final = ("git", "-c", "core.fsmonitor=false")
 
 
-class Repository:
+class GitRepository:
     """The repository at ``root``; everything raises ``UnreachableError`` where git cannot be run.
 
     Args:
@@ -31,27 +35,27 @@ class Repository:
     def __init__(self, root: Path, executor: Executor, variables: Mapping[str, str]) -> None:
         self._root = root
         self._executor = executor
-        own = {name: variables[name] for name in _NAMES if name in variables}
-        self._environment = {"PATH": os.defpath, **own, **_SETTINGS}
+        own = {name: variables[name] for name in _PASSED_VARIABLES if name in variables}
+        self._environment = {"PATH": os.defpath, **own, **_GIT_VARIABLES}
 
-    def left_main_at(self, commit: str) -> str:
+    def find_merge_base_with_main(self, commit: str) -> str:
         """The last commit that ``commit`` and the main branch share; empty where there is none."""
         for branch in MAIN_BRANCHES:
-            found = self._ask("merge-base", commit, branch)
-            if COMMIT.match(found):
+            found = self._run_git("merge-base", commit, branch)
+            if COMMIT_HASH.match(found):
                 return found
         return ""
 
     def history(self, commit: str, most: int) -> tuple[str, ...]:
         """``commit`` and what its branch was at before, the newest first; at most ``most``."""
-        found = self._ask("rev-list", "--first-parent", f"--max-count={most}", commit)
+        found = self._run_git("rev-list", "--first-parent", f"--max-count={most}", commit)
         return tuple(found.split())
 
-    def is_changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether a file that git keeps is not as it was committed."""
-        return self._ask("status", "--porcelain", "--untracked-files=no") != ""
+        return self._run_git("status", "--porcelain", "--untracked-files=no") != ""
 
-    def _ask(self, *arguments: str) -> str:
+    def _run_git(self, *arguments: str) -> str:
         """What git prints; empty where it says no."""
         try:
             reply = self._executor.run(
@@ -66,6 +70,6 @@ class Repository:
         return reply.stdout.decode("utf-8", "replace").strip() if reply.exit_code == 0 else ""
 
 
-def repository_of(world: World) -> Repository:
+def open_git_repository(world: Services) -> GitRepository:
     """The repository of the workspace."""
-    return Repository(world.workspace.root, world.executors[LOCAL], world.variables)
+    return GitRepository(world.workspace.root, world.executors[LOCAL_EXECUTOR], world.variables)

@@ -3,11 +3,11 @@
 from agentci._util.workspace import Workspace, is_file, is_folder, read_file
 from agentci.errors import InputError
 from agentci.model.result import Report
-from agentci.reports.merge.part import MAX_REPORT_BYTES, REPORT_NAME
 from agentci.reports.merge.read import read_report
+from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 
 
-def read_earlier(
+def read_baseline_report(
     named: str, workspace: Workspace, *, limit_bytes: int = MAX_REPORT_BYTES
 ) -> Report:
     """Read a report, or that of a folder.
@@ -18,19 +18,19 @@ def read_earlier(
     path = workspace.cwd / named
     path = path / REPORT_NAME if is_folder(path) else path
     if not is_file(path):
-        raise InputError.of(
+        raise InputError.from_message(
             f"there is no report {named}", hint=f"name a {REPORT_NAME}, or the folder that has it"
         )
-    name = workspace.name_of(path)
+    name = workspace.display_path(path)
     return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)
 
 
-def lack_of(report: Report) -> str:
+def explain_incomplete(report: Report) -> str:
     """Why a report is not of a whole run, as the end of a sentence; empty where it is."""
     if not report.complete:
         return "is of a run that was broken off"
-    if report.portion is not None:
-        return f"is of {report.portion.shard} alone"
+    if report.shard_info is not None:
+        return f"is of {report.shard_info.shard} alone"
     if not report.results:
         return "has no results"
     return ""

@@ -1,25 +1,25 @@
 """Keeps the results of a commit in the cache, for later runs to be compared with."""
 
-from agentci.config.settings import Access, Settings
+from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import FetchError, InputError
-from agentci.github.base_commit import TRUSTED_EVENTS
 from agentci.github.baseline.cache import BaselineStore
-from agentci.github.baseline.git import repository_of
-from agentci.github.baseline.read import lack_of
+from agentci.github.baseline.git import open_git_repository
+from agentci.github.baseline.read import explain_incomplete
+from agentci.github.events import TRUSTED_EVENTS
 from agentci.model.problem import Problem
-from agentci.model.result import EXIT_INVALID, Report
+from agentci.model.result import EXIT_INVALID_INPUT, Report
 from agentci.model.values import replace
 from agentci.reports.json_report import JsonReport
-from agentci.runner.prepare_programs import cache_folder
-from agentci.runner.services import World
+from agentci.runner.prepare_programs import find_cache_folder
+from agentci.runner.services import Services
 
 
-def keep(report: Report, settings: Settings, world: World) -> Report:
+def save_baseline(report: Report, settings: Settings, world: Services) -> Report:
     """Keep a report, if it is all that there is to say of a commit; tells why it could not be."""
     try:
-        if _is_whole(report) and _is_of_its_commit(report, world):
+        if _is_complete(report) and _matches_commit(report, world):
             content = "".join(JsonReport().render(report)).encode()
-            store = baseline_store(settings.access, world)
+            store = open_baseline_store(settings.fetch_settings, world)
             store.put(report.commit, settings.baseline_artifact, content)
     except (FetchError, InputError) as error:
         message = f"the results are not kept for later runs to be compared with: {error}"
@@ -28,20 +28,20 @@ def keep(report: Report, settings: Settings, world: World) -> Report:
     return report
 
 
-def baseline_store(access: Access, world: World) -> BaselineStore:
+def open_baseline_store(access: FetchSettings, world: Services) -> BaselineStore:
     """The results in the cache.
 
     Raises:
         InputError: the cache is one that the repository brings along.
     """
-    return BaselineStore(cache_folder(access, world), owner=world.workspace.root)
+    return BaselineStore(find_cache_folder(access, world), owner=world.workspace.root)
 
 
-def _is_whole(report: Report) -> bool:
-    return report.decision.exit_code != EXIT_INVALID and not lack_of(report)
+def _is_complete(report: Report) -> bool:
+    return report.decision.exit_code != EXIT_INVALID_INPUT and not explain_incomplete(report)
 
 
-def _is_of_its_commit(report: Report, world: World) -> bool:
+def _matches_commit(report: Report, world: Services) -> bool:
     """Whether what was judged is the commit, as it is in the repository.
 
     A pull request never is: what is judged there is a merge that is in no branch, of changes that
@@ -50,4 +50,4 @@ def _is_of_its_commit(report: Report, world: World) -> bool:
     github = world.github
     if github.active:
         return github.event in TRUSTED_EVENTS and report.commit == github.sha
-    return report.commit != "" and not repository_of(world).is_changed()
+    return report.commit != "" and not open_git_repository(world).has_changes()

@@ -1,30 +1,237 @@
-"""Reads files of outputs that were recorded with AgentV, or written by its rules."""
+"""Reads recorded runs: rows of the AgentV CLI provider, transcripts and replay fixtures."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentci.errors import RecordingError
-from agentci.model.json import Json
-from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.rows import is_row, plain_answer, runs_in
-from agentci.recordings.json_documents import Document, documents_of
-from agentci.recordings.trace_format import ShapeError, unreadable
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Place
+from agentci.model.trace import Message, ToolUse, Transcript
+from agentci.recordings.agentv.recorded_run import (
+    RecordedRun,
+    RunMetrics,
+    find_case_id,
+    read_attempt,
+    read_number,
+    read_objects,
+    read_optional_text,
+    read_run_metrics,
+)
+from agentci.recordings.json_documents import Document, read_documents
+from agentci.recordings.trace_format import DocumentFormatError, make_recording_error
 
-HINT: Final = (
+
+def read_messages(raw: Json, name: str) -> tuple[Message, ...]:
+    """Read a list of messages.
+
+    Args:
+        name: what it is called where it stands.
+
+    Raises:
+        ShapeError: a message has no role, or a tool call no tool.
+    """
+    return tuple(read_message(each) for each in read_objects(raw, name))
+
+
+def read_message(raw: JsonObject) -> Message:
+    """Read one message; as ``read_messages``."""
+    role = raw.get("role")
+    if not isinstance(role, str):
+        raise DocumentFormatError("has a message without a role")
+    calls = _get_snake_or_camel(raw, "tool_calls", "toolCalls")
+    metadata = raw.get("metadata")
+    return Message(
+        role=role,
+        content=raw.get("content"),
+        name=read_optional_text(raw.get("name"), "name"),
+        tool_calls=()
+        if calls is None
+        else tuple(map(_read_tool_use, read_objects(calls, "tool_calls"))),
+        timestamp=read_optional_text(raw.get("timestamp"), "timestamp"),
+        start_time=read_optional_text(
+            _get_snake_or_camel(raw, "start_time", "startTime"), "start_time"
+        ),
+        end_time=read_optional_text(_get_snake_or_camel(raw, "end_time", "endTime"), "end_time"),
+        duration_ms=read_number(
+            _get_snake_or_camel(raw, "duration_ms", "durationMs"), "duration_ms"
+        ),
+        metadata=metadata if isinstance(metadata, dict) else None,
+    )
+
+
+def _read_tool_use(raw: JsonObject) -> ToolUse:
+    tool = raw.get("tool")
+    if not isinstance(tool, str):
+        raise DocumentFormatError("has a tool call without the name of a tool")
+    return ToolUse(
+        tool=tool,
+        input=raw.get("input"),
+        output=raw.get("output"),
+        id=read_optional_text(raw.get("id"), "id"),
+        status=read_optional_text(raw.get("status"), "status"),
+        timestamp=read_optional_text(raw.get("timestamp"), "timestamp"),
+        start_time=read_optional_text(
+            _get_snake_or_camel(raw, "start_time", "startTime"), "start_time"
+        ),
+        end_time=read_optional_text(_get_snake_or_camel(raw, "end_time", "endTime"), "end_time"),
+        duration_ms=read_number(
+            _get_snake_or_camel(raw, "duration_ms", "durationMs"), "duration_ms"
+        ),
+    )
+
+
+def _get_snake_or_camel(raw: JsonObject, snake: str, camel: str) -> Json:
+    return raw[snake] if snake in raw else raw.get(camel)
+
+
+TRANSCRIPT_SCHEMA: Final = "agentv.transcript.v1"
+# Of one output, in the order in which they count.
+MESSAGE_KEYS: Final = ("output_messages", "outputMessages", "output", "messages")
+ANSWER_KEY: Final = "text"
+
+
+def is_run_row(document: Json) -> bool:
+    """Whether ``document`` is a run, or a message of one, in any of the three forms."""
+    return isinstance(document, dict) and (
+        _is_message_row(document) or any(key in document for key in (*MESSAGE_KEYS, ANSWER_KEY))
+    )
+
+
+def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]:
+    """The runs of one file, in its order; messages of one test are one run.
+
+    Raises:
+        ShapeError: a row is not what it should be; says on which line.
+    """
+    tests: dict[str | None, list[tuple[JsonObject, int]]] = {}
+    for document in documents:
+        row, line = document.value, document.line
+        if not isinstance(row, dict) or not is_run_row(row):
+            raise DocumentFormatError(
+                f"line {line} holds no output, as `output_messages` or `text`"
+            )
+        if _is_message_row(row):
+            tests.setdefault(find_case_id(row), []).append((row, line))
+        else:
+            yield _read_run(row, Place(file=file, line=line))
+    for test, rows in tests.items():
+        yield _join_message_rows(test, rows, file)
+
+
+def make_plain_answer_run(text: str, file: str) -> RecordedRun:
+    """A file that holds nothing but the answer."""
+    return RecordedRun(
+        case_id=None, transcript=_make_answer_transcript(text), place=Place(file=file)
+    )
+
+
+def _is_message_row(row: JsonObject) -> bool:
+    return row.get("schema_version") == TRANSCRIPT_SCHEMA or (
+        "message_index" in row and "role" in row
+    )
+
+
+def _read_run(row: JsonObject, place: Place) -> RecordedRun:
+    try:
+        metrics = read_run_metrics(row)
+        messages = _read_row_messages(row)
+        attempt = read_attempt(row)
+        start, end = (read_optional_text(row.get(key), key) for key in ("start_time", "end_time"))
+    except DocumentFormatError as error:
+        raise DocumentFormatError(f"line {place.line} {error}") from None
+    return RecordedRun(
+        case_id=find_case_id(row),
+        transcript=_make_transcript(messages, metrics, start=start, end=end),
+        place=place,
+        attempt=attempt,
+        warnings=metrics.warnings,
+    )
+
+
+def _read_row_messages(row: JsonObject) -> tuple[Message, ...]:
+    for key in MESSAGE_KEYS:
+        raw = row.get(key)
+        if isinstance(raw, list):
+            return read_messages(raw, key)
+        if isinstance(raw, str):
+            return _make_answer_transcript(raw).messages
+    answer = row.get(ANSWER_KEY)
+    if answer is None:
+        raise DocumentFormatError("holds no output, as `output_messages` or `text`")
+    return _make_answer_transcript(
+        answer if isinstance(answer, str) else _format_compact_json(answer)
+    ).messages
+
+
+def _join_message_rows(
+    test: str | None, rows: Sequence[tuple[JsonObject, int]], file: str
+) -> RecordedRun:
+    ordered = sorted(rows, key=_message_index)
+    messages: list[Message] = []
+    for row, line in ordered:
+        try:
+            messages.append(read_message(row))
+        except DocumentFormatError as error:
+            raise DocumentFormatError(f"line {line} {error}") from None
+    first, line = ordered[0]
+    try:
+        metrics = read_run_metrics(first, prefix="transcript_")
+    except DocumentFormatError as error:
+        raise DocumentFormatError(f"line {line} {error}") from None
+    return RecordedRun(
+        case_id=test,
+        transcript=_make_transcript(tuple(messages), metrics),
+        place=Place(file=file, line=line),
+        warnings=metrics.warnings,
+    )
+
+
+def _message_index(numbered: tuple[JsonObject, int]) -> float:
+    index = numbered[0].get("message_index")
+    return index if isinstance(index, int | float) else 0
+
+
+def _make_transcript(
+    messages: tuple[Message, ...],
+    metrics: RunMetrics,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+) -> Transcript:
+    return Transcript(
+        messages=messages,
+        token_usage=metrics.token_usage,
+        cost_usd=metrics.cost_usd,
+        duration_ms=metrics.duration_ms,
+        start_time=start,
+        end_time=end,
+    )
+
+
+def _make_answer_transcript(text: str) -> Transcript:
+    return Transcript(messages=(Message(role="assistant", content=text),))
+
+
+def _format_compact_json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+RECORDED_RUN_HINT: Final = (
     'expected {"output_messages": [...]} or {"text": "..."} with the `id` of a case, one a line;'
     " agentv.transcript.v1; agentv.replay_fixture.v1; or traces as OTLP or Jaeger JSON"
 )
 
 
-def first_value(content: Iterator[bytes], *, file: str) -> Json:
+def read_first_value(content: Iterator[bytes], *, file: str) -> Json:
     """The first JSON value of a file, None where it holds none."""
     try:
-        return next(documents_of(content, file=file)).value
+        return next(read_documents(content, file=file)).value
     except (RecordingError, StopIteration):
         return None
 
 
-def read_rows(content: bytes, *, file: str, of_one_case: bool) -> tuple[RecordedRun, ...]:
+def read_recorded_runs(content: bytes, *, file: str, of_one_case: bool) -> tuple[RecordedRun, ...]:
     """The runs of one file.
 
     Args:
@@ -33,24 +240,24 @@ def read_rows(content: bytes, *, file: str, of_one_case: bool) -> tuple[Recorded
     Raises:
         RecordingError: nothing of it can be used.
     """
-    bare = plain_answer(content.decode("utf-8", "replace").strip(), file)
+    bare = make_plain_answer_run(content.decode("utf-8", "replace").strip(), file)
     try:
-        documents = _flat(list(documents_of(iter([content]), file=file)))
-        if of_one_case and not is_row(documents[0].value):
+        documents = _flatten_rows(list(read_documents(iter([content]), file=file)))
+        if of_one_case and not is_run_row(documents[0].value):
             return (bare,)
-        return tuple(runs_in(documents, file))
-    except ShapeError as error:
-        raise unreadable(file, str(error), hint=HINT) from None
+        return tuple(read_runs(documents, file))
+    except DocumentFormatError as error:
+        raise make_recording_error(file, str(error), hint=RECORDED_RUN_HINT) from None
     except RecordingError:
         if of_one_case:
             return (bare,)
         raise
 
 
-def _flat(documents: list[Document]) -> list[Document]:
+def _flatten_rows(documents: list[Document]) -> list[Document]:
     """The rows of a file that is one list; else its documents."""
     [first, *others] = documents
     rows = first.value
-    if others or not isinstance(rows, list) or not all(map(is_row, rows)):
+    if others or not isinstance(rows, list) or not all(map(is_run_row, rows)):
         return documents
     return [Document(value=row, line=first.line) for row in rows] or documents

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
-from agentci.model.transcript import TokenUsage, Transcript
-from agentci.recordings.trace_format import ShapeError
+from agentci.model.problem import Place
+from agentci.model.trace import TokenUsage, Transcript
+from agentci.recordings.trace_format import DocumentFormatError
 
 ID_KEYS = ("id", "test_id", "eval_id", "case_id")
 
@@ -30,13 +30,13 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def case_id_of(row: JsonObject) -> str | None:
+def find_case_id(row: JsonObject) -> str | None:
     """The case that ``row`` names, by any of AgentV's spellings."""
     ids = (row.get(key) for key in ID_KEYS)
     return next((each for each in ids if isinstance(each, str) and each), None)
 
 
-def attempt_of(row: JsonObject) -> int | None:
+def read_attempt(row: JsonObject) -> int | None:
     """Which run of its case ``row`` is, None where it does not say.
 
     Raises:
@@ -45,10 +45,10 @@ def attempt_of(row: JsonObject) -> int | None:
     attempt = row.get("attempt")
     if attempt is None or (type(attempt) is int and attempt >= 0):
         return attempt
-    raise ShapeError("has an attempt that is no number from 0 on")
+    raise DocumentFormatError("has an attempt that is no number from 0 on")
 
 
-class Metrics(Struct, frozen=True, kw_only=True):
+class RunMetrics(Struct, frozen=True, kw_only=True):
     """What a run took, as far as it was recorded."""
 
     token_usage: TokenUsage | None
@@ -57,7 +57,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def metrics_of(row: JsonObject, *, prefix: str = "") -> Metrics:
+def read_run_metrics(row: JsonObject, *, prefix: str = "") -> RunMetrics:
     """The metrics in ``row``; negative ones count as not recorded, as in AgentV.
 
     Raises:
@@ -67,21 +67,21 @@ def metrics_of(row: JsonObject, *, prefix: str = "") -> Metrics:
 
     def amount(key: str) -> float | None:
         value = row.get(f"{prefix}{key}")
-        number = number_of(value, f"{prefix}{key}")
+        number = read_number(value, f"{prefix}{key}")
         if number is not None and number < 0:
             warnings.append(f"{prefix}{key} is negative ({number:g}): taken as not recorded")
             return None
         return number
 
-    return Metrics(
-        token_usage=_usage(row.get(f"{prefix}token_usage")),
+    return RunMetrics(
+        token_usage=_read_token_usage(row.get(f"{prefix}token_usage")),
         cost_usd=amount("cost_usd"),
         duration_ms=amount("duration_ms"),
         warnings=tuple(warnings),
     )
 
 
-def number_of(value: Json, name: str) -> float | None:
+def read_number(value: Json, name: str) -> float | None:
     """A number, or None where there is none.
 
     Raises:
@@ -90,37 +90,37 @@ def number_of(value: Json, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ShapeError(f"has a {name} that is no number")
+        raise DocumentFormatError(f"has a {name} that is no number")
     return value
 
 
-def text_of(value: Json, name: str) -> str | None:
-    """A text, or None where there is none; as ``number_of``."""
+def read_optional_text(value: Json, name: str) -> str | None:
+    """A text, or None where there is none; as ``read_number``."""
     if value is None or isinstance(value, str):
         return value
-    raise ShapeError(f"has a {name} that is no text")
+    raise DocumentFormatError(f"has a {name} that is no text")
 
 
-def objects_of(value: Json, name: str) -> Iterator[JsonObject]:
-    """The objects of a list; as ``number_of``."""
+def read_objects(value: Json, name: str) -> Iterator[JsonObject]:
+    """The objects of a list; as ``read_number``."""
     if not isinstance(value, list):
-        raise ShapeError(f"has {name} that are no list")
+        raise DocumentFormatError(f"has {name} that are no list")
     for each in value:
         if not isinstance(each, dict):
-            raise ShapeError(f"has {name} that are no objects")
+            raise DocumentFormatError(f"has {name} that are no objects")
         yield each
 
 
-def _usage(value: Json) -> TokenUsage | None:
+def _read_token_usage(value: Json) -> TokenUsage | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise ShapeError("has a token_usage that is no object")
+        raise DocumentFormatError("has a token_usage that is no object")
     counts = {
-        name: number_of(value.get(name), f"token_usage.{name}")
+        name: read_number(value.get(name), f"token_usage.{name}")
         for name in ("input", "output", "cached")
     }
     given, produced = counts["input"], counts["output"]
     if given is None or produced is None:
-        raise ShapeError("has a token_usage without input and output")
+        raise DocumentFormatError("has a token_usage without input and output")
     return TokenUsage(input=given, output=produced, cached=counts["cached"])

@@ -1,22 +1,69 @@
-"""Recorded traces as transcripts, and transcripts as the turns that reports show."""
+"""Converts traces to transcripts, and transcripts to turns and to rows of recorded outputs."""
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import to_builtins
+
 from agentci.model.json import Json, JsonObject
-from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
-from agentci.model.transcript import Message, TokenUsage, ToolUse, Transcript
+from agentci.model.trace import (
+    Message,
+    TokenUsage,
+    ToolCall,
+    ToolResponse,
+    ToolUse,
+    Trace,
+    Transcript,
+    Turn,
+)
 from agentci.recordings.agentv.recorded_run import RecordedRun
 
 
-def run_of(trace: Trace) -> RecordedRun:
+def make_run_row(case_id: str, attempt: int | None, transcript: Transcript) -> JsonObject:
+    """A run as AgentV's cli provider would tell it, with the case that it belongs to.
+
+    Args:
+        attempt: which of several runs of the case it is.
+    """
+    usage = transcript.token_usage
+    return {
+        "id": case_id,
+        **_drop_none({"attempt": attempt}),
+        "output_messages": [_make_message_row(each) for each in transcript.messages],
+        **_drop_none(
+            {
+                "token_usage": None if usage is None else _drop_none(to_builtins(usage)),
+                "cost_usd": transcript.cost_usd,
+                "duration_ms": transcript.duration_ms,
+                "start_time": transcript.start_time,
+                "end_time": transcript.end_time,
+            }
+        ),
+    }
+
+
+def _make_message_row(message: Message) -> JsonObject:
+    calls = [_make_tool_use_row(each) for each in message.tool_calls]
+    fields = {name: getattr(message, name) for name in Message.__struct_fields__}
+    return _drop_none({**fields, "tool_calls": calls or None})
+
+
+def _make_tool_use_row(use: ToolUse) -> JsonObject:
+    return _drop_none({name: getattr(use, name) for name in ToolUse.__struct_fields__})
+
+
+def _drop_none(fields: Mapping[str, Json]) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def convert_trace_to_run(trace: Trace) -> RecordedRun:
     """A conversation of spans, message by message; it belongs to the case that it names or asks."""
-    tokens = _object(_object(trace.performance).get("tokens"))
+    tokens = _as_object(_as_object(trace.performance).get("tokens"))
     return RecordedRun(
-        case_id=trace.golden_id,
+        case_id=trace.eval_case_id,
         transcript=Transcript(
-            messages=tuple(message for turn in trace.turns for message in _messages(turn)),
-            token_usage=_usage(tokens),
-            duration_ms=_duration(trace),
+            messages=tuple(message for turn in trace.turns for message in _make_messages(turn)),
+            token_usage=_make_token_usage(tokens),
+            duration_ms=_find_duration(trace),
         ),
         place=trace.place,
         question=trace.turns[0].user_text if trace.turns else None,
@@ -24,7 +71,7 @@ def run_of(trace: Trace) -> RecordedRun:
     )
 
 
-def turn_of(transcript: Transcript, *, question: str, answer: str) -> Turn:
+def convert_transcript_to_turn(transcript: Transcript, *, question: str, answer: str) -> Turn:
     """A transcript as one round: what was asked, which tools were used, what was answered."""
     uses = tuple(transcript.tool_uses)
     return Turn(
@@ -33,20 +80,20 @@ def turn_of(transcript: Transcript, *, question: str, answer: str) -> Turn:
         answer_parts=(answer,) if answer else (),
         tool_calls=tuple(ToolCall(name=use.tool, args=use.input, id=use.id) for use in uses),
         tool_responses=tuple(
-            ToolResponse(name=use.tool, output=use.output, id=use.id, call=index)
+            ToolResponse(name=use.tool, output=use.output, id=use.id, call_index=index)
             for index, use in enumerate(uses)
             if use.output is not None
         ),
     )
 
 
-def _messages(turn: Turn) -> Iterator[Message]:
+def _make_messages(turn: Turn) -> Iterator[Message]:
     if turn.user_text:
         yield Message(role="user", content=turn.user_text)
     for text in turn.intermediate_texts:
         yield Message(role="assistant", content=text)
     if turn.tool_calls:
-        answered = {each.call: each for each in turn.tool_responses}
+        answered = {each.call_index: each for each in turn.tool_responses}
         yield Message(
             role="assistant",
             tool_calls=tuple(
@@ -63,7 +110,7 @@ def _messages(turn: Turn) -> Iterator[Message]:
         yield Message(role="assistant", content=turn.final_text)
 
 
-def _usage(tokens: JsonObject) -> TokenUsage | None:
+def _make_token_usage(tokens: JsonObject) -> TokenUsage | None:
     given, produced, cached = (
         value if isinstance(value, int) else 0
         for value in (tokens.get(k) for k in ("total_prompt", "total_output", "cache_read_tokens"))
@@ -73,12 +120,12 @@ def _usage(tokens: JsonObject) -> TokenUsage | None:
     return TokenUsage(input=given, output=produced, cached=cached or None)
 
 
-def _duration(trace: Trace) -> float | None:
+def _find_duration(trace: Trace) -> float | None:
     """Of a single turn; several are not known to have followed each other without a pause."""
-    overall = _object(_object(_object(trace.performance).get("latency")).get("overall"))
+    overall = _as_object(_as_object(_as_object(trace.performance).get("latency")).get("overall"))
     longest = overall.get("max")
     return longest if overall.get("count") == 1 and isinstance(longest, int | float) else None
 
 
-def _object(value: Json) -> JsonObject:
+def _as_object(value: Json) -> JsonObject:
     return value if isinstance(value, Mapping) else {}

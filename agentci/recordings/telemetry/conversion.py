@@ -1,64 +1,266 @@
-"""From spans to what is judged: conversations of turns."""
+"""Groups stored traces into conversations, and converts each to turns with performance metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Final, Literal, TypeAlias
 
-from agentci.model.place import Place
+from msgspec import Struct
+
+from agentci.model.json import JsonObject
+from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
-from agentci.recordings.telemetry.continuations import joined
-from agentci.recordings.telemetry.groups import Group, conversation_of, golden_id, trees_of
-from agentci.recordings.telemetry.performance import performance
-from agentci.recordings.telemetry.span_views import unread, views_of
-from agentci.recordings.telemetry.stored_trace import Spool
-from agentci.recordings.telemetry.tool_calls import Use, calls_made, responses_given, uses_of
-from agentci.recordings.telemetry.turn_builder import Draft, draft
-from agentci.recordings.telemetry.turn_roots import Family, families, roots
+from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.span_views import (
+    ModelCallUsage,
+    find_unread_attributes,
+    make_span_views,
+)
+from agentci.recordings.telemetry.spans import Span, find_identifier
+from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
+from agentci.recordings.telemetry.tool_calls import (
+    ToolInvocation,
+    find_tool_invocations,
+    make_tool_calls,
+    make_tool_responses,
+)
+from agentci.recordings.telemetry.trace_tree import SpanTree, merge_trees
+from agentci.recordings.telemetry.turn_roots import (
+    TurnSpans,
+    find_parentless_views,
+    group_spans_by_root,
+)
+from agentci.recordings.telemetry.turns import TurnDraft, join_continuations, make_turn_draft
+
+GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 
 
-def trace_of(group: Group, spool: Spool) -> Trace:
+class TraceGroup(Struct, frozen=True, kw_only=True):
+    """Recordings that are judged as one.
+
+    Attributes:
+        key: what they share; the trace id where they are one trace.
+        recorded: in first-seen order of the traces, then of the files.
+    """
+
+    key: str
+    traces: tuple[StoredTrace, ...]
+
+
+def group_traces(
+    recorded: Iterable[StoredTrace],
+    spool: TraceSpool,
+    *,
+    group_by: GroupBy,
+    multi_turn_goldens: bool,
+) -> tuple[TraceGroup, ...]:
+    """The groups in first-seen order."""
+    traces: dict[str, list[StoredTrace]] = {}
+    for one in recorded:
+        traces.setdefault(one.id, []).append(one)
+    keys = _find_conversation_keys(
+        traces, spool, group_by=group_by, multi_turn_goldens=multi_turn_goldens
+    )
+    members: dict[str, list[StoredTrace]] = {}
+    for trace_id, parts in traces.items():
+        members.setdefault(keys.get(trace_id, trace_id), []).extend(parts)
+    return tuple(TraceGroup(key=key, traces=tuple(parts)) for key, parts in members.items())
+
+
+def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanTree]:
+    """The recordings of a group by start; what is recorded twice counts once."""
+    traces: dict[str, list[SpanTree]] = {}
+    for one in recorded:
+        apart: list[SpanTree] = []
+        whole = load_tree(one, spool)
+        for part in traces.get(one.id, ()):
+            if _share_spans(part, whole):
+                whole = merge_trees(part, whole)
+            else:
+                apart.append(part)
+        traces[one.id] = [*apart, whole]
+    return sorted((tree for parts in traces.values() for tree in parts), key=_tree_start)
+
+
+def find_eval_case_id(trees: Iterable[SpanTree]) -> str | None:
+    """The golden case that a recording names."""
+    return next((tree.eval_case_id for tree in trees if tree.eval_case_id), None)
+
+
+def find_conversation_id(trees: Sequence[SpanTree]) -> str | None:
+    """What a recording shares with others of its conversation; None where it says nothing."""
+    key = _find_conversation_key(_sort_spans(trees))
+    return None if key is None else key.text
+
+
+class _ConversationKey(Struct, frozen=True, kw_only=True):
+    text: str
+    is_session: bool
+
+
+def _find_conversation_keys(
+    traces: Mapping[str, Sequence[StoredTrace]],
+    spool: TraceSpool,
+    *,
+    group_by: GroupBy,
+    multi_turn_goldens: bool,
+) -> dict[str, str]:
+    """What traces share, of those that share it with others if any do."""
+    surely = group_by == "conversation" or (group_by == "auto" and multi_turn_goldens)
+    perhaps = group_by == "auto" and any(
+        one.may_have_session for parts in traces.values() for one in parts
+    )
+    if not (surely or perhaps):
+        return {}
+    keys = {
+        id_: _find_conversation_key(_sort_spans(load_trees(parts, spool)))
+        for id_, parts in traces.items()
+    }
+    found = {trace_id: key for trace_id, key in keys.items() if key is not None}
+    if not (surely or any(key.is_session for key in found.values())):
+        return {}
+    return {trace_id: key.text for trace_id, key in found.items()}
+
+
+def _share_spans(one: SpanTree, other: SpanTree) -> bool:
+    return not {span.id for span in one.spans}.isdisjoint(span.id for span in other.spans)
+
+
+def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
+    attributes, resources = [span.attributes for span in spans], [span.resource for span in spans]
+    if session := find_identifier(resources, semconv.SESSION_NAME):
+        return _ConversationKey(text=session, is_session=True)
+    for name in (semconv.CONVERSATION_ID, semconv.SESSION_ID):
+        if shared := find_identifier([*attributes, *resources], name):
+            return _ConversationKey(text=shared, is_session=False)
+    return None
+
+
+def _sort_spans(trees: Iterable[SpanTree]) -> list[Span]:
+    return sorted(
+        (span for tree in trees for span in tree.spans),
+        key=lambda span: span.start,
+    )
+
+
+def _tree_start(tree: SpanTree) -> tuple[int, str]:
+    return tree.spans[0].start, tree.id
+
+
+NANOSECONDS_PER_MILLISECOND: Final = 1e6
+
+
+def measure_performance(
+    turns: Sequence[TurnDraft], uses: Sequence[ToolInvocation], root_durations: Sequence[int]
+) -> JsonObject:
+    """What the turns took.
+
+    Args:
+        uses: the tools of all turns.
+        root_durations: nanoseconds; they stand in for the turns' where there are no turns.
+    """
+    calls = list(chain.from_iterable(turn.calls for turn in turns))
+    overall = [max(turn.end - turn.start, 0) for turn in turns] or root_durations
+    executions = [use.duration for use in uses if use.duration is not None]
+    return {
+        "latency": {
+            "overall": _summarize_durations(overall),
+            "llm_calls": _summarize_durations([max(call.end - call.start, 0) for call in calls]),
+            "tool_executions": _summarize_durations(executions),
+        },
+        "tokens": _summarize_tokens([call.usage for call in calls if call.usage is not None]),
+        "counts": {
+            "llm_calls": len(calls),
+            "tool_calls": len(uses),
+            "invocations": len(turns),
+        },
+        "models": sorted({call.model for call in calls if call.model}),
+        "tool_names": sorted({use.name for use in uses}),
+    }
+
+
+def _summarize_durations(nanoseconds: Sequence[int]) -> JsonObject:
+    return _summarize_distribution([value / NANOSECONDS_PER_MILLISECOND for value in nanoseconds])
+
+
+def _summarize_tokens(usages: Sequence[ModelCallUsage]) -> JsonObject:
+    prompts = [usage.input or 0 for usage in usages]
+    outputs = [usage.output or 0 for usage in usages]
+    totals = [float(prompt + output) for prompt, output in zip(prompts, outputs, strict=True)]
+    return {
+        "total_prompt": sum(prompts),
+        "total_output": sum(outputs),
+        "total": sum(prompts) + sum(outputs),
+        "per_llm_call": _summarize_distribution(totals),
+        "cache_creation_tokens": sum(usage.cache_write or 0 for usage in usages),
+        "cache_read_tokens": sum(usage.cache_read or 0 for usage in usages),
+    }
+
+
+def _summarize_distribution(values: Sequence[float]) -> JsonObject:
+    ordered = sorted(values) or [0.0]
+    size = len(ordered)
+    median = (ordered[(size - 1) // 2] + ordered[size // 2]) / 2
+    return {
+        "min": ordered[0],
+        "median": median,
+        "max": ordered[-1],
+        "count": len(values),
+        "p50": median,
+        "p95": ordered[int(size * 0.95)],
+        "p99": ordered[int(size * 0.99)],
+    }
+
+
+def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
     """The recorded conversation; it may be without any turn."""
-    trees = trees_of(group.recorded, spool)
-    views = [views_of(tree) for tree in trees]
-    found = [family for spans in views for family in families(spans)]
-    drafts, undecided = joined([draft(family) for family in found if family.is_turn])
-    used = [uses_of(turn.calls, turn.runs) for turn in drafts]
+    trees = load_trees(group.traces, spool)
+    views = [make_span_views(tree) for tree in trees]
+    found = [family for spans in views for family in group_spans_by_root(spans)]
+    drafts, undecided = join_continuations(
+        [make_turn_draft(family) for family in found if family.is_turn]
+    )
+    used = [find_tool_invocations(turn.calls, turn.runs) for turn in drafts]
     uses = [tools for tools, _ in used]
     first = trees[0]
     said = (
-        *(warning for tree in trees for warning in (*tree.warnings, *unread(tree))),
-        *(_empty(family) for family in found if family.is_agentic and not family.is_turn),
+        *(warning for tree in trees for warning in (*tree.warnings, *find_unread_attributes(tree))),
+        *(
+            _format_empty_span(family)
+            for family in found
+            if family.is_agentic and not family.is_turn
+        ),
         *undecided,
         *(warning for _, guesses in used for warning in guesses),
     )
     return Trace(
         id=first.id,
         key=group.key,
-        conversation=conversation_of(trees),
-        turns=tuple(map(_turn, drafts, uses)),
+        conversation=find_conversation_id(trees),
+        turns=tuple(map(_make_turn, drafts, uses)),
         place=Place(file=first.file),
-        golden_id=golden_id(trees),
-        performance=performance(
+        eval_case_id=find_eval_case_id(trees),
+        performance=measure_performance(
             drafts,
             tuple(chain.from_iterable(uses)),
-            [view.span.duration for spans in views for view in roots(spans)],
+            [view.span.duration for spans in views for view in find_parentless_views(spans)],
         ),
         warnings=tuple(sorted(set(said))),
     )
 
 
-def _turn(drawn: Draft, uses: Sequence[Use]) -> Turn:
+def _make_turn(drawn: TurnDraft, uses: Sequence[ToolInvocation]) -> Turn:
     answer = drawn.answer.text if drawn.answer is not None else None
     return Turn(
         id=drawn.id,
-        user_text=drawn.asked or "",
+        user_text=drawn.question or "",
         answer_parts=(answer,) if answer is not None else (),
-        tool_calls=calls_made(uses),
-        tool_responses=responses_given(uses),
+        tool_calls=make_tool_calls(uses),
+        tool_responses=make_tool_responses(uses),
         intermediate_texts=drawn.intermediate_texts,
         trace_id=drawn.trace_id,
         span_id=drawn.id,
     )
 
 
-def _empty(family: Family) -> str:
-    return f"agent span {family.anchor.span.id} has no inference, tools or messages; not a turn"
+def _format_empty_span(family: TurnSpans) -> str:
+    return f"agent span {family.root.span.id} has no inference, tools or messages; not a turn"

@@ -10,36 +10,36 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentci._util.text.quick_json import decoded
+from agentci._util.text.json_text import decode_json
 from agentci.model.json import Json, JsonObject
 
 MAX_DEPTH: Final = 64
-MAX_WHOLE: Final = 2**63
+INT64_LIMIT: Final = 2**63
 # What may be a number; a union would be made anew each time that it is looked at.
 _NUMERIC: Final = (int, float, str)
 
-_ESCAPE: Final = re.compile(
+_SURROGATE_ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
 
 
-def mended(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """JSON text without escapes of lone surrogates; of the same length, so positions hold."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
-    return _ESCAPE.sub(lambda escape: "\\ufffd" if escape["lone"] else escape[0], text)
+    return _SURROGATE_ESCAPE.sub(lambda escape: "\\ufffd" if escape["lone"] else escape[0], text)
 
 
-def loads(text: str) -> Json:
+def parse_nested_json(text: str) -> Json:
     """The value of a JSON text that stands inside a recording.
 
     Raises:
         ValueError: it is no JSON, or nested deeper than ``MAX_DEPTH``.
     """
     try:
-        value = decoded(mended(text), DECODER)
+        value = decode_json(replace_lone_surrogates(text), LENIENT_DECODER)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if text.count("[") + text.count("{") > MAX_DEPTH and not is_shallow(value):
@@ -47,17 +47,17 @@ def loads(text: str) -> Json:
     return value
 
 
-def loads_or_text(text: str) -> Json:
+def parse_json_or_text(text: str) -> Json:
     """The value of a JSON text, or the text itself where it is no JSON."""
     try:
-        return loads(text)
+        return parse_nested_json(text)
     except ValueError:
         return text
 
 
-def read_value(raw: Json) -> Json:
+def parse_value(raw: Json) -> Json:
     """The value of JSON text; text that is no JSON, or only ``null``, stays what it is."""
-    value = loads_or_text(raw) if isinstance(raw, str) else raw
+    value = parse_json_or_text(raw) if isinstance(raw, str) else raw
     return raw if value is None else value
 
 
@@ -65,13 +65,13 @@ def is_shallow(value: Json) -> bool:
     """Whether a value is nested no deeper than ``MAX_DEPTH``, so that it can be written safely."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
+        level = [inner for outer in level for inner in _iterate_children(outer)]
         if not level:
             return True
     return False
 
 
-def objects_in(value: Json) -> Iterator[JsonObject]:
+def iterate_objects(value: Json) -> Iterator[JsonObject]:
     """The objects of a list; nothing where it is none."""
     if isinstance(value, list):
         for item in value:
@@ -79,18 +79,18 @@ def objects_in(value: Json) -> Iterator[JsonObject]:
                 yield item
 
 
-def whole(value: Json) -> int | None:
+def parse_int64(value: Json) -> int | None:
     """A number, or the text of one, cut to an integer of 64 bits; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
     try:
         number = int(value)
     except (ValueError, OverflowError):
-        number = _from_float_text(value)
-    return number if -MAX_WHOLE <= number < MAX_WHOLE else None
+        number = _parse_float_as_int(value)
+    return number if -INT64_LIMIT <= number < INT64_LIMIT else None
 
 
-def real(value: Json) -> float | None:
+def parse_finite_float(value: Json) -> float | None:
     """A number, or the text of one, as a float; None for anything else, NaN and infinity."""
     if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
@@ -101,12 +101,12 @@ def real(value: Json) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _from_float_text(value: float | str) -> int:
-    number = real(value)
-    return MAX_WHOLE if number is None else int(number)
+def _parse_float_as_int(value: float | str) -> int:
+    number = parse_finite_float(value)
+    return INT64_LIMIT if number is None else int(number)
 
 
-def _inside(value: Json) -> Iterator[Json]:
+def _iterate_children(value: Json) -> Iterator[Json]:
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
@@ -114,7 +114,7 @@ def _inside(value: Json) -> Iterator[Json]:
 
 
 def _float(text: str) -> float | None:
-    return real(text)
+    return parse_finite_float(text)
 
 
 def _int(text: str) -> int | None:
@@ -128,4 +128,6 @@ def _constant(_: str) -> None:
     return None
 
 
-DECODER: Final = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_constant)
+LENIENT_DECODER: Final = json.JSONDecoder(
+    parse_float=_float, parse_int=_int, parse_constant=_constant
+)

@@ -6,14 +6,14 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from agentci.recordings.telemetry.message import Messages, is_captured
-from agentci.recordings.telemetry.normalize import Usage, View
-from agentci.recordings.telemetry.turn_roots import Node
+from agentci.recordings.telemetry.messages import SpanMessages, has_content
+from agentci.recordings.telemetry.span_views import ModelCallUsage, SpanView
+from agentci.recordings.telemetry.turn_roots import SpanNode
 
 T = TypeVar("T")
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class ModelCall(Struct, frozen=True, kw_only=True):
     """One call of a model.
 
     Attributes:
@@ -27,58 +27,60 @@ class Call(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     delegated: bool
-    input: Messages
-    output: Messages
+    input: SpanMessages
+    output: SpanMessages
     model: str | None
-    usage: Usage | None
+    usage: ModelCallUsage | None
     finish_reasons: tuple[str, ...]
 
 
-def calls_of(members: Sequence[Node]) -> tuple[Call, ...]:
+def find_model_calls(members: Sequence[SpanNode]) -> tuple[ModelCall, ...]:
     """The model calls among spans that stand parents first, by start and end."""
     nodes = [node for node in members if node.view.kind == "inference"]
-    leaves: Counter[Node] = Counter()
+    leaves: Counter[SpanNode] = Counter()
     inner = set(nodes)
     for node in reversed(nodes):
         leaves[node] = leaves[node] or 1
-        if node.call_above is not None:
-            leaves[node.call_above] += leaves[node]
-            inner.discard(node.call_above)
-    return in_order(_call(_chain(node, leaves)) for node in nodes if node in inner)
+        if node.enclosing_call is not None:
+            leaves[node.enclosing_call] += leaves[node]
+            inner.discard(node.enclosing_call)
+    return sort_model_calls(
+        _make_model_call(_find_wrapper_chain(node, leaves)) for node in nodes if node in inner
+    )
 
 
-def in_order(calls: Iterable[Call]) -> tuple[Call, ...]:
+def sort_model_calls(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:
     """Calls by start and end."""
     return tuple(sorted(calls, key=lambda call: (call.start, call.end)))
 
 
-def _chain(leaf: Node, leaves: Counter[Node]) -> list[Node]:
+def _find_wrapper_chain(leaf: SpanNode, leaves: Counter[SpanNode]) -> list[SpanNode]:
     """A leaf and the spans that wrap it and nothing else."""
     chain = [leaf]
-    while (wrapper := chain[-1].call_above) is not None and leaves[wrapper] == 1:
+    while (wrapper := chain[-1].enclosing_call) is not None and leaves[wrapper] == 1:
         chain.append(wrapper)
     return chain
 
 
-def _call(chain: Sequence[Node]) -> Call:
+def _make_model_call(chain: Sequence[SpanNode]) -> ModelCall:
     views = [node.view for node in chain]
-    return Call(
+    return ModelCall(
         id=views[-1].span.id,
         start=min(view.span.start for view in views),
         end=max(view.span.end for view in views),
         delegated=chain[0].delegated,
-        input=_messages([view.input for view in views]),
-        output=_messages([view.output for view in views]),
-        model=_first(views, lambda view: view.request_model)
-        or _first(views, lambda view: view.response_model),
-        usage=_first(views, lambda view: view.usage),
-        finish_reasons=_first(views, lambda view: view.finish_reasons) or (),
+        input=_choose_messages([view.input for view in views]),
+        output=_choose_messages([view.output for view in views]),
+        model=_find_first(views, lambda view: view.request_model)
+        or _find_first(views, lambda view: view.response_model),
+        usage=_find_first(views, lambda view: view.usage),
+        finish_reasons=_find_first(views, lambda view: view.finish_reasons) or (),
     )
 
 
-def _messages(lists: Sequence[Messages]) -> Messages:
-    return next(filter(is_captured, lists), None) or next(filter(None, lists), ())
+def _choose_messages(lists: Sequence[SpanMessages]) -> SpanMessages:
+    return next(filter(has_content, lists), None) or next(filter(None, lists), ())
 
 
-def _first(views: Sequence[View], read: Callable[[View], T | None]) -> T | None:
+def _find_first(views: Sequence[SpanView], read: Callable[[SpanView], T | None]) -> T | None:
     return next((value for view in views if (value := read(view))), None)

@@ -4,16 +4,16 @@ from typing import Final
 
 from msgspec import Struct
 
-OPERATION: Final = "gen_ai.operation.name"
-INPUT: Final = "gen_ai.input.messages"
-OUTPUT: Final = "gen_ai.output.messages"
+OPERATION_NAME: Final = "gen_ai.operation.name"
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 SYSTEM: Final = "gen_ai.system"
-PROVIDER: Final = "gen_ai.provider.name"
+PROVIDER_NAME: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 FINISH_REASON: Final = "gen_ai.response.finish_reason"
-USAGE: Final = "gen_ai.usage."
+USAGE_PREFIX: Final = "gen_ai.usage."
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
@@ -21,8 +21,8 @@ CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 PROMPT_TOKENS: Final = "gen_ai.usage.prompt_tokens"
 COMPLETION_TOKENS: Final = "gen_ai.usage.completion_tokens"
 CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
-PROMPT: Final = "gen_ai.prompt."
-COMPLETION: Final = "gen_ai.completion."
+PROMPT_PREFIX: Final = "gen_ai.prompt."
+COMPLETION_PREFIX: Final = "gen_ai.completion."
 TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
@@ -33,7 +33,7 @@ SESSION_NAME: Final = "agentevals.session_name"
 EVAL_CASE_ID: Final = "agentevals.eval.case.id"
 ERROR_TYPE: Final = "error.type"
 
-ADK: Final = "gcp.vertex.agent"
+ADK_SCOPE: Final = "gcp.vertex.agent"
 ADK_PREFIX: Final = "gcp.vertex.agent."
 ADK_REQUEST: Final = "gcp.vertex.agent.llm_request"
 ADK_RESPONSE: Final = "gcp.vertex.agent.llm_response"
@@ -53,7 +53,7 @@ MESSAGE_EVENTS: Final = frozenset(
 READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
 
 
-class Names(Struct, frozen=True):
+class AttributeNames(Struct, frozen=True):
     """Attribute names that some rule reads; the others are dropped while a file is decoded."""
 
     exact: frozenset[str]
@@ -64,14 +64,14 @@ class Names(Struct, frozen=True):
         return name in self.exact or name.startswith(self.prefixes)
 
 
-RESOURCE_NAMES: Final = Names(
+RESOURCE_ATTRIBUTES: Final = AttributeNames(
     frozenset({SESSION_NAME, CONVERSATION_ID, SESSION_ID, EVAL_CASE_ID}),
 )
-DETAILS_NAMES: Final = frozenset(
+DETAILS_ATTRIBUTES: Final = frozenset(
     {
-        INPUT,
-        OUTPUT,
-        PROVIDER,
+        INPUT_MESSAGES,
+        OUTPUT_MESSAGES,
+        PROVIDER_NAME,
         REQUEST_MODEL,
         RESPONSE_MODEL,
         FINISH_REASONS,
@@ -81,10 +81,10 @@ DETAILS_NAMES: Final = frozenset(
         CACHE_WRITE_TOKENS,
     },
 )
-SPAN_NAMES: Final = Names(
-    DETAILS_NAMES
+SPAN_ATTRIBUTES: Final = AttributeNames(
+    DETAILS_ATTRIBUTES
     | {
-        OPERATION,
+        OPERATION_NAME,
         SYSTEM,
         FINISH_REASON,
         TOOL_NAME,
@@ -96,10 +96,10 @@ SPAN_NAMES: Final = Names(
         EVAL_CASE_ID,
         ERROR_TYPE,
     },
-    (ADK_PREFIX, USAGE, PROMPT, COMPLETION),
+    (ADK_PREFIX, USAGE_PREFIX, PROMPT_PREFIX, COMPLETION_PREFIX),
 )
-EVENT_NAMES: Final = Names(
-    DETAILS_NAMES
+EVENT_ATTRIBUTES: Final = AttributeNames(
+    DETAILS_ATTRIBUTES
     | {"content", "id", "message", "name", "finish_reason", "tool_calls"}
     | {"event.name", "otel.event.name"},
 )

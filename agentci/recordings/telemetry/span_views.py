@@ -1,39 +1,212 @@
-"""The views of all spans of a trace, with the log records that belong to them."""
+"""Normalizes each span of a trace to one view, whichever conventions recorded it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
+from msgspec import Struct
+
+from agentci.model.json import Json
 from agentci.model.values import replace
-from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.message_attributes import MAX_MESSAGES_CHARS, is_too_long
-from agentci.recordings.telemetry.normalize import View, view
-from agentci.recordings.telemetry.span import Event
-from agentci.recordings.telemetry.span_kinds import kind_of
+from agentci.recordings.telemetry import semconv, source_layers
+from agentci.recordings.telemetry.json_input import parse_int64
+from agentci.recordings.telemetry.messages import (
+    MAX_MESSAGES_CHARS,
+    SpanMessages,
+    exceeds_messages_limit,
+    has_content,
+    has_overlooked_content,
+    parse_messages,
+)
+from agentci.recordings.telemetry.source_layers import SourceLayer
+from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
 from agentci.recordings.telemetry.trace_tree import SpanTree
 
+# The names of today, each beside the one that it had before.
+_RENAMED_ATTRIBUTES: Final = (
+    (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
+    (semconv.OUTPUT_TOKENS, semconv.COMPLETION_TOKENS),
+    (semconv.CACHE_WRITE_TOKENS, semconv.CACHE_CREATION_TOKENS),
+)
 
-def views_of(tree: SpanTree) -> tuple[View, ...]:
+
+class ModelCallUsage(Struct, frozen=True, kw_only=True):
+    """Tokens of one model call; None for a counter that was not recorded."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+
+
+class ToolSpanData(Struct, frozen=True, kw_only=True):
+    """What a tool span says of the call, as recorded; None for what it leaves out."""
+
+    name: str | None = None
+    id: str | None = None
+    arguments: Json = None
+    result: Json = None
+
+
+NO_TOOL_DATA: Final = ToolSpanData()
+# How attributes begin that hold one message each, or a part of one.
+_INDEXED_PREFIXES: Final = (semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX)
+# What can be shown as text; a union would be made anew each time that it is looked at.
+_SCALARS: Final = (str, int, float)
+
+
+class SpanView(Struct, frozen=True, kw_only=True):
+    """What is known of a span, from all its sources.
+
+    Attributes:
+        input, output: messages to and from the model; empty where they were not captured.
+        usage: None where neither input nor output tokens were counted.
+    """
+
+    span: Span
+    kind: OperationKind
+    input: SpanMessages
+    output: SpanMessages
+    request_model: str | None
+    response_model: str | None
+    usage: ModelCallUsage | None
+    finish_reasons: tuple[str, ...]
+    tool: ToolSpanData
+
+
+def make_span_view(span: Span, kind: OperationKind, logs: Sequence[SpanEvent]) -> SpanView:
+    """What is known of a span, to which ``logs`` belong."""
+    layers = tuple(_read_layers(span, logs))
+    return SpanView(
+        span=span,
+        kind=kind,
+        input=_choose_messages([layer.input for layer in layers]),
+        output=_choose_messages([layer.output for layer in layers]),
+        request_model=_find_text(layers, semconv.REQUEST_MODEL),
+        response_model=_find_text(layers, semconv.RESPONSE_MODEL),
+        usage=_find_usage(layers),
+        finish_reasons=_find_finish_reasons(layers),
+        tool=_make_tool_data(layers) if kind == "tool" else NO_TOOL_DATA,
+    )
+
+
+def _read_layers(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+    attributes = span.attributes
+    yield _read_current_attributes(attributes)
+    renamed = {
+        now: attributes[before] for now, before in _RENAMED_ATTRIBUTES if before in attributes
+    }
+    if reason := attributes.get(semconv.FINISH_REASON):
+        renamed[semconv.FINISH_REASONS] = reason if isinstance(reason, list) else [reason]
+    if renamed:
+        yield SourceLayer(values=renamed)
+    if span.events or logs:
+        yield from _read_event_layers(span.events, logs)
+    if span.adk:
+        yield source_layers.read_adk_attributes(attributes)
+    if any(name.startswith(_INDEXED_PREFIXES) for name in attributes):
+        yield source_layers.read_indexed_attributes(attributes)
+
+
+def _read_current_attributes(attributes: Mapping[str, Json]) -> SourceLayer:
+    """What attributes say under the names of today."""
+    return SourceLayer(
+        values=attributes,
+        input=parse_messages(attributes.get(semconv.INPUT_MESSAGES)),
+        output=parse_messages(attributes.get(semconv.OUTPUT_MESSAGES)),
+    )
+
+
+def _read_event_layers(
+    events: Sequence[SpanEvent], logs: Sequence[SpanEvent]
+) -> Iterator[SourceLayer]:
+    for event in (*events, *logs):
+        if event.name == semconv.DETAILS_EVENT:
+            yield _read_current_attributes(event.payload)
+    for source in (events, sorted(logs, key=lambda log: log.time)):
+        messages = [event for event in source if event.name in semconv.MESSAGE_EVENTS]
+        if messages:
+            yield source_layers.read_message_events(messages)
+            return
+
+
+def _make_tool_data(layers: Sequence[SourceLayer]) -> ToolSpanData:
+    return ToolSpanData(
+        name=_find_text(layers, semconv.TOOL_NAME),
+        id=_find_text(layers, semconv.TOOL_CALL_ID),
+        arguments=_find_first_value(layers, semconv.TOOL_ARGUMENTS),
+        result=_find_first_value(layers, semconv.TOOL_RESULT),
+    )
+
+
+def _choose_messages(candidates: Sequence[SpanMessages]) -> SpanMessages:
+    """The first list with content, whole; else the first whose content is easily overlooked."""
+    return next(filter(has_content, candidates), None) or next(
+        filter(has_overlooked_content, candidates), ()
+    )
+
+
+def _find_first_value(layers: Sequence[SourceLayer], name: str) -> Json:
+    """The first value that says something, else the first that is there."""
+    there: Json = None
+    for layer in layers:
+        value = layer.values.get(name)
+        if value is not None and value not in ("", []):
+            return value
+        there = value if there is None else there
+    return there
+
+
+def _find_text(layers: Sequence[SourceLayer], name: str) -> str | None:
+    value = _find_first_value(layers, name)
+    if value == semconv.NOT_SPECIFIED or not isinstance(value, _SCALARS):
+        return None
+    return str(value)
+
+
+def _find_usage(layers: Sequence[SourceLayer]) -> ModelCallUsage | None:
+    counted = ModelCallUsage(
+        input=_find_token_count(layers, semconv.INPUT_TOKENS),
+        output=_find_token_count(layers, semconv.OUTPUT_TOKENS),
+        cache_read=_find_token_count(layers, semconv.CACHE_READ_TOKENS),
+        cache_write=_find_token_count(layers, semconv.CACHE_WRITE_TOKENS),
+    )
+    return None if counted.input is None and counted.output is None else counted
+
+
+def _find_token_count(layers: Sequence[SourceLayer], name: str) -> int | None:
+    count = parse_int64(_find_first_value(layers, name))
+    return None if count is None else max(count, 0)
+
+
+def _find_finish_reasons(layers: Sequence[SourceLayer]) -> tuple[str, ...]:
+    reasons = _find_first_value(layers, semconv.FINISH_REASONS)
+    listed = reasons if isinstance(reasons, list) else []
+    return tuple(reason for reason in listed if isinstance(reason, str))
+
+
+def make_span_views(tree: SpanTree) -> tuple[SpanView, ...]:
     """A view of every span, in the order of the trace."""
-    kinds = {span.id: kind_of(span) for span in tree.spans}
+    kinds = {span.id: classify_span(span) for span in tree.spans}
     calls = [span_id for span_id, kind in kinds.items() if kind == "inference"]
-    logs = _logs(tree, calls)
-    seen = tuple(view(span, kinds[span.id], logs.get(span.id, ())) for span in tree.spans)
-    return seen if calls else tuple(map(_taken_for_a_call, seen))
+    logs = _group_logs_by_span(tree, calls)
+    seen = tuple(make_span_view(span, kinds[span.id], logs.get(span.id, ())) for span in tree.spans)
+    return seen if calls else tuple(map(_infer_model_call, seen))
 
 
-def unread(tree: SpanTree) -> Iterator[str]:
+def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
     """What was too long to be read."""
     for span in tree.spans:
-        for name in (semconv.INPUT, semconv.OUTPUT):
-            if is_too_long(span.attributes.get(name)):
+        for name in (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES):
+            if exceeds_messages_limit(span.attributes.get(name)):
                 size = MAX_MESSAGES_CHARS // 2**20
                 yield f"span {span.id}: {name} is longer than {size} MiB and was not read"
 
 
-def _logs(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[Event]]:
+def _group_logs_by_span(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[SpanEvent]]:
     """The log records of each span; those that name none go to the only model call."""
     only_call = calls[0] if len(calls) == 1 else None
-    found: defaultdict[str, list[Event]] = defaultdict(list)
+    found: defaultdict[str, list[SpanEvent]] = defaultdict(list)
     for log in tree.logs:
         owner = only_call if log.span_id is None else log.span_id
         if owner is not None:
@@ -41,7 +214,7 @@ def _logs(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[Event]]:
     return found
 
 
-def _taken_for_a_call(seen: View) -> View:
+def _infer_model_call(seen: SpanView) -> SpanView:
     """A span with a model and messages is a model call, in a trace where none says that it is.
 
     agentevals 0.11.0 wants an operation or a provider as well, and loses the answer.

@@ -1,51 +1,179 @@
-"""Traces of files, set aside as they are read: what there is of them may not fit into memory."""
+"""Traces of files, serialized and stored while they are read, since they may not fit into memory.
 
+``marshal`` is several times as fast as ``pickle`` here, and loads nothing but plain data.
+"""
+
+import marshal
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from agentci.model.json import Json
+from agentci.model.problem import Place
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.ids import first_name
-from agentci.recordings.telemetry.serialize import pack, unpack
-from agentci.recordings.telemetry.span import LogRecord, Record, Rejection, Span
-from agentci.recordings.telemetry.trace_tree import SpanTree, assemble, span_count
+from agentci.recordings.telemetry.spans import (
+    LogRecord,
+    RejectedSpan,
+    Span,
+    SpanEvent,
+    TelemetryRecord,
+    find_identifier,
+)
+from agentci.recordings.telemetry.trace_tree import SpanTree, assemble_tree, format_span_count
+
+_PackedFields: TypeAlias = tuple[Any, ...]
 
 
-class Spool(Protocol):
+def pack_records(records: Iterable[Span | LogRecord]) -> bytes:
+    """What ``unpack_records`` takes."""
+    return marshal.dumps(
+        [_pack_span(one) if isinstance(one, Span) else _pack_log(one) for one in records]
+    )
+
+
+def unpack_records(packed: bytes) -> Iterator[Span | LogRecord]:
+    """The records that were packed."""
+    for fields in marshal.loads(packed):  # noqa: S302 (our own)
+        yield _unpack_log(fields) if len(fields) == _LOG_FIELDS else _unpack_span(fields)
+
+
+def pack_trace(trace: Trace) -> bytes:
+    """What ``unpack_trace`` takes: all but ``place`` and ``warnings``."""
+    turns = [_pack_turn(turn) for turn in trace.turns]
+    performance = None if trace.performance is None else _as_dict(trace.performance)
+    shared = (trace.key, trace.conversation, trace.eval_case_id)
+    return marshal.dumps((trace.id, shared, performance, turns))
+
+
+def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
+    """The trace that was packed."""
+    trace_id, shared, performance, turns = marshal.loads(packed)  # noqa: S302 (our own)
+    key, conversation, golden_id = shared
+    return Trace(
+        id=trace_id,
+        key=key,
+        conversation=conversation,
+        turns=tuple(map(_unpack_turn, turns)),
+        place=place,
+        eval_case_id=golden_id,
+        performance=performance,
+        warnings=warnings,
+    )
+
+
+def _pack_span(span: Span) -> _PackedFields:
+    return (
+        *(span.trace_id, span.id, span.parent_id, span.name, span.start, span.end),
+        *(_as_dict(span.attributes), _as_dict(span.resource), span.failed, span.adk),
+        [_pack_event(event) for event in span.events],
+    )
+
+
+def _unpack_span(fields: _PackedFields) -> Span:
+    trace_id, span_id, parent_id, name, start, end, own, resource, failed, adk, events = fields
+    return Span(
+        trace_id=trace_id,
+        id=span_id,
+        parent_id=parent_id,
+        name=name,
+        start=start,
+        end=end,
+        attributes=own,
+        resource=resource,
+        failed=failed,
+        adk=adk,
+        events=tuple(map(_unpack_event, events)),
+    )
+
+
+_LOG_FIELDS = 3
+
+
+def _pack_log(log: LogRecord) -> _PackedFields:
+    return (log.trace_id, log.span_id, _pack_event(log.event))
+
+
+def _unpack_log(fields: _PackedFields) -> LogRecord:
+    trace_id, span_id, event = fields
+    return LogRecord(trace_id=trace_id, span_id=span_id, event=_unpack_event(event))
+
+
+def _pack_event(event: SpanEvent) -> _PackedFields:
+    return (event.name, event.time, _as_dict(event.payload))
+
+
+def _unpack_event(fields: _PackedFields) -> SpanEvent:
+    name, time, payload = fields
+    return SpanEvent(name=name, time=time, payload=payload)
+
+
+def _pack_turn(turn: Turn) -> _PackedFields:
+    return (
+        *(turn.id, turn.user_text, turn.answer_parts),
+        [(call.name, call.args, call.id) for call in turn.tool_calls],
+        [(one.name, one.output, one.id, one.failed, one.call_index) for one in turn.tool_responses],
+        *(turn.intermediate_texts, turn.trace_id, turn.span_id),
+    )
+
+
+def _unpack_turn(fields: _PackedFields) -> Turn:
+    turn_id, asked, answer_parts, calls, responses, texts, trace_id, span_id = fields
+    return Turn(
+        id=turn_id,
+        user_text=asked,
+        answer_parts=answer_parts,
+        tool_calls=tuple(ToolCall(name=name, args=args, id=id_) for name, args, id_ in calls),
+        tool_responses=tuple(
+            ToolResponse(name=name, output=output, id=id_, failed=failed, call_index=call)
+            for name, output, id_, failed, call in responses
+        ),
+        intermediate_texts=texts,
+        trace_id=trace_id,
+        span_id=span_id,
+    )
+
+
+def _as_dict(attributes: Mapping[str, Json]) -> dict[str, Json]:
+    """The attributes as a dictionary, which those that are none are not."""
+    return attributes if isinstance(attributes, dict) else dict(attributes)
+
+
+class TraceSpool(Protocol):
     """Keeps bytes aside."""
 
-    def put(self, chunk: bytes) -> int:
+    def append(self, chunk: bytes) -> int:
         """Keep ``chunk``; the number is what it is taken by."""
         ...
 
-    def take(self, number: int) -> bytes:
+    def read(self, number: int) -> bytes:
         """The chunk that was put."""
         ...
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class StoredTrace(Struct, frozen=True, kw_only=True):
     """One trace of one file, as much as is kept in memory.
 
     Attributes:
         chunks: where its spans and log records are, in the file's order.
-        complaints: what of the file could not be used.
+        warnings: what of the file could not be used.
         may_have_session: one of its spans names a session.
     """
 
     id: str
     file: str
     chunks: tuple[int, ...]
-    complaints: tuple[str, ...]
+    warnings: tuple[str, ...]
     may_have_session: bool
 
 
-def set_aside(
-    records: Iterable[Record], *, file: str, spool: Spool
-) -> tuple[tuple[Recorded, ...], tuple[str, ...]]:
+def store_traces(
+    records: Iterable[TelemetryRecord], *, file: str, spool: TraceSpool
+) -> tuple[tuple[StoredTrace, ...], tuple[str, ...]]:
     """Group the records of a file by trace.
 
     Returns:
@@ -56,41 +184,47 @@ def set_aside(
     sessions: dict[str, bool] = {}
     rejected: Counter[str] = Counter()
     # Spans of one trace mostly stand together, so that no more than one trace has to wait.
-    for trace_id, run in groupby(_usable(records, rejected), key=attrgetter("trace_id")):
+    for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
         read = list(run)
-        chunks[trace_id].append(spool.put(pack(read)))
+        chunks[trace_id].append(spool.append(pack_records(read)))
         if spans := [one for one in read if isinstance(one, Span)]:
-            named = first_name((span.resource for span in spans), semconv.SESSION_NAME) is not None
+            named = (
+                find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
+            )
             sessions[trace_id] = named or sessions.get(trace_id, False)
-    complaints = tuple(_complaint(reason, count) for reason, count in sorted(rejected.items()))
+    complaints = tuple(
+        _format_rejection(reason, count) for reason, count in sorted(rejected.items())
+    )
     return tuple(
-        Recorded(
+        StoredTrace(
             id=trace_id,
             file=file,
             chunks=tuple(chunks[trace_id]),
-            complaints=complaints,
+            warnings=complaints,
             may_have_session=may_have_session,
         )
         for trace_id, may_have_session in sessions.items()
     ), complaints
 
 
-def tree_of(recorded: Recorded, spool: Spool) -> SpanTree:
+def load_tree(recorded: StoredTrace, spool: TraceSpool) -> SpanTree:
     """All that was recorded of a trace."""
-    records = [record for chunk in recorded.chunks for record in unpack(spool.take(chunk))]
-    return assemble(
-        records, trace_id=recorded.id, complaints=recorded.complaints, file=recorded.file
+    records = [record for chunk in recorded.chunks for record in unpack_records(spool.read(chunk))]
+    return assemble_tree(
+        records, trace_id=recorded.id, complaints=recorded.warnings, file=recorded.file
     )
 
 
-def _usable(records: Iterable[Record], rejected: Counter[str]) -> Iterator[Span | LogRecord]:
+def _drop_rejected(
+    records: Iterable[TelemetryRecord], rejected: Counter[str]
+) -> Iterator[Span | LogRecord]:
     """What is no rejection; those are counted by their reasons."""
     for record in records:
-        if isinstance(record, Rejection):
+        if isinstance(record, RejectedSpan):
             rejected[record.reason] += 1
         else:
             yield record
 
 
-def _complaint(reason: str, count: int) -> str:
-    return f"{span_count(count)} rejected: {reason}"
+def _format_rejection(reason: str, count: int) -> str:
+    return f"{format_span_count(count)} rejected: {reason}"

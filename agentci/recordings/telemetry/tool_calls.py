@@ -1,7 +1,8 @@
-"""The tools that a turn used: runs that have spans, completed by what the model asked for."""
+"""The tool calls of a turn: tool spans matched with the tool calls in model messages."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -9,14 +10,173 @@ from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.model.trace import ToolCall, ToolResponse
-from agentci.recordings.telemetry.model_calls import Call
-from agentci.recordings.telemetry.tool_requests import Asked, requests_of
-from agentci.recordings.telemetry.tool_runs import Run
+from agentci.model.values import replace
+from agentci.recordings.telemetry import messages
+from agentci.recordings.telemetry.json_input import parse_value
+from agentci.recordings.telemetry.messages import ToolCallPart, ToolResponsePart
+from agentci.recordings.telemetry.model_calls import ModelCall
+from agentci.recordings.telemetry.span_views import SpanView
+from agentci.recordings.telemetry.turn_roots import SpanNode
 
-EMPTY: Final[tuple[Json, ...]] = (None, {}, "", [])
+
+class ToolRun(Struct, frozen=True, kw_only=True):
+    """One run of a tool, as its spans tell.
+
+    Attributes:
+        span_id, start: of the outermost span.
+        duration: nanoseconds, of the outermost span.
+        is_name_guessed: ``name`` comes from the span's name, as no span names the tool.
+    """
+
+    span_id: str
+    start: int
+    duration: int
+    name: str
+    is_name_guessed: bool
+    id: str | None
+    arguments: Json
+    result: Json
+    failed: bool
 
 
-class Use(Struct, frozen=True, kw_only=True):
+def find_tool_runs(members: Iterable[SpanNode]) -> tuple[ToolRun, ...]:
+    """The runs among spans that stand parents first, by start."""
+    outermost: dict[SpanNode, SpanNode] = {}
+    found: dict[SpanNode, list[SpanView]] = {}
+    for node in members:
+        if node.view.kind == "tool":
+            above = node.enclosing_tool
+            outer = outermost[above] if above is not None and _is_nested_run(above, node) else node
+            outermost[node] = outer
+            found.setdefault(outer, []).append(node.view)
+    return tuple(
+        sorted(map(_make_tool_run, found.values()), key=lambda run: (run.start, run.span_id))
+    )
+
+
+def _is_nested_run(outer: SpanNode, inner: SpanNode) -> bool:
+    one, other = outer.view.tool, inner.view.tool
+    return (one.name is not None and one.name == other.name) or (
+        one.id is not None and one.id == other.id
+    )
+
+
+def _make_tool_run(views: Sequence[SpanView]) -> ToolRun:
+    outer, facts = views[0].span, [view.tool for view in views]
+    name = next((fact.name for fact in facts if fact.name), None)
+    return ToolRun(
+        span_id=outer.id,
+        start=outer.start,
+        duration=outer.duration,
+        name=name or _guess_tool_name(outer.name),
+        is_name_guessed=name is None,
+        id=next((fact.id for fact in facts if fact.id), None),
+        arguments=_read_first_value(fact.arguments for fact in facts),
+        result=_read_first_value(fact.result for fact in facts),
+        failed=any(view.span.failed for view in views),
+    )
+
+
+def _read_first_value(recorded: Iterable[Json]) -> Json:
+    """The first that is there."""
+    return parse_value(next((one for one in recorded if one is not None), None))
+
+
+def _guess_tool_name(span_name: str) -> str:
+    words = span_name.split(maxsplit=2)
+    return words[1] if span_name.startswith("execute_tool") and len(words) > 1 else span_name
+
+
+class ToolRequest(Struct, frozen=True, kw_only=True):
+    """A tool that was asked for.
+
+    Attributes:
+        call_index: index of the model call that asked.
+        result: None where no answer was found.
+    """
+
+    part: ToolCallPart
+    call_index: int
+    result: Json = None
+
+
+class _ToolAnswer(Struct, frozen=True, kw_only=True):
+    """An answer, and the index of the model call that is first shown it."""
+
+    part: ToolResponsePart
+    call_index: int
+
+    def may_answer(self, asked: ToolRequest) -> bool:
+        """Whether it may answer a request although it does not name its id."""
+        return self.call_index > asked.call_index and self.part.name in (None, asked.part.name)
+
+
+def find_tool_requests(
+    calls: Sequence[ModelCall],
+) -> tuple[tuple[ToolRequest, ...], tuple[str, ...]]:
+    """What the outputs of model calls ask for, in order, and what had to be guessed.
+
+    An answer belongs to a request of an earlier model call than the one that is first shown it:
+    by id, else to the first request that it fits.
+    """
+    asked = _list_requests(calls)
+    answers = _list_answers(calls)
+    by_id = {answer.part.id: answer for answer in answers}
+    ids = {one.part.id for one in asked} - {None}
+    strays = [answer for answer in answers if answer.part.id not in ids]
+    warnings: list[str] = []
+    joined: list[ToolRequest] = []
+    for one in asked:
+        answer = by_id.get(one.part.id) if one.part.id is not None else None
+        if answer is not None and answer.call_index > one.call_index:
+            del by_id[one.part.id]
+        else:
+            answer = _match_by_order(one, strays, warnings)
+        joined.append(one if answer is None else replace(one, result=answer.part.value))
+    return tuple(joined), tuple(warnings)
+
+
+def _list_requests(calls: Sequence[ModelCall]) -> list[ToolRequest]:
+    """All requests; those that agentevals 0.11.0 overlooks only where it sees none."""
+    asked = [
+        ToolRequest(part=part, call_index=index)
+        for index, call in enumerate(calls)
+        for part in messages.extract_tool_calls(call.output)
+    ]
+    return [one for one in asked if not one.part.overlooked] or asked
+
+
+def _list_answers(calls: Sequence[ModelCall]) -> list[_ToolAnswer]:
+    found: dict[tuple[str | None, str], _ToolAnswer] = {}
+    for index, call in enumerate(calls):
+        for part in messages.extract_tool_responses(call.input):
+            key = (
+                (None, part.id) if part.id else (part.name, json.dumps(part.value, sort_keys=True))
+            )
+            found.setdefault(key, _ToolAnswer(part=part, call_index=index))
+    return list(found.values())
+
+
+def _match_by_order(
+    asked: ToolRequest, strays: list[_ToolAnswer], warnings: list[str]
+) -> _ToolAnswer | None:
+    """The first stray answer that fits, which is then taken."""
+    answer = next((stray for stray in strays if stray.may_answer(asked)), None)
+    if answer is None:
+        return None
+    strays.remove(answer)
+    if answer.part.id is not None:
+        warnings.append(
+            f"tool {asked.part.name} result joined by order "
+            f"(response id '{answer.part.id}' matches no call)",
+        )
+    return answer
+
+
+EMPTY_VALUES: Final[tuple[Json, ...]] = (None, {}, "", [])
+
+
+class ToolInvocation(Struct, frozen=True, kw_only=True):
     """One use of a tool.
 
     Attributes:
@@ -33,45 +193,57 @@ class Use(Struct, frozen=True, kw_only=True):
     duration: int | None = None
 
 
-def uses_of(calls: Sequence[Call], runs: Sequence[Run]) -> tuple[tuple[Use, ...], tuple[str, ...]]:
+def find_tool_invocations(
+    calls: Sequence[ModelCall], runs: Sequence[ToolRun]
+) -> tuple[tuple[ToolInvocation, ...], tuple[str, ...]]:
     """The uses of tools in a turn, in order, and what had to be guessed."""
-    asked, warnings = requests_of(calls)
+    asked, warnings = find_tool_requests(calls)
     if not runs:
-        return tuple(map(_without_run, asked)), warnings
-    claims = _claims(runs, asked)
-    added = _added(asked, {request: run for run, request in claims.items()})
+        return tuple(map(_make_unmatched_invocation, asked)), warnings
+    claims = _match_runs_to_requests(runs, asked)
+    added = _group_unmatched_requests(asked, {request: run for run, request in claims.items()})
     uses = list(added[None])
     for index, run in enumerate(runs):
-        uses += [_completed(run, asked[claims[index]] if index in claims else None), *added[index]]
-    guesses = [*_guesses(runs, asked, claims), *_unclaimed(asked, set(claims.values()))]
+        uses += [
+            _merge_run_with_request(run, asked[claims[index]] if index in claims else None),
+            *added[index],
+        ]
+    guesses = [
+        *_format_guess_warnings(runs, asked, claims),
+        *_format_unmatched_warnings(asked, set(claims.values())),
+    ]
     return tuple(uses), (*warnings, *guesses)
 
 
-def calls_made(uses: Sequence[Use]) -> tuple[ToolCall, ...]:
+def make_tool_calls(uses: Sequence[ToolInvocation]) -> tuple[ToolCall, ...]:
     """What was asked of the tools."""
     return tuple(ToolCall(name=use.name, args=use.arguments, id=use.id) for use in uses)
 
 
-def responses_given(uses: Sequence[Use]) -> tuple[ToolResponse, ...]:
+def make_tool_responses(uses: Sequence[ToolInvocation]) -> tuple[ToolResponse, ...]:
     """The answers of those tools that gave one, or failed."""
     return tuple(
-        ToolResponse(name=use.name, output=use.result, id=use.id, failed=use.failed, call=index)
+        ToolResponse(
+            name=use.name, output=use.result, id=use.id, failed=use.failed, call_index=index
+        )
         for index, use in enumerate(uses)
         if use.failed or use.result is not None
     )
 
 
-def _without_run(asked: Asked) -> Use:
+def _make_unmatched_invocation(asked: ToolRequest) -> ToolInvocation:
     part = asked.part
-    return Use(name=part.name, id=part.id, arguments=part.arguments, result=asked.result)
+    return ToolInvocation(name=part.name, id=part.id, arguments=part.arguments, result=asked.result)
 
 
-def _claims(runs: Sequence[Run], asked: Sequence[Asked]) -> dict[int, int]:
+def _match_runs_to_requests(
+    runs: Sequence[ToolRun], asked: Sequence[ToolRequest]
+) -> dict[int, int]:
     """Which request each run carries out: the one of its id, else the next of its name."""
     free = dict(enumerate(asked))
     claims: dict[int, int] = {}
     for index, run in enumerate(runs):
-        same_call = (key for key, one in free.items() if _is_same_call(run, one))
+        same_call = (key for key, one in free.items() if _have_same_call_id(run, one))
         same_tool = (key for key, one in free.items() if run.name == one.part.name)
         claim = next(chain(same_call, same_tool), None)
         if claim is not None:
@@ -80,32 +252,36 @@ def _claims(runs: Sequence[Run], asked: Sequence[Asked]) -> dict[int, int]:
     return claims
 
 
-def _is_same_call(run: Run, asked: Asked) -> bool:
+def _have_same_call_id(run: ToolRun, asked: ToolRequest) -> bool:
     return run.id is not None and run.id == asked.part.id
 
 
-def _added(
-    asked: Sequence[Asked], carried_out: Mapping[int, int]
-) -> defaultdict[int | None, list[Use]]:
+def _group_unmatched_requests(
+    asked: Sequence[ToolRequest], carried_out: Mapping[int, int]
+) -> defaultdict[int | None, list[ToolInvocation]]:
     """Requests without a run, by the run of the last request before them that has one.
 
     Those that agentevals 0.11.0 overlooks are left out: where there are runs it knows the calls.
     """
-    added: defaultdict[int | None, list[Use]] = defaultdict(list)
+    added: defaultdict[int | None, list[ToolInvocation]] = defaultdict(list)
     run: int | None = None
     for index, one in enumerate(asked):
         run = carried_out.get(index, run)
         if index not in carried_out and not one.part.overlooked:
-            added[run].append(_without_run(one))
+            added[run].append(_make_unmatched_invocation(one))
     return added
 
 
-def _completed(run: Run, asked: Asked | None) -> Use:
+def _merge_run_with_request(run: ToolRun, asked: ToolRequest | None) -> ToolInvocation:
     arguments, result = run.arguments, run.result
     if asked is not None:
-        arguments = asked.part.arguments if _fills(asked.part.arguments, arguments) else arguments
-        result = asked.result if _fills(asked.result, result) else result
-    return Use(
+        arguments = (
+            asked.part.arguments
+            if _fills_empty_value(asked.part.arguments, arguments)
+            else arguments
+        )
+        result = asked.result if _fills_empty_value(asked.result, result) else result
+    return ToolInvocation(
         name=run.name,
         id=run.id,
         arguments=arguments,
@@ -115,23 +291,23 @@ def _completed(run: Run, asked: Asked | None) -> Use:
     )
 
 
-def _fills(value: Json, gap: Json) -> bool:
-    return gap in EMPTY and value not in EMPTY
+def _fills_empty_value(value: Json, gap: Json) -> bool:
+    return gap in EMPTY_VALUES and value not in EMPTY_VALUES
 
 
-def _guesses(
-    runs: Sequence[Run], asked: Sequence[Asked], claims: Mapping[int, int]
+def _format_guess_warnings(
+    runs: Sequence[ToolRun], asked: Sequence[ToolRequest], claims: Mapping[int, int]
 ) -> Iterator[str]:
     for index, run in enumerate(runs):
-        if run.is_guessed:
+        if run.is_name_guessed:
             yield (
                 f"tool span {run.span_id} has no gen_ai.tool.name; "
                 f"used span name token '{run.name}'"
             )
-        if index in claims and not _is_same_call(run, one := asked[claims[index]]):
+        if index in claims and not _have_same_call_id(run, one := asked[claims[index]]):
             filled = [
-                *(["arguments"] if _fills(one.part.arguments, run.arguments) else []),
-                *(["result"] if _fills(one.result, run.result) else []),
+                *(["arguments"] if _fills_empty_value(one.part.arguments, run.arguments) else []),
+                *(["result"] if _fills_empty_value(one.result, run.result) else []),
             ]
             if filled:
                 what = " and ".join(filled)
@@ -140,7 +316,7 @@ def _guesses(
                 )
 
 
-def _unclaimed(asked: Sequence[Asked], claimed: set[int]) -> Iterator[str]:
+def _format_unmatched_warnings(asked: Sequence[ToolRequest], claimed: set[int]) -> Iterator[str]:
     for index, one in enumerate(asked):
         if index not in claimed:
             where = "tool_calls" if one.part.overlooked else "message parts"

@@ -6,8 +6,7 @@ from msgspec import Struct, field
 
 from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.ids import first_name
-from agentci.recordings.telemetry.span import LogRecord, Span
+from agentci.recordings.telemetry.spans import LogRecord, Span, find_identifier
 
 
 class SpanTree(Struct, frozen=True, kw_only=True):
@@ -19,7 +18,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
         logs: records with messages, in the file's order; those without a known span included.
         warnings: what had to be mended, and what of the file could not be used.
         file: the recording, as shown to the user.
-        golden_id: the golden case that the recording names: the first span's word in the file's
+        eval_case_id: the golden case that the recording names: the first span's word in the file's
             order, its own before its resource's.
     """
 
@@ -28,16 +27,16 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     logs: tuple[LogRecord, ...]
     warnings: tuple[str, ...]
     file: str
-    golden_id: str | None = None
+    eval_case_id: str | None = None
 
 
-class _Parts(Struct):
+class _TraceParts(Struct):
     spans: dict[str, Span] = field(default_factory=dict)
     logs: list[LogRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
-def assemble(
+def assemble_tree(
     records: Iterable[Span | LogRecord], *, trace_id: str, complaints: Sequence[str], file: str
 ) -> SpanTree:
     """Make one trace of its records, in the file's order.
@@ -45,41 +44,44 @@ def assemble(
     Args:
         complaints: what of the file could not be used.
     """
-    parts = _Parts()
+    parts = _TraceParts()
     for record in records:
         if isinstance(record, Span):
-            _add(parts, record)
+            _add_span(parts, record)
         else:
             parts.logs.append(record)
-    return _tree(trace_id, parts, complaints, file)
+    return _make_tree(trace_id, parts, complaints, file)
 
 
-def united(first: SpanTree, second: SpanTree) -> SpanTree:
+def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
     """Two recordings of one trace as one: what both hold counts once, as the first has it."""
     spans = {span.id: span for span in first.spans}
     spans |= {span.id: span for span in second.spans if span.id not in spans}
     logged = {log.span_id for log in first.logs}
     twice = len(first.spans) + len(second.spans) - len(spans)
-    parts = _Parts(
+    parts = _TraceParts(
         spans=spans,
         logs=[*first.logs, *(log for log in second.logs if log.span_id not in logged)],
-        warnings=[*first.warnings, _repetition(first.file, second.file, span_count(twice))],
+        warnings=[
+            *first.warnings,
+            _format_repetition(first.file, second.file, format_span_count(twice)),
+        ],
     )
-    whole = _tree(first.id, parts, second.warnings, first.file)
-    return replace(whole, golden_id=first.golden_id or second.golden_id)
+    whole = _make_tree(first.id, parts, second.warnings, first.file)
+    return replace(whole, eval_case_id=first.eval_case_id or second.eval_case_id)
 
 
-def _add(parts: _Parts, span: Span) -> None:
+def _add_span(parts: _TraceParts, span: Span) -> None:
     if span.id in parts.spans:
         parts.warnings.append(f"duplicate span {span.id} ignored")
     else:
         parts.spans[span.id] = span
 
 
-def _tree(trace_id: str, parts: _Parts, complaints: Sequence[str], file: str) -> SpanTree:
+def _make_tree(trace_id: str, parts: _TraceParts, complaints: Sequence[str], file: str) -> SpanTree:
     named = (where for span in parts.spans.values() for where in (span.attributes, span.resource))
-    golden_id = first_name(named, semconv.EVAL_CASE_ID)
-    for orphan, warning in _broken(parts.spans):
+    golden_id = find_identifier(named, semconv.EVAL_CASE_ID)
+    for orphan, warning in _find_parent_cycles(parts.spans):
         parts.spans[orphan] = replace(parts.spans[orphan], parent_id=None)
         parts.warnings.append(warning)
     return SpanTree(
@@ -88,11 +90,11 @@ def _tree(trace_id: str, parts: _Parts, complaints: Sequence[str], file: str) ->
         logs=tuple(parts.logs),
         warnings=(*parts.warnings, *complaints),
         file=file,
-        golden_id=golden_id,
+        eval_case_id=golden_id,
     )
 
 
-def _broken(spans: dict[str, Span]) -> Iterator[tuple[str, str]]:
+def _find_parent_cycles(spans: dict[str, Span]) -> Iterator[tuple[str, str]]:
     """The spans that must lose their parent so that no span is its own ancestor."""
     settled: set[str] = set()
     for start in spans.values():
@@ -102,11 +104,11 @@ def _broken(spans: dict[str, Span]) -> Iterator[tuple[str, str]]:
             path[span.id] = span
             span = spans.get(span.parent_id) if span.parent_id is not None else None
         if span is not None and span.id in path:
-            yield _breach(list(path.values())[list(path).index(span.id) :])
+            yield _format_parent_cycle(list(path.values())[list(path).index(span.id) :])
         settled.update(path)
 
 
-def _breach(cycle: list[Span]) -> tuple[str, str]:
+def _format_parent_cycle(cycle: list[Span]) -> tuple[str, str]:
     if len(cycle) == 1:
         name = cycle[0].id
         return name, f"span {name} names itself as parent; treated as a root"
@@ -114,12 +116,12 @@ def _breach(cycle: list[Span]) -> tuple[str, str]:
     return first.id, f"parent cycle through {len(cycle)} spans broken at {first.id}"
 
 
-def _repetition(file: str, repeated_in: str, spans: str) -> str:
+def _format_repetition(file: str, repeated_in: str, spans: str) -> str:
     if file == repeated_in:
         return f"{file} was read twice: {spans} ignored"
     return f"{spans} of {repeated_in} ignored: they are in {file} as well"
 
 
-def span_count(count: int) -> str:
+def format_span_count(count: int) -> str:
     """How many spans, in words."""
     return "1 span" if count == 1 else f"{count} spans"

@@ -6,42 +6,42 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.recordings.telemetry.message import is_captured, is_overlooked
-from agentci.recordings.telemetry.normalize import View
-from agentci.recordings.telemetry.span_kinds import Kind
+from agentci.recordings.telemetry.messages import has_content, has_overlooked_content
+from agentci.recordings.telemetry.span_views import SpanView
+from agentci.recordings.telemetry.spans import OperationKind
 
-AGENTIC: Final[frozenset[Kind]] = frozenset({"agent", "workflow"})
+AGENT_KINDS: Final[frozenset[OperationKind]] = frozenset({"agent", "workflow"})
 
 
-class Node(Struct, frozen=True, kw_only=True, eq=False):
+class SpanNode(Struct, frozen=True, kw_only=True, eq=False):
     """A span and what stands above it.
 
     Attributes:
-        anchor: the nearest anchor above or at it.
+        turn_root: the nearest anchor above or at it.
         under_agent: an agent, a workflow or a tool is among its ancestors.
         delegated: a tool is among its ancestors.
-        call_above: the nearest model call above, unless an agent, workflow or tool is between.
-        tool_above: the nearest tool above, unless an agent, workflow or model call is between.
+        enclosing_call: the nearest model call above, unless an agent, workflow or tool is between.
+        enclosing_tool: the nearest tool above, unless an agent, workflow or model call is between.
     """
 
-    view: View
-    anchor: View
+    view: SpanView
+    turn_root: SpanView
     under_agent: bool = False
     delegated: bool = False
-    call_above: "Node | None" = None
-    tool_above: "Node | None" = None
+    enclosing_call: "SpanNode | None" = None
+    enclosing_tool: "SpanNode | None" = None
 
 
-class Family(Struct, frozen=True, kw_only=True):
+class TurnSpans(Struct, frozen=True, kw_only=True):
     """An anchor and the spans that belong to it, parents before their children."""
 
-    anchor: View
-    members: tuple[Node, ...]
+    root: SpanView
+    members: tuple[SpanNode, ...]
 
     @property
     def is_agentic(self) -> bool:
         """Whether an agent or a workflow anchors it, and not just the root of a trace."""
-        return self.anchor.kind in AGENTIC
+        return self.root.kind in AGENT_KINDS
 
     @property
     def is_turn(self) -> bool:
@@ -49,59 +49,65 @@ class Family(Struct, frozen=True, kw_only=True):
         kinds = {node.view.kind for node in self.members}
         if not self.is_agentic:
             return "inference" in kinds
-        return not kinds.isdisjoint({"inference", "tool"}) or _tells(self.anchor)
+        return not kinds.isdisjoint({"inference", "tool"}) or _has_messages_or_failed(self.root)
 
 
-def families(views: Sequence[View]) -> tuple[Family, ...]:
+def group_spans_by_root(views: Sequence[SpanView]) -> tuple[TurnSpans, ...]:
     """The spans of a trace by anchor, in the order of a walk from its roots."""
-    found: defaultdict[str, list[Node]] = defaultdict(list)
-    for node in _walk(views):
-        found[node.anchor.span.id].append(node)
+    found: defaultdict[str, list[SpanNode]] = defaultdict(list)
+    for node in _walk_spans(views):
+        found[node.turn_root.span.id].append(node)
     return tuple(
-        Family(anchor=members[0].anchor, members=tuple(members)) for members in found.values()
+        TurnSpans(root=members[0].turn_root, members=tuple(members)) for members in found.values()
     )
 
 
-def roots(views: Sequence[View]) -> list[View]:
+def find_parentless_views(views: Sequence[SpanView]) -> list[SpanView]:
     """The spans without a parent in the trace."""
     known = {view.span.id for view in views}
     return [view for view in views if view.span.parent_id not in known]
 
 
-def _walk(views: Sequence[View]) -> Iterator[Node]:
-    children: defaultdict[str, list[View]] = defaultdict(list)
+def _walk_spans(views: Sequence[SpanView]) -> Iterator[SpanNode]:
+    children: defaultdict[str, list[SpanView]] = defaultdict(list)
     for view in views:
         if view.span.parent_id is not None:
             children[view.span.parent_id].append(view)
-    ahead = [Node(view=view, anchor=view) for view in reversed(roots(views))]
+    ahead = [SpanNode(view=view, turn_root=view) for view in reversed(find_parentless_views(views))]
     while ahead:
         node = ahead.pop()
         yield node
-        ahead.extend(_below(node, view) for view in reversed(children[node.view.span.id]))
+        ahead.extend(_make_child_node(node, view) for view in reversed(children[node.view.span.id]))
 
 
-def _below(parent: Node, view: View) -> Node:
+def _make_child_node(parent: SpanNode, view: SpanView) -> SpanNode:
     above = parent.view.kind
-    in_agent = above in AGENTIC
-    is_anchor = view.kind in AGENTIC and not (parent.under_agent or in_agent or above == "tool")
-    return Node(
+    in_agent = above in AGENT_KINDS
+    is_anchor = view.kind in AGENT_KINDS and not (parent.under_agent or in_agent or above == "tool")
+    return SpanNode(
         view=view,
-        anchor=view if is_anchor else parent.anchor,
+        turn_root=view if is_anchor else parent.turn_root,
         under_agent=parent.under_agent or in_agent or above == "tool",
         delegated=parent.delegated or above == "tool",
-        call_above=_nearest(parent, parent.call_above, "inference", "tool"),
-        tool_above=_nearest(parent, parent.tool_above, "tool", "inference"),
+        enclosing_call=_find_nearest(parent, parent.enclosing_call, "inference", "tool"),
+        enclosing_tool=_find_nearest(parent, parent.enclosing_tool, "tool", "inference"),
     )
 
 
-def _nearest(parent: Node, farther: Node | None, wanted: Kind, barrier: Kind) -> Node | None:
+def _find_nearest(
+    parent: SpanNode, farther: SpanNode | None, wanted: OperationKind, barrier: OperationKind
+) -> SpanNode | None:
     if parent.view.kind == wanted:
         return parent
-    is_barrier = parent.view.kind == barrier or parent.view.kind in AGENTIC
+    is_barrier = parent.view.kind == barrier or parent.view.kind in AGENT_KINDS
     return None if is_barrier else farther
 
 
-def _tells(anchor: View) -> bool:
+def _has_messages_or_failed(anchor: SpanView) -> bool:
     """Whether an agent's own span has messages, or failed."""
     lists = (anchor.input, anchor.output)
-    return anchor.span.failed or any(map(is_captured, lists)) or any(map(is_overlooked, lists))
+    return (
+        anchor.span.failed
+        or any(map(has_content, lists))
+        or any(map(has_overlooked_content, lists))
+    )

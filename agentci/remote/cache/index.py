@@ -1,17 +1,138 @@
-"""The index of the cache: one small file an evaluator, which anybody may have written."""
+"""The index of the cache: which files belong to each evaluator, and their digests."""
 
+import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agentci._util.cache.corruption import DamageError, content_of
+from msgspec import Struct
+
+from agentci._util.cache_folder import CorruptionError, read_cache_file
 from agentci._util.text.json_document import read_json
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
-from agentci.remote.cache.entry import Key
-from agentci.remote.cache.manifest import Inventory, Mark, digest_of, why_unfit
+from agentci.model.program import ProgramSnapshot
+
+
+class EvaluatorKey(Struct, frozen=True, kw_only=True):
+    """What one evaluator is kept under; as in the completed program, with its commit."""
+
+    source: str
+    repository: str
+    commit: str
+    ref: str
+
+
+class CachedEvaluator(Struct, frozen=True, kw_only=True):
+    """An evaluator on disk, every byte of it verified just now.
+
+    Attributes:
+        path: absolute path of the program's file.
+        folder: absolute path of the folder that it was fetched with; holds nothing else.
+        digests: sha256 in hexadecimal by path relative to the folder; in the order of the paths.
+    """
+
+    path: Path
+    folder: Path
+    digests: Mapping[str, str]
+
+
+# More than any source gives; what claims to have more does not come from us.
+MAX_FILES: Final = 2000
+MAX_BYTES: Final = 64 * 1024**2
+
+_MAX_PATH_BYTES: Final = 1024
+_MAX_NAME_BYTES: Final = 255
+
+
+class FileDigest(Struct, frozen=True, kw_only=True):
+    """What a file has to be; ``sha256`` in hexadecimal."""
+
+    sha256: str
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One evaluator, without its content.
+
+    Attributes:
+        entry: the program's own file, one of ``files``.
+        files: by path relative to the folder, in the order of the paths.
+    """
+
+    key: EvaluatorKey
+    entry: str
+    files: Mapping[str, FileDigest] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Of all the files; the same for evaluators that differ in nothing but where they lie."""
+        listed: list[Json] = [
+            [path, mark.sha256, mark.executable] for path, mark in self.files.items()
+        ]
+        return _hash_json(listed)
+
+
+def make_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Manifest:
+    """List what ``snapshot`` holds."""
+    files = {
+        path: FileDigest(
+            sha256=hashlib.sha256(file.content).hexdigest(), executable=file.executable
+        )
+        for path, file in sorted(snapshot.files.items())
+    }
+    return Manifest(key=key, entry=snapshot.entry, files=files)
+
+
+def hash_key(key: EvaluatorKey) -> str:
+    """The sha256 that stands for ``key`` in names of files."""
+    return _hash_json([key.source, key.repository, key.commit, key.ref])
+
+
+def find_paths_problem(entry: str, paths: Collection[str]) -> str | None:
+    """Say what keeps ``paths`` from being the files of one folder, None where nothing does."""
+    if len(paths) > MAX_FILES:
+        return f"there are more than {MAX_FILES:,} files"
+    odd = next(filter(_is_invalid_path, paths), None)
+    if odd is not None:
+        return f"{odd!r} is no path inside a folder"
+    both = next((path for path in sorted(find_parent_folders(paths)) if path in paths), None)
+    if both is not None:
+        return f"{both!r} is both a file and a folder"
+    if entry not in paths:
+        return f"the program {entry!r} is not among the files"
+    return None
+
+
+def find_parent_folders(paths: Iterable[str]) -> set[str]:
+    """All folders that ``paths`` lie in, below the one that they are relative to."""
+    folders = set()
+    for path in paths:
+        parent = path.rpartition("/")[0]
+        while parent and parent not in folders:
+            folders.add(parent)
+            parent = parent.rpartition("/")[0]
+    return folders
+
+
+def _is_invalid_path(path: str) -> bool:
+    try:
+        encoded = path.encode()
+    except UnicodeEncodeError:
+        return True
+    if len(encoded) > _MAX_PATH_BYTES or b"\\" in encoded or b"\0" in encoded:
+        return True
+    names = encoded.split(b"/")
+    return any(name in {b"", b".", b".."} or len(name) > _MAX_NAME_BYTES for name in names)
+
+
+def _hash_json(value: Sequence[Json]) -> str:
+    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()
+
 
 SUFFIX: Final = ".json"
 MAX_INDEX_BYTES: Final = 1024**2
@@ -21,7 +142,7 @@ _KEY_FIELDS: Final = ("source", "repository", "commit", "ref")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def render(inventory: Inventory) -> bytes:
+def render_index(inventory: Manifest) -> bytes:
     """``inventory`` as a file of the index."""
     document = {
         "version": VERSION,
@@ -35,82 +156,84 @@ def render(inventory: Inventory) -> bytes:
     return f"{json.dumps(document, indent=1)}\n".encode()
 
 
-def reads_back(inventory: Inventory) -> bool:
-    """Whether what ``render`` makes of it is taken for the same."""
-    content = render(inventory)
+def survives_round_trip(inventory: Manifest) -> bool:
+    """Whether what ``render_index`` makes of it is taken for the same."""
+    content = render_index(inventory)
     try:
-        return len(content) <= MAX_INDEX_BYTES and _parse(content) == inventory
-    except (InputError, _OddError):
+        return len(content) <= MAX_INDEX_BYTES and _parse_index(content) == inventory
+    except (InputError, _InvalidIndexError):
         return False
 
 
-def name_of(key: Key) -> str:
+def format_index_name(key: EvaluatorKey) -> str:
     """The name of the file that ``key`` is found in."""
-    return f"{digest_of(key)}{SUFFIX}"
+    return f"{hash_key(key)}{SUFFIX}"
 
 
-def read_index(path: Path) -> Inventory | None:
+def read_index(path: Path) -> Manifest | None:
     """Read a file of the index, and believe nothing of it; None where there is none.
 
     Raises:
         DamageError: it is not as we write it, or lies under another name.
         UnreachableError: too much is open, or memory is short.
     """
-    content = content_of(path, "its entry in the index", limit_bytes=MAX_INDEX_BYTES)
+    content = read_cache_file(path, "its entry in the index", limit_bytes=MAX_INDEX_BYTES)
     if content is None:
         return None
     try:
-        inventory = _parse(content)
+        inventory = _parse_index(content)
     except InputError as error:
-        raise DamageError(f"its entry in the index: {error.problems[0].message}", path) from None
-    except _OddError as error:
-        raise DamageError(f"its entry in the index: {error}", path) from None
-    if name_of(inventory.key) != path.name:
-        raise DamageError("its entry in the index lies under the name of another", path)
+        raise CorruptionError(
+            f"its entry in the index: {error.problems[0].message}", path
+        ) from None
+    except _InvalidIndexError as error:
+        raise CorruptionError(f"its entry in the index: {error}", path) from None
+    if format_index_name(inventory.key) != path.name:
+        raise CorruptionError("its entry in the index lies under the name of another", path)
     return inventory
 
 
-class _OddError(Exception):
+class _InvalidIndexError(Exception):
     """A file of the index does not say what it should."""
 
 
-def _parse(content: bytes) -> Inventory:
-    """Take what ``render`` writes, and nothing more."""
+def _parse_index(content: bytes) -> Manifest:
+    """Take what ``render_index`` writes, and nothing more."""
     value = read_json(content, file="index").value
-    document = _fields(value, "version", "key", "entry", "files")
+    document = _require_keys(value, "version", "key", "entry", "files")
     if document["version"] is True or document["version"] != VERSION:
-        raise _OddError(f"it is not of version {VERSION}")
-    key = _fields(document["key"], *_KEY_FIELDS)
-    entry = _text(document["entry"])
+        raise _InvalidIndexError(f"it is not of version {VERSION}")
+    key = _require_keys(document["key"], *_KEY_FIELDS)
+    entry = _require_text(document["entry"])
     files = document["files"]
     if not isinstance(files, Mapping):
-        raise _OddError("its files are no object")
-    unfit = why_unfit(entry, files)
+        raise _InvalidIndexError("its files are no object")
+    unfit = find_paths_problem(entry, files)
     if unfit is not None:
-        raise _OddError(unfit)
-    return Inventory(
-        key=Key(**{name: _text(key[name]) for name in _KEY_FIELDS}),
+        raise _InvalidIndexError(unfit)
+    return Manifest(
+        key=EvaluatorKey(**{name: _require_text(key[name]) for name in _KEY_FIELDS}),
         entry=entry,
-        files={path: _mark(mark) for path, mark in sorted(files.items())},
+        files={path: _parse_digest(mark) for path, mark in sorted(files.items())},
     )
 
 
-def _mark(value: Json) -> Mark:
-    fields = _fields(value, "sha256", "executable")
-    sha256, executable = _text(fields["sha256"]), fields["executable"]
+def _parse_digest(value: Json) -> FileDigest:
+    fields = _require_keys(value, "sha256", "executable")
+    sha256, executable = _require_text(fields["sha256"]), fields["executable"]
     if not _SHA256.fullmatch(sha256) or not isinstance(executable, bool):
-        raise _OddError("a file has no sha256, or is neither executable nor not")
-    return Mark(sha256=sha256, executable=executable)
+        raise _InvalidIndexError("a file has no sha256, or is neither executable nor not")
+    return FileDigest(sha256=sha256, executable=executable)
 
 
-def _fields(value: Json, *names: str) -> JsonObject:
+def _require_keys(value: Json, *names: str) -> JsonObject:
     """An object with exactly these keys."""
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise _OddError(f"an object must have the keys {', '.join(names)}, and no other")
+        raise _InvalidIndexError(f"an object must have the keys {', '.join(names)}, and no other")
     return value
 
 
-def _text(value: Json) -> str:
+def _require_text(value: Json) -> str:
     if not isinstance(value, str):
-        raise _OddError("a text is something else")
+        raise _InvalidIndexError("a text is something else")
     return value

@@ -8,16 +8,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from agentci._util.atomic import TEMPORARY, remove, settle
-from agentci._util.cache.corruption import DamageError, damage_in
-from agentci._util.ownership import FILE_MODE, FOLDER_MODE, PROGRAM_MODE, give_to_owner, set_mode
+from agentci._util.cache_folder import CorruptionError, detect_corruption
+from agentci._util.files import (
+    FILE_MODE,
+    FOLDER_MODE,
+    PROGRAM_MODE,
+    TEMPORARY_PREFIX,
+    fsync_path,
+    give_to_owner,
+    remove_path,
+    set_mode,
+)
 from agentci.model.program import ProgramFile
-from agentci.remote.cache.manifest import MAX_BYTES, Mark, folders_of
+from agentci.remote.cache.index import MAX_BYTES, FileDigest, find_parent_folders
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def check(tree: Path, files: Mapping[str, Mark]) -> int:
+def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
     """See to it that ``tree`` holds ``files``, to the byte, and nothing else.
 
     Returns:
@@ -29,38 +37,38 @@ def check(tree: Path, files: Mapping[str, Mark]) -> int:
     """
     size = 0
     missing = set(files)
-    with damage_in(tree, "its folder"):
+    with detect_corruption(tree, "its folder"):
         if not stat.S_ISDIR(tree.lstat().st_mode):
-            raise DamageError("its folder is none", tree)
-        for name, path in _found(tree, folders_of(files)):
+            raise CorruptionError("its folder is none", tree)
+        for name, path in _list_files(tree, find_parent_folders(files)):
             if name not in missing:
-                raise DamageError(f"{name} does not belong to it", tree)
+                raise CorruptionError(f"{name} does not belong to it", tree)
             missing.remove(name)
-            with damage_in(tree, name):
-                size += _check_file(tree, name, path, files[name], MAX_BYTES - size)
+            with detect_corruption(tree, name):
+                size += _verify_file(tree, name, path, files[name], MAX_BYTES - size)
     if missing:
-        raise DamageError(f"{min(missing)} is missing", tree)
+        raise CorruptionError(f"{min(missing)} is missing", tree)
     return size
 
 
-def is_sound(tree: Path, files: Mapping[str, Mark]) -> bool:
-    """Whether ``check`` would find nothing wrong."""
+def is_intact(tree: Path, files: Mapping[str, FileDigest]) -> bool:
+    """Whether ``verify_tree`` would find nothing wrong."""
     try:
-        check(tree, files)
-    except DamageError:
+        verify_tree(tree, files)
+    except CorruptionError:
         return False
     return True
 
 
-def write(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | None) -> Path:
+def write_tree(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | None) -> Path:
     """Make a folder in ``trees`` that holds ``files``, on disk, under a temporary name.
 
     Raises:
         OSError: it cannot be written; nothing is left of it.
     """
-    made = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=trees))
+    made = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=trees))
     try:
-        folders = [made, *(made / folder for folder in sorted(folders_of(files)))]
+        folders = [made, *(made / folder for folder in sorted(find_parent_folders(files)))]
         for folder in folders:
             folder.mkdir(exist_ok=True)
             set_mode(folder, FOLDER_MODE)
@@ -72,35 +80,35 @@ def write(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | None) 
             give_to_owner(path, owner)
         # At once for all: the first waits for the disk, the others find it done.
         for path in (*(made / name for name in files), *reversed(folders)):
-            settle(path)
+            fsync_path(path)
     except BaseException:
-        remove(made)
+        remove_path(made)
         raise
     return made
 
 
-def install(made: Path, tree: Path, files: Mapping[str, Mark]) -> None:
+def install_tree(made: Path, tree: Path, files: Mapping[str, FileDigest]) -> None:
     """Give what was written its name, unless the same is there.
 
     Raises:
         OSError: something else is there and cannot be removed.
     """
     try:
-        if is_sound(tree, files):
+        if is_intact(tree, files):
             return
-        remove(tree)
+        remove_path(tree)
         try:
             made.rename(tree)
         except OSError:
             # Where there are no locks, another process may have been faster.
-            if not is_sound(tree, files):
+            if not is_intact(tree, files):
                 raise
-        settle(tree.parent)
+        fsync_path(tree.parent)
     finally:
-        remove(made)
+        remove_path(made)
 
 
-def _found(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _list_files(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """All below ``tree`` that is none of ``folders``, by its path in it."""
     waiting = [(str(tree), "")]
     while waiting:
@@ -114,19 +122,19 @@ def _found(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntry[str
                     yield name, each
 
 
-def _check_file(
-    tree: Path, name: str, found: os.DirEntry[str], mark: Mark, limit_bytes: int
+def _verify_file(
+    tree: Path, name: str, found: os.DirEntry[str], mark: FileDigest, limit_bytes: int
 ) -> int:
     """See to it that a file is what it has to be; its size in bytes."""
     if not found.is_file(follow_symlinks=False):
-        raise DamageError(f"{name} is not a regular file", tree)
+        raise CorruptionError(f"{name} is not a regular file", tree)
     with open(os.open(found.path, _READ), "rb") as file:  # noqa: PTH123 (as elsewhere)
         mode = os.fstat(file.fileno()).st_mode
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
-        raise DamageError(f"{name} is too large", tree)
+        raise CorruptionError(f"{name} is too large", tree)
     if hashlib.sha256(content).hexdigest() != mark.sha256:
-        raise DamageError(f"{name} has another content", tree)
+        raise CorruptionError(f"{name} has another content", tree)
     if mark.executable and not mode & stat.S_IXUSR:
-        raise DamageError(f"{name} is not executable", tree)
+        raise CorruptionError(f"{name} is not executable", tree)
     return len(content)

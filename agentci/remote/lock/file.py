@@ -8,10 +8,9 @@ from pydantic import Field, ValidationError
 
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.evaluators.fields import Sha256, Strict, Text, Version
+from agentci.evaluators.fields import ConfigVersion, Sha256, StrictModel, Text
 from agentci.model.lock import LOCK_NAME, Lock, LockedProgram, LockedRequirements
-from agentci.model.place import Place
-from agentci.model.problem import Problem
+from agentci.model.problem import Place, Problem
 from agentci.model.values import replace
 
 HEADER: Final = (
@@ -19,12 +18,12 @@ HEADER: Final = (
     "# Commit it, and review changes of it as you would review code.\n"
 )
 SCHEMA_ID: Final = "lock.schema.json"
-HINT: Final = "correct it, or remove it and run `agentci lock`"
+LOCK_FILE_HINT: Final = "correct it, or remove it and run `agentci lock`"
 
 Hash: TypeAlias = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 
 
-class EvaluatorSpec(Strict):
+class EvaluatorSpec(StrictModel):
     """One remote evaluator."""
 
     source: Text = Field(description="The source that it comes from.")
@@ -38,7 +37,7 @@ class EvaluatorSpec(Strict):
     executables: list[Text] = Field(default=[], description="Files that can be run.")
 
 
-class RequirementsSpec(Strict):
+class RequirementsSpec(StrictModel):
     """What one requirements file comes to."""
 
     file: Text = Field(description="Where it lay when it was locked.")
@@ -48,10 +47,10 @@ class RequirementsSpec(Strict):
     )
 
 
-class LockSpec(Strict):
+class LockSpec(StrictModel):
     """What evaluators from elsewhere consist of: commits, contents, packages."""
 
-    version: Version = Field(description="Version of this format.")
+    version: ConfigVersion = Field(description="Version of this format.")
     evaluators: list[EvaluatorSpec] = Field(default=[], description="Remote evaluators.")
     requirements: list[RequirementsSpec] = Field(
         default=[], description="Requirements of evaluators."
@@ -67,38 +66,38 @@ def read_lock(data: bytes, *, file: str) -> Lock:
     try:
         document = read_yaml(data, file=file)
     except InputError as error:
-        raise _unusable(error.problems) from None
+        raise _make_lock_error(error.problems) from None
     broken = [problem for problem in document.problems if problem.severity == "error"]
     if broken:
-        raise _unusable(broken)
+        raise _make_lock_error(broken)
     try:
         spec = LockSpec.model_validate(document.data)
     except ValidationError as error:
-        raise _unusable(
+        raise _make_lock_error(
             Problem(
                 message=f"{'.'.join(map(str, each['loc'])) or LOCK_NAME}: {each['msg']}",
                 place=document.place_of(each["loc"]),
             )
             for each in error.errors(include_url=False)
         ) from None
-    lock = _lock(spec)
+    lock = _make_lock(spec)
     twice = [
         Problem(message=f"{each} is locked twice", place=Place(file=file))
-        for each in _repeated(lock)
+        for each in _find_duplicates(lock)
     ]
     if twice:
-        raise _unusable(twice)
+        raise _make_lock_error(twice)
     return lock
 
 
-def _unusable(problems: Iterable[Problem]) -> InputError:
+def _make_lock_error(problems: Iterable[Problem]) -> InputError:
     """The error of a lock that is none, with a way out that is not a config's."""
-    return InputError([replace(problem, hint=HINT) for problem in problems])
+    return InputError([replace(problem, hint=LOCK_FILE_HINT) for problem in problems])
 
 
-def _repeated(lock: Lock) -> Iterator[str]:
+def _find_duplicates(lock: Lock) -> Iterator[str]:
     """What the lock holds more than one entry of: a reader would not know which one counts."""
-    programs = Counter(each.named for each in lock.programs)
+    programs = Counter(each.key for each in lock.programs)
     requirements = Counter(each.sha256 for each in lock.requirements)
     yield from (named[-1] for named, count in programs.items() if count > 1)
     for each in lock.requirements:
@@ -106,9 +105,9 @@ def _repeated(lock: Lock) -> Iterator[str]:
             yield each.file
 
 
-def _lock(spec: LockSpec) -> Lock:
+def _make_lock(spec: LockSpec) -> Lock:
     return Lock(
-        programs=tuple(_program(each) for each in spec.evaluators),
+        programs=tuple(_make_locked_program(each) for each in spec.evaluators),
         requirements=tuple(
             LockedRequirements(
                 file=each.file,
@@ -120,7 +119,7 @@ def _lock(spec: LockSpec) -> Lock:
     )
 
 
-def _program(spec: EvaluatorSpec) -> LockedProgram:
+def _make_locked_program(spec: EvaluatorSpec) -> LockedProgram:
     return LockedProgram(**{**spec.model_dump(), "executables": tuple(spec.executables)})
 
 
@@ -128,7 +127,7 @@ def render_lock(lock: Lock) -> str:
     """Write a lock, the same text for the same content."""
     import yaml  # noqa: PLC0415 (only `agentci lock` writes one)
 
-    programs = sorted(lock.programs, key=lambda each: each.named)
+    programs = sorted(lock.programs, key=lambda each: each.key)
     requirements = sorted(lock.requirements, key=lambda each: (each.file, each.sha256))
     data = {
         "version": 1,
@@ -159,6 +158,6 @@ def render_lock(lock: Lock) -> str:
 
 def lock_schema() -> dict[str, Any]:
     """The JSON Schema of locks."""
-    from agentci.config.schema import DIALECT  # noqa: PLC0415 (is of no use to a run)
+    from agentci.config.schema import JSON_SCHEMA_DIALECT  # noqa: PLC0415 (is of no use to a run)
 
-    return {"$schema": DIALECT, "$id": SCHEMA_ID, **LockSpec.model_json_schema()}
+    return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **LockSpec.model_json_schema()}

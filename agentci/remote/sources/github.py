@@ -3,44 +3,42 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agentci._util.parallel import side_by_side
-from agentci.errors import RefusedError, UnreachableError
-from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from agentci._util.parallel import parallel_map
+from agentci.errors import PermanentFetchError, UnreachableError
+from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
-from agentci.remote.sources.contents import (
-    Tally,
-    below,
-    check_paths,
-    is_script,
-    missing,
-    snapshot_of,
-    split,
-)
-from agentci.remote.sources.git_tree import (
+from agentci.remote.sources.github_client import (
     EXECUTABLE,
     FOLDER,
-    Entry,
-    blob_sha,
-    check_kind,
-    root_of,
-    walk,
+    GitHubSourceClient,
+    GitTreeEntry,
+    check_regular_file,
+    compute_blob_sha,
+    make_root_entry,
+    walk_tree,
 )
-from agentci.remote.sources.github_server import GitHubServer
-from agentci.remote.sources.index_yaml import INDEX, MAX_INDEX_BYTES, parse_index
-from agentci.remote.sources.refs import (
+from agentci.remote.sources.index_yaml import INDEX_NAME, MAX_INDEX_BYTES, parse_index
+from agentci.remote.sources.source import SourceContext
+from agentci.remote.sources.validation import (
     COMMIT,
+    SizeBudget,
+    check_paths,
     check_ref,
     check_repository,
     check_revision,
-    normal_sha256,
-    shown,
-    why_refused,
+    find_ref_problem,
+    has_shebang,
+    make_not_found_error,
+    make_snapshot,
+    normalize_sha256,
+    quote_path,
+    select_program_files,
+    split_ref,
 )
-from agentci.remote.sources.source import Surroundings
 
 NAME: Final = "github"
-REPOSITORY: Final = "agentevals-dev/evaluators"
-BRANCH: Final = "main"
+DEFAULT_REPOSITORY: Final = "agentevals-dev/evaluators"
+DEFAULT_BRANCH: Final = "main"
 
 # What differs from git's own name of it is asked for once more: it may have been cut on its way.
 _TRIES: Final = 2
@@ -49,10 +47,10 @@ _TRIES: Final = 2
 class GitHubSource:
     """Fetches programs with their folders, at one commit, verified by git's own digests."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._server = GitHubServer(surroundings)
-        self._repository = surroundings.repository or REPOSITORY
-        self._branch = surroundings.branch or BRANCH
+    def __init__(self, surroundings: SourceContext) -> None:
+        self._client = GitHubSourceClient(surroundings)
+        self._repository = surroundings.repository or DEFAULT_REPOSITORY
+        self._branch = surroundings.branch or DEFAULT_BRANCH
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Fill in the community's repository and its branch; see :class:`Source`."""
@@ -63,108 +61,116 @@ class GitHubSource:
         check_repository(repository)
         check_revision(revision)
         check_ref(program.ref)
-        sha256 = program.sha256 and normal_sha256(program.sha256)
+        sha256 = program.sha256 and normalize_sha256(program.sha256)
         return replace(program, repository=repository, revision=revision, sha256=sha256)
 
     def resolve(self, program: RemoteProgram) -> str:
         """Find the commit of a branch or tag, once a run; see :class:`Source`."""
         if COMMIT.fullmatch(program.revision):
             return program.revision
-        return self._server.find_commit(program.repository, program.revision)
+        return self._client.find_commit(program.repository, program.revision)
 
     def pin(self, program: RemoteProgram, commit: str) -> str | None:
         """Name the commit in place of a branch; see :class:`Source`."""
         return None if COMMIT.fullmatch(program.revision) else f"rev: {commit}"
 
-    def fetch(self, program: RemoteProgram, commit: str, *, paths: Sequence[str]) -> Snapshot:
+    def fetch(
+        self, program: RemoteProgram, commit: str, *, paths: Sequence[str]
+    ) -> ProgramSnapshot:
         """Fetch the folder of the program; see :class:`Source`.
 
         With ``paths`` there is no listing to compare with: whoever names them knows their digests.
         Neither are there modes: what begins with ``#!`` counts as executable.
         """
         if not COMMIT.fullmatch(commit):
-            raise RefusedError(f"{shown(commit)} is no commit", hint="it has 40 digits")
+            raise PermanentFetchError(f"{quote_path(commit)} is no commit", hint="it has 40 digits")
         if paths:
             files = self._fetch_named(program, commit, paths)
         else:
             files = self._fetch_listed(program, commit)
-        return snapshot_of(split(program.ref)[1], files)
+        return make_snapshot(split_ref(program.ref)[1], files)
 
-    def catalogue(self) -> Sequence[Listing]:
+    def catalogue(self) -> Sequence[CatalogEntry]:
         """All evaluators of the community's index, or of the one in its place."""
         check_repository(self._repository)
         check_revision(self._branch)
-        where = f"{INDEX} of {self._repository} ({self._branch})"
-        content = self._server.load_file(
-            self._repository, self._branch, INDEX, limit_bytes=MAX_INDEX_BYTES
+        where = f"{INDEX_NAME} of {self._repository} ({self._branch})"
+        content = self._client.load_file(
+            self._repository, self._branch, INDEX_NAME, limit_bytes=MAX_INDEX_BYTES
         )
         if content is None:
-            raise RefusedError(f"there is no {where}", hint=self._server.hint())
+            raise PermanentFetchError(f"there is no {where}", hint=self._client.access_hint())
         return parse_index(
-            content, name=where, source=NAME, is_usable=lambda path: why_refused(path) is None
+            content, name=where, source=NAME, is_usable=lambda path: find_ref_problem(path) is None
         )
 
     def _fetch_named(
         self, program: RemoteProgram, commit: str, paths: Sequence[str]
     ) -> Mapping[str, ProgramFile]:
-        folder, name = split(program.ref)
+        folder, name = split_ref(program.ref)
         check_paths(paths)
         if name not in paths:
-            raise RefusedError(f"{shown(name)} is not among the files of {shown(program.ref)}")
-        expected, tally = Tally(), Tally()
+            raise PermanentFetchError(
+                f"{quote_path(name)} is not among the files of {quote_path(program.ref)}"
+            )
+        expected, tally = SizeBudget(), SizeBudget()
         for path in paths:
             expected.add(path, 0)
 
         def fetch_one(path: str) -> ProgramFile:
             whole = f"{folder}/{path}" if folder else path
-            content = self._server.load_file(program.repository, commit, whole)
+            content = self._client.load_file(program.repository, commit, whole)
             if content is None:
-                message = f"{shown(whole)} is not in {program.repository} at {commit}"
-                raise RefusedError(message, hint=self._server.hint())
+                message = f"{quote_path(whole)} is not in {program.repository} at {commit}"
+                raise PermanentFetchError(message, hint=self._client.access_hint())
             tally.add(path, len(content))
-            return ProgramFile(content=content, executable=is_script(content))
+            return ProgramFile(content=content, executable=has_shebang(content))
 
-        return dict(zip(paths, side_by_side(fetch_one, paths), strict=True))
+        return dict(zip(paths, parallel_map(fetch_one, paths), strict=True))
 
     def _fetch_listed(self, program: RemoteProgram, commit: str) -> Mapping[str, ProgramFile]:
-        entries = self._entries(program, commit)
+        entries = self._list_entries(program, commit)
         check_paths(entries)
-        tally = Tally()
+        tally = SizeBudget()
         for path, entry in entries.items():
-            check_kind(entry)
+            check_regular_file(entry)
             tally.add(path, entry.size)
 
-        def fetch_one(entry: Entry) -> ProgramFile:
-            content = self._verified(program.repository, commit, entry)
+        def fetch_one(entry: GitTreeEntry) -> ProgramFile:
+            content = self._load_verified(program.repository, commit, entry)
             return ProgramFile(content=content, executable=entry.mode == EXECUTABLE)
 
-        fetched = side_by_side(fetch_one, list(entries.values()))
+        fetched = parallel_map(fetch_one, list(entries.values()))
         return dict(zip(entries, fetched, strict=True))
 
-    def _entries(self, program: RemoteProgram, commit: str) -> Mapping[str, Entry]:
+    def _list_entries(self, program: RemoteProgram, commit: str) -> Mapping[str, GitTreeEntry]:
         """The files that are fetched, by their path in the program's folder."""
-        tree = self._server.list_tree(program.repository, commit, recursive=True)
+        tree = self._client.list_tree(program.repository, commit, recursive=True)
         found = tree.entries
         if tree.truncated:
-            found = walk(
-                root_of(commit),
-                split(program.ref)[0],
-                lambda folder: self._server.list_folder(program.repository, folder),
+            found = walk_tree(
+                make_root_entry(commit),
+                split_ref(program.ref)[0],
+                lambda folder: self._client.list_folder(program.repository, folder),
             )
         listed = {entry.path: entry for entry in found if entry.mode != FOLDER}
         if program.ref not in listed:
-            raise missing(program.ref, f"{program.repository} at {commit}", listed)
-        return {path: listed[whole] for path, whole in below(program.ref, listed).items()}
+            raise make_not_found_error(program.ref, f"{program.repository} at {commit}", listed)
+        return {
+            path: listed[whole] for path, whole in select_program_files(program.ref, listed).items()
+        }
 
-    def _verified(self, repository: str, commit: str, entry: Entry) -> bytes:
+    def _load_verified(self, repository: str, commit: str, entry: GitTreeEntry) -> bytes:
         for _ in range(_TRIES):
-            content = self._server.load_file(repository, commit, entry.path)
+            content = self._client.load_file(repository, commit, entry.path)
             if content is None:
-                message = f"{shown(entry.path)} is listed in {repository}, but cannot be loaded"
-                raise UnreachableError(message, hint=self._server.hint())
-            if blob_sha(content) == entry.sha:
+                message = (
+                    f"{quote_path(entry.path)} is listed in {repository}, but cannot be loaded"
+                )
+                raise UnreachableError(message, hint=self._client.access_hint())
+            if compute_blob_sha(content) == entry.sha:
                 return content
         raise UnreachableError(
-            f"{shown(entry.path)} of {repository} came with another content than git has",
+            f"{quote_path(entry.path)} of {repository} came with another content than git has",
             hint="a proxy or a portal may answer in place of GitHub",
         )

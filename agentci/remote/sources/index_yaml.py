@@ -6,23 +6,23 @@ from typing import Final
 
 from agentci._util.text import truncate
 from agentci.config.yaml_document import read_yaml
-from agentci.errors import InputError, RefusedError
+from agentci.errors import InputError, PermanentFetchError
 from agentci.model.json import Json
-from agentci.model.program import Listing
+from agentci.model.program import CatalogEntry
 
-INDEX: Final = "index.yaml"
+INDEX_NAME: Final = "index.yaml"
 MAX_INDEX_BYTES: Final = 1024**2
 
 # Enough for a line on a terminal and a cell of a table.
 MAX_TEXT: Final = 500
 MAX_TAGS: Final = 20
 
-_AS_IT_SHOULD_BE: Final = "it needs `evaluators:`, a list of entries with `name` and `path`"
+_FORMAT_HINT: Final = "it needs `evaluators:`, a list of entries with `name` and `path`"
 
 
 def parse_index(
     content: bytes, *, name: str, source: str, is_usable: Callable[[str], bool]
-) -> tuple[Listing, ...]:
+) -> tuple[CatalogEntry, ...]:
     """Read an index, in its order.
 
     An entry that no config could name is left out: one that is broken hides no other.
@@ -35,49 +35,49 @@ def parse_index(
     Raises:
         RefusedError: it is no index, or holds nothing but broken entries.
     """
-    entries = _entries(content, name)
-    listings = tuple(_listings(entries, source, is_usable))
+    entries = _read_entries(content, name)
+    listings = tuple(_parse_listings(entries, source, is_usable))
     if entries and not listings:
-        raise RefusedError(f"{name} has no entry with a usable path", hint=_AS_IT_SHOULD_BE)
+        raise PermanentFetchError(f"{name} has no entry with a usable path", hint=_FORMAT_HINT)
     return listings
 
 
-def _entries(content: bytes, name: str) -> list[Json]:
+def _read_entries(content: bytes, name: str) -> list[Json]:
     if len(content) > MAX_INDEX_BYTES:
-        raise RefusedError(f"{name} is larger than {MAX_INDEX_BYTES // 1024**2} MiB")
+        raise PermanentFetchError(f"{name} is larger than {MAX_INDEX_BYTES // 1024**2} MiB")
     try:
-        data = read_yaml(content, file=INDEX).data
+        data = read_yaml(content, file=INDEX_NAME).data
     except InputError as error:
         problem = error.problems[0]
         line = "" if problem.place is None else f" on line {problem.place.line}"
         message = f"{name} cannot be read: {problem.message}{line}"
-        raise RefusedError(message, hint=_AS_IT_SHOULD_BE) from None
+        raise PermanentFetchError(message, hint=_FORMAT_HINT) from None
     entries = data.get("evaluators")
     if not isinstance(entries, list):
-        raise RefusedError(f"{name} has no list of evaluators", hint=_AS_IT_SHOULD_BE)
+        raise PermanentFetchError(f"{name} has no list of evaluators", hint=_FORMAT_HINT)
     return entries
 
 
-def _listings(
+def _parse_listings(
     entries: list[Json], source: str, is_usable: Callable[[str], bool]
-) -> Iterator[Listing]:
+) -> Iterator[CatalogEntry]:
     for entry in entries:
         if not isinstance(entry, dict):
             continue
         path = entry.get("path")
         if isinstance(path, str) and is_usable(path):
-            yield Listing(
-                name=_text(entry.get("name")) or PurePosixPath(path).stem,
+            yield CatalogEntry(
+                name=_clean_text(entry.get("name")) or PurePosixPath(path).stem,
                 source=source,
                 ref=path,
-                description=_text(entry.get("description")),
-                language=_text(entry.get("language")),
-                tags=_texts(entry.get("tags")),
-                author=_text(entry.get("author")),
+                description=_clean_text(entry.get("description")),
+                language=_clean_text(entry.get("language")),
+                tags=_clean_texts(entry.get("tags")),
+                author=_clean_text(entry.get("author")),
             )
 
 
-def _text(value: Json) -> str:
+def _clean_text(value: Json) -> str:
     """A foreign value as one line of printable text; empty where it is none."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
@@ -85,6 +85,6 @@ def _text(value: Json) -> str:
     return truncate.short("".join(each for each in line if each.isprintable()), MAX_TEXT)
 
 
-def _texts(value: Json) -> tuple[str, ...]:
-    texts = map(_text, value[:MAX_TAGS]) if isinstance(value, list) else ()
+def _clean_texts(value: Json) -> tuple[str, ...]:
+    texts = map(_clean_text, value[:MAX_TAGS]) if isinstance(value, list) else ()
     return tuple(filter(None, texts))

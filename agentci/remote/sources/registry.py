@@ -1,42 +1,123 @@
 """The sources that a config can name: a new one is a file and a line here.
 
-Packages of others add theirs as entry points of the group ``agentci.sources``: the name is the
-``source:`` in configs, the object a :data:`MakeSource`.
+Other packages add theirs by entry points of the group ``agentci.sources``: the name is the
+``source:`` in configs, the object a :data:`SourceFactory`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, TypeVar, cast
 
-from agentci._util.plugins import all_of, misfit, named, package_of
-from agentci.remote.sources.source import MakeSource, Source, Surroundings
+from agentci._util.parallel import OncePerKey
+from agentci._util.plugins import find_plugin_package, load_all_plugins, make_plugin_error, named
+from agentci.errors import AgentciError, UnreachableError
+from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
+from agentci.remote.sources.source import Source, SourceContext, SourceFactory
+from agentci.remote.sources.validation import SizeBudget, make_snapshot
+
+T = TypeVar("T")
+
+
+class SourcePlugin:
+    """A source that another package makes; it is made when it is first asked for something.
+
+    Args:
+        title: how messages call it.
+    """
+
+    def __init__(self, make: SourceFactory, surroundings: SourceContext, *, title: str) -> None:
+        self._make = make
+        self._context = surroundings
+        self._title = title
+        self._source: OncePerKey[str, object] = OncePerKey()
+
+    def complete(self, program: RemoteProgram) -> RemoteProgram:
+        """See :class:`Source`."""
+        return self._ask("complete", RemoteProgram, program)
+
+    def resolve(self, program: RemoteProgram) -> str:
+        """See :class:`Source`."""
+        return self._ask("resolve", str, program)
+
+    def pin(self, program: RemoteProgram, commit: str) -> str | None:
+        """See :class:`Source`."""
+        answer = self._call("pin", program, commit)
+        return None if answer is None else self._check_type(answer, str, "pin")
+
+    def fetch(
+        self, program: RemoteProgram, commit: str, *, paths: Sequence[str]
+    ) -> ProgramSnapshot:
+        """See :class:`Source`; what comes is held to the limits and the rules for names."""
+        snapshot = self._ask("fetch", ProgramSnapshot, program, commit, paths=paths)
+        tally = SizeBudget()
+        for path, file in snapshot.files.items():
+            if type(path) is not str or type(file) is not ProgramFile:
+                raise self._make_error("it fetched something that is no file")
+            tally.add(path, len(file.content))
+        if snapshot.entry not in snapshot.files:
+            raise self._make_error("it fetched a folder without the program")
+        return make_snapshot(snapshot.entry, snapshot.files)
+
+    def catalogue(self) -> Sequence[CatalogEntry]:
+        """See :class:`Source`."""
+        listings = self._call("catalogue")
+        if not isinstance(listings, Sequence) or not all(
+            type(each) is CatalogEntry for each in listings
+        ):
+            raise self._make_error("its catalogue is no sequence of listings")
+        return listings
+
+    def _ask(self, method: str, wanted: type[T], *given: Any, **named: Any) -> T:
+        return self._check_type(self._call(method, *given, **named), wanted, method)
+
+    def _call(self, method: str, *given: Any, **named: Any) -> object:
+        try:
+            source = self._source.get_or_compute("", lambda: self._make(self._context))
+            answer: object = getattr(source, method)(*given, **named)
+        except AgentciError:
+            raise
+        except Exception as error:
+            raise self._make_error(f"{type(error).__name__}: {error}") from error
+        return answer
+
+    def _check_type(self, answer: object, wanted: type[T], method: str) -> T:
+        if not isinstance(answer, wanted):
+            raise self._make_error(
+                f"`{method}` gave a {type(answer).__name__}, not a {wanted.__name__}"
+            )
+        return answer
+
+    def _make_error(self, what: str) -> UnreachableError:
+        message = f"{self._title} does not work: {what}"
+        return UnreachableError(message, hint="tell the authors of that package")
+
 
 GROUP: Final = "agentci.sources"
 
 
-def _github(surroundings: Surroundings) -> Source:
+def _github(surroundings: SourceContext) -> Source:
     from agentci.remote.sources.github import GitHubSource
 
     return GitHubSource(surroundings)
 
 
-def _url(surroundings: Surroundings) -> Source:
+def _url(surroundings: SourceContext) -> Source:
     from agentci.remote.sources.url import UrlSource
 
     return UrlSource(surroundings)
 
 
-def _local(surroundings: Surroundings) -> Source:
+def _local(surroundings: SourceContext) -> Source:
     from agentci.remote.sources.local import LocalSource
 
     return LocalSource(surroundings)
 
 
 # Each loads its own file: most configs name one of them.
-SOURCES: Final[Mapping[str, MakeSource]] = {"github": _github, "url": _url, "local": _local}
+SOURCES: Final[Mapping[str, SourceFactory]] = {"github": _github, "url": _url, "local": _local}
 
 
-def source_named(name: str) -> MakeSource | None:
+def find_source_factory(name: str) -> SourceFactory | None:
     """What makes the source ``name``, ours before another package's; None where there is none.
 
     Raises:
@@ -46,23 +127,22 @@ def source_named(name: str) -> MakeSource | None:
     if ours is not None:
         return ours
     found = named(GROUP, name)
-    return None if found is None else _checked(name, found)
+    return None if found is None else _check_factory(name, found)
 
 
-def all_sources() -> Mapping[str, MakeSource]:
+def list_source_factories() -> Mapping[str, SourceFactory]:
     """Every source that there is, by name: ours, then those of other packages.
 
     Raises:
         InputError: as above, for any of them.
     """
-    theirs = {name: _checked(name, found) for name, found in all_of(GROUP).items()}
+    theirs = {name: _check_factory(name, found) for name, found in load_all_plugins(GROUP).items()}
     return {**SOURCES, **{name: make for name, make in theirs.items() if name not in SOURCES}}
 
 
-def _checked(name: str, found: object) -> MakeSource:
+def _check_factory(name: str, found: object) -> SourceFactory:
     if not callable(found):
-        raise misfit(GROUP, name, wanted="something that makes a source")
-    from agentci.remote.sources.source_plugin import ForeignSource
+        raise make_plugin_error(GROUP, name, wanted="something that makes a source")
 
-    title = f"the source {name!r} of {package_of(GROUP, name)}"
-    return partial(ForeignSource, cast(MakeSource, found), title=title)
+    title = f"the source {name!r} of {find_plugin_package(GROUP, name)}"
+    return partial(SourcePlugin, cast(SourceFactory, found), title=title)

@@ -1,12 +1,27 @@
-"""What every source is: a place that remote evaluators are fetched from."""
+"""What a source of remote evaluators is, and what it knows of its environment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
-from agentci._util.http.document import Http
-from agentci.model.program import Listing, RemoteProgram, Snapshot
+from agentci._util.http.interface import HttpGetter
+from agentci.model.program import CatalogEntry, ProgramSnapshot, RemoteProgram
+
+
+def parse_host(address: str) -> str:
+    """The host of an address with its port, as it is written; empty where nobody can tell."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ""
+
+
+def format_host(address: str) -> str:
+    """The host without the name and the password that an address may hold."""
+    return parse_host(address).rpartition("@")[2]
+
 
 # Of a whole evaluator: programs and the words around them, no models and no data.
 MAX_FILES: Final = 200
@@ -15,7 +30,7 @@ MAX_TOTAL_BYTES: Final = 20 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SourceContext:
     """What sources know of the machine and of the user's environment.
 
     Attributes:
@@ -26,7 +41,7 @@ class Surroundings:
         github_api, github_raw: base addresses; without ``/`` at the end.
     """
 
-    http: Http
+    http: HttpGetter
     workspace: Path
     repository: str = ""
     branch: str = ""
@@ -63,7 +78,9 @@ class Source(Protocol):
         """
         ...
 
-    def fetch(self, program: RemoteProgram, commit: str, *, paths: Sequence[str]) -> Snapshot:
+    def fetch(
+        self, program: RemoteProgram, commit: str, *, paths: Sequence[str]
+    ) -> ProgramSnapshot:
         """Fetch the program and its folder.
 
         Args:
@@ -75,7 +92,7 @@ class Source(Protocol):
         """
         ...
 
-    def catalogue(self) -> Sequence[Listing]:
+    def catalogue(self) -> Sequence[CatalogEntry]:
         """All evaluators that the source offers.
 
         Raises:
@@ -84,4 +101,4 @@ class Source(Protocol):
         ...
 
 
-MakeSource = Callable[[Surroundings], Source]
+SourceFactory = Callable[[SourceContext], Source]

@@ -1,23 +1,201 @@
-"""Evaluators at an address: a single program, or an archive with its folder."""
+"""Evaluators at a URL: a single program, or an archive that is unpacked in memory."""
 
 import hashlib
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BytesIO
+from tarfile import BLOCKSIZE, TarError, TarFile
 from typing import Final
 from urllib.parse import SplitResult, unquote, urldefrag, urlsplit
 
-from agentci.errors import RefusedError, UnreachableError
-from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
+from msgspec import Struct
+
+from agentci._util.zip_archive import MAX_MEMBERS, ZIP_ERRORS, count_headers, iterate_zip_members
+from agentci.errors import PermanentFetchError, UnreachableError
+from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
-from agentci.remote.sources.archive import is_archive, unpack
-from agentci.remote.sources.contents import is_script, snapshot_of
-from agentci.remote.sources.refs import check_ref, normal_sha256, shown, why_refused
-from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_TOTAL_BYTES, Surroundings
+from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_TOTAL_BYTES, SourceContext
+from agentci.remote.sources.validation import (
+    MIB,
+    SizeBudget,
+    check_ref,
+    find_file_name_problem,
+    find_ref_problem,
+    has_shebang,
+    make_not_found_error,
+    make_snapshot,
+    normalize_sha256,
+    quote_path,
+    select_program_files,
+    split_ref,
+)
+
+# Of the whole archive, of which a program's folder may be a small part.
+MAX_UNPACKED_BYTES: Final = 64 * MIB
+
+_ZIP: Final = ".zip"
+_TAR: Final = (".tar.gz", ".tgz")
+
+# Of what a tar says of one member: far more than a path and its times take.
+MAX_HEADER_BYTES: Final = 8 * 1024
+
+_RUNNABLE: Final = 0o111
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class _ArchiveMember(Struct, frozen=True, kw_only=True):
+    """What an archive says of one of its members.
+
+    Attributes:
+        name: as it is written there.
+        problem: why it may not be in an archive; empty where it may.
+        read: its content, at most so many bytes of it.
+    """
+
+    name: str
+    is_folder: bool
+    problem: str
+    executable: bool
+    read: Callable[[int], bytes]
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file of this name is unpacked."""
+    return name.lower().endswith((_ZIP, *_TAR))
+
+
+def unpack_program(content: bytes, *, name: str, entry: str) -> ProgramSnapshot:
+    """Unpack the folder of the program ``entry``.
+
+    Args:
+        name: the archive's file name, whose end says what it is.
+
+    Raises:
+        RefusedError: the program is not in it; or the archive is broken, encrypted or too large,
+            or has a member that is no plain file inside of it, also outside of the folder.
+    """
+    members = (_read_zip if name.lower().endswith(_ZIP) else _read_tar)(content)
+    try:
+        files, names = _unpack(members, name, entry)
+    except (*ZIP_ERRORS, TarError) as error:
+        message = f"{quote_path(name)} cannot be unpacked: {str(error) or 'it is broken'}"
+        raise PermanentFetchError(
+            message, hint="pack it again, and take its sha256 again"
+        ) from None
+    own = split_ref(entry)[1]
+    if own not in files:
+        raise make_not_found_error(entry, quote_path(name), names)
+    return make_snapshot(own, files)
+
+
+def _unpack(
+    members: Iterator[_ArchiveMember], archive: str, entry: str
+) -> tuple[dict[str, ProgramFile], list[str]]:
+    """The files of the folder of ``entry``, and the names of all that there are."""
+    tally = SizeBudget()
+    files: dict[str, ProgramFile] = {}
+    names: dict[str, None] = {}
+    for member in members:
+        name = _normalize_member_name(member.name)
+        if fault := member.problem or _find_member_problem(name, names):
+            message = f"{quote_path(member.name)} in {quote_path(archive)} {fault}"
+            raise PermanentFetchError(message, hint="pack plain files, each of them once")
+        if member.is_folder:
+            continue
+        names[name] = None
+        for path in select_program_files(entry, [name]):
+            content = member.read(MAX_FILE_BYTES + 1)
+            tally.add(path, len(content))
+            files[path] = ProgramFile(content=content, executable=member.executable)
+    return files, list(names)
+
+
+def _normalize_member_name(name: str) -> str:
+    return name.removeprefix("./").removesuffix("/")
+
+
+def _find_member_problem(name: str, before: dict[str, None]) -> str | None:
+    if name in {"", "."}:  # the folder that was packed
+        return None
+    return "is there twice" if name in before else find_file_name_problem(name)
+
+
+def _read_zip(content: bytes) -> Iterator[_ArchiveMember]:
+    _check_count(count_headers(content))
+    for member in iterate_zip_members(content):
+        yield _ArchiveMember(
+            name=member.name,
+            is_folder=member.is_folder,
+            problem=member.problem,
+            executable=bool(member.mode & _RUNNABLE),
+            read=member.read,
+        )
+
+
+def _read_tar(content: bytes) -> Iterator[_ArchiveMember]:
+    plain = _gunzip(content)
+    with TarFile(fileobj=_TarHeaders(plain), encoding="utf-8") as archive:
+        for count, info in enumerate(archive, 1):
+            _check_count(count)
+            is_plain = info.isdir() or (info.isreg() and not info.issparse())
+            yield _ArchiveMember(
+                name=info.name,
+                is_folder=info.isdir(),
+                problem="" if is_plain else "is neither a file nor a folder",
+                executable=bool(info.mode & _RUNNABLE),
+                read=partial(_slice, plain, info.offset_data, info.size),
+            )
+        # The reader takes a broken header for the end.
+        if plain[archive.offset :][:BLOCKSIZE] != bytes(BLOCKSIZE):
+            raise EOFError("it is cut off, or damaged")
+
+
+class _TarHeaders(BytesIO):
+    """A tar of which the headers alone are read.
+
+    The reader of Python before 3.11.10 and 3.12.6 looks through a header in the square of its size.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read what belongs to one header; raises ValueError where that is too much."""
+        if size is None or not 0 <= size <= MAX_HEADER_BYTES:
+            raise ValueError("it says too much of one of its members")
+        return super().read(size)
+
+
+def _slice(plain: bytes, begin: int, size: int, limit_bytes: int) -> bytes:
+    return plain[begin : begin + max(0, min(size, limit_bytes))]
+
+
+def _gunzip(content: bytes) -> bytes:
+    stream = zlib.decompressobj(_GZIP)
+    plain = stream.decompress(content, MAX_UNPACKED_BYTES + 1)
+    if len(plain) > MAX_UNPACKED_BYTES:
+        raise PermanentFetchError(
+            f"the archive holds more than {MAX_UNPACKED_BYTES // MIB} MiB",
+            hint="pack the folder of the evaluator alone",
+        )
+    if not stream.eof:
+        raise EOFError("it is cut off")
+    if stream.unused_data.strip(b"\0"):
+        raise ValueError("something follows its end")
+    return plain
+
+
+def _check_count(members: int) -> None:
+    if members > MAX_MEMBERS:
+        raise PermanentFetchError(
+            f"the archive has more than {MAX_MEMBERS:,} members",
+            hint="pack the folder of the evaluator alone",
+        )
+
 
 MAX_URL: Final = 2048
 
 _NOT_IN_URLS: Final = frozenset(' \\"<>^`{|}')
 
-_END: Final = "the address must end in the program's file name"
+_FILE_NAME_HINT: Final = "the address must end in the program's file name"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _PREFIX: Final = "sha256:"
 
@@ -25,24 +203,24 @@ _PREFIX: Final = "sha256:"
 class UrlSource:
     """Fetches what an address serves, if it is what the config's sha256 says."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: SourceContext) -> None:
         self._http = surroundings.http
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Check the address and its digest; see :class:`Source`."""
         if program.repository or program.revision:
-            raise RefusedError(
+            raise PermanentFetchError(
                 "an address has no repository and no revision",
                 hint="remove `repo`, `branch` and `rev`, or use `source: github`",
             )
         _check_url(program.ref)
         _check_entry(program.ref)
         if not program.sha256:
-            raise RefusedError(
+            raise PermanentFetchError(
                 "a program at an address needs its sha256",
                 hint="add `sha256: ...`; `curl -L URL | sha256sum` prints it",
             )
-        return replace(program, sha256=normal_sha256(program.sha256))
+        return replace(program, sha256=normalize_sha256(program.sha256))
 
     def resolve(self, program: RemoteProgram) -> str:
         """Name the content by its digest, which the config says; see :class:`Source`."""
@@ -57,23 +235,23 @@ class UrlSource:
         commit: str,  # noqa: ARG002 (the sha256 says it)
         *,
         paths: Sequence[str],  # noqa: ARG002 (an archive comes whole)
-    ) -> Snapshot:
+    ) -> ProgramSnapshot:
         """Fetch the file or the archive, and unpack it once it is verified; see :class:`Source`."""
         url, entry = urldefrag(program.ref)
         name = _file_name(url)
         content = self._load(url, MAX_TOTAL_BYTES if entry else MAX_FILE_BYTES)
         found = hashlib.sha256(content).hexdigest()
         if found != program.sha256:
-            raise RefusedError(
-                f"{shown(url)} has the sha256 {found}, not {program.sha256}",
+            raise PermanentFetchError(
+                f"{quote_path(url)} has the sha256 {found}, not {program.sha256}",
                 hint="if the change is wanted, review it and write the new sha256",
             )
         if entry:
-            return unpack(content, name=name, entry=entry)
-        file = ProgramFile(content=content, executable=is_script(content))
-        return snapshot_of(name, {name: file})
+            return unpack_program(content, name=name, entry=entry)
+        file = ProgramFile(content=content, executable=has_shebang(content))
+        return make_snapshot(name, {name: file})
 
-    def catalogue(self) -> Sequence[Listing]:
+    def catalogue(self) -> Sequence[CatalogEntry]:
         """Nothing: the internet has no index."""
         return ()
 
@@ -81,52 +259,58 @@ class UrlSource:
         response = self._http.get(url, limit_bytes=limit_bytes)
         if response.status == 200:  # noqa: PLR2004 (all that comes with content)
             return response.content
-        message = f"{shown(url)} was answered with {response.status}"
+        message = f"{quote_path(url)} was answered with {response.status}"
         if 400 <= response.status < 500:  # noqa: PLR2004 (the address is to blame)
-            raise RefusedError(message, hint="the address must be open to all, without a login")
+            raise PermanentFetchError(
+                message, hint="the address must be open to all, without a login"
+            )
         raise UnreachableError(message)
 
 
 def _check_url(ref: str) -> None:
     hint = "write `ref: https://HOST/PATH/NAME.py`, or the address of an archive with `#PATH` in it"
-    parts = _split(ref)
+    parts = _split_url(ref)
     # What is no part of an address is looked for first: urllib drops some of it in silence.
     if parts is None or not (ref.isascii() and ref.isprintable()) or set(ref) & _NOT_IN_URLS:
-        raise RefusedError("the ref is no address", hint=hint)
+        raise PermanentFetchError("the ref is no address", hint=hint)
     if parts.username is not None or parts.password is not None:
-        raise RefusedError(
+        raise PermanentFetchError(
             f"the address at {parts.hostname} has a user or a password in it",
             hint="a config is no place for secrets, and an address must be open to all",
         )
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_safe or not parts.hostname:
-        raise RefusedError(f"{shown(ref)} does not begin with https://", hint=hint)
+        raise PermanentFetchError(f"{quote_path(ref)} does not begin with https://", hint=hint)
     if len(ref) > MAX_URL:
-        raise RefusedError(f"the address has more than {MAX_URL:,} characters")
+        raise PermanentFetchError(f"the address has more than {MAX_URL:,} characters")
 
 
 def _check_entry(ref: str) -> None:
     url, entry = urldefrag(ref)
     name = _file_name(url)
     if "/" in name:
-        raise RefusedError(f"the file name {shown(name)} has a `/` in it", hint=_END)
+        raise PermanentFetchError(
+            f"the file name {quote_path(name)} has a `/` in it", hint=_FILE_NAME_HINT
+        )
     if is_archive(name):
         if not entry:
-            raise RefusedError(
-                f"{shown(url)} is an archive, and does not say which program in it is meant",
+            raise PermanentFetchError(
+                f"{quote_path(url)} is an archive, and does not say which program in it is meant",
                 hint="add it: `#PATH/IN/ARCHIVE.py`",
             )
         check_ref(entry)
     elif "#" in ref:
-        message = f"{shown(url)} is no archive to look for {shown(entry)} in"
-        raise RefusedError(message, hint="archives end in .zip, .tar.gz or .tgz")
+        message = f"{quote_path(url)} is no archive to look for {quote_path(entry)} in"
+        raise PermanentFetchError(message, hint="archives end in .zip, .tar.gz or .tgz")
     elif not name:
-        raise RefusedError("the address names no file", hint=_END)
-    elif reason := why_refused(name):
-        raise RefusedError(f"the file name {shown(name)} {reason}", hint=_END)
+        raise PermanentFetchError("the address names no file", hint=_FILE_NAME_HINT)
+    elif reason := find_ref_problem(name):
+        raise PermanentFetchError(
+            f"the file name {quote_path(name)} {reason}", hint=_FILE_NAME_HINT
+        )
 
 
-def _split(url: str) -> SplitResult | None:
+def _split_url(url: str) -> SplitResult | None:
     """The parts of an address; None where it has none, or a port that is no number."""
     try:
         parts = urlsplit(url)

@@ -4,8 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from agentci._util.text.format import number
-from agentci.reports.html.markup import Markup, joined, tag
+from agentci._util.text.format import format_number
+from agentci.reports.html.markup import Markup, join_markup, tag
 
 BINS = 10
 
@@ -14,9 +14,11 @@ _HEIGHT = 32
 _RADIUS = 4
 
 
-def histogram(passed: Sequence[float], failed: Sequence[float], threshold: float | None) -> Markup:
+def make_histogram(
+    passed: Sequence[float], failed: Sequence[float], threshold: float | None
+) -> Markup:
     """How many scores fall into each tenth of 0 to 1, what failed on top, and the threshold."""
-    good, bad = _tenths(passed), _tenths(failed)
+    good, bad = _count_tenths(passed), _count_tenths(failed)
     found = good + bad
     if not found:
         return Markup("")
@@ -30,24 +32,25 @@ def histogram(passed: Sequence[float], failed: Sequence[float], threshold: float
         parts += _bar("passed", each, height, floor=0)
         parts += _bar("failed", each, _height(bad[each], most), floor=height)
     if threshold is not None:
-        x = number(_within(threshold) * _WIDTH, 1)
+        x = format_number(_clamp(threshold) * _WIDTH, 1)
         parts.append(tag("line", class_="threshold", x1=x, x2=x, y1=0, y2=_HEIGHT))
-        told.append(f"threshold {number(threshold)}")
-    return _picture("histogram", f"Scores: {', '.join(told)}", *parts)
+        told.append(f"threshold {format_number(threshold)}")
+    return _make_svg("histogram", f"Scores: {', '.join(told)}", *parts)
 
 
-def change(before: float | None, after: float | None) -> Markup:
+def make_change_chart(before: float | None, after: float | None) -> Markup:
     """Two mean scores on a line from 0 to 1: a ring where it was, a dot where it is."""
     if before is None or after is None:
         return Markup("")
     kind = "worse" if after < before else "better" if after > before else "same"
     y = _HEIGHT // 2
     was, now = (
-        number(_RADIUS + _within(score) * (_WIDTH - 2 * _RADIUS), 1) for score in (before, after)
+        format_number(_RADIUS + _clamp(score) * (_WIDTH - 2 * _RADIUS), 1)
+        for score in (before, after)
     )
-    return _picture(
+    return _make_svg(
         "change",
-        f"From {number(before)} to {number(after)}",
+        f"From {format_number(before)} to {format_number(after)}",
         tag("line", class_="track", x1=0, x2=_WIDTH, y1=y, y2=y),
         tag("line", class_=kind, x1=was, x2=now, y1=y, y2=y),
         tag("circle", class_="before", cx=was, cy=y, r=_RADIUS),
@@ -55,7 +58,7 @@ def change(before: float | None, after: float | None) -> Markup:
     )
 
 
-def shares(counts: Sequence[tuple[str, int]]) -> Markup:
+def make_share_bar(counts: Sequence[tuple[str, int]]) -> Markup:
     """A bar divided by how many there are of each kind."""
     total = sum(amount for _, amount in counts)
     if not total:
@@ -63,7 +66,9 @@ def shares(counts: Sequence[tuple[str, int]]) -> Markup:
     parts, x = [], 0.0
     for kind, amount in counts:
         width = 100 * amount / total
-        parts.append(tag("rect", class_=kind, x=number(x), y=0, width=number(width), height=8))
+        parts.append(
+            tag("rect", class_=kind, x=format_number(x), y=0, width=format_number(width), height=8)
+        )
         x += width
     return tag(
         "svg",
@@ -75,8 +80,8 @@ def shares(counts: Sequence[tuple[str, int]]) -> Markup:
     )
 
 
-def _tenths(scores: Sequence[float]) -> Counter[int]:
-    whole = (min(BINS - 1, int(_within(score) * BINS)) for score in scores if math.isfinite(score))
+def _count_tenths(scores: Sequence[float]) -> Counter[int]:
+    whole = (min(BINS - 1, int(_clamp(score) * BINS)) for score in scores if math.isfinite(score))
     return Counter(whole)
 
 
@@ -91,18 +96,18 @@ def _bar(kind: str, place: int, height: float, *, floor: float) -> Iterator[Mark
         yield tag(
             "rect",
             class_=kind,
-            x=number(place * width + 0.5, 1),
-            y=number(_HEIGHT - floor - height, 1),
-            width=number(width - 1, 1),
-            height=number(height, 1),
+            x=format_number(place * width + 0.5, 1),
+            y=format_number(_HEIGHT - floor - height, 1),
+            width=format_number(width - 1, 1),
+            height=format_number(height, 1),
         )
 
 
-def _picture(kind: str, told: str, *parts: Markup) -> Markup:
+def _make_svg(kind: str, told: str, *parts: Markup) -> Markup:
     return tag(
         "svg",
         tag("title", told),
-        joined(*parts),
+        join_markup(*parts),
         class_=kind,
         role="img",
         width=_WIDTH,
@@ -111,5 +116,5 @@ def _picture(kind: str, told: str, *parts: Markup) -> Markup:
     )
 
 
-def _within(score: float) -> float:
+def _clamp(score: float) -> float:
     return min(1.0, max(0.0, score))

@@ -8,73 +8,71 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from msgspec import to_builtins
 
-from agentci._util.text import strict_json
-from agentci.model.case import Synopsis
-from agentci.model.identity import Identity
+from agentci._util.text import json_text
+from agentci.model.case import CaseSummary
 from agentci.model.json import JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.result import Report, Result
-from agentci.reports.check_text import headline
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.result import CheckResult, Report
+from agentci.reports.check_text import format_headline
 from agentci.reports.html.markup import Markup, tag
-from agentci.reports.locations import file_name
-from agentci.reports.report_format import case_key
-from agentci.reports.stability import record_fields
+from agentci.reports.report_format import case_key, format_path
+from agentci.reports.stability import repeats_to_json
 
 
-def page_data(report: Report) -> Iterator[str]:
+def render_page_data(report: Report) -> Iterator[str]:
     r"""JSON in pieces, for an element ``script``: pure ASCII, ``<`` written as ``\u003c``."""
-    evaluators, cases = _Numbered(), _Numbered()
+    evaluators, cases = _Numbering(), _Numbering()
     yield '{"checks": '
-    yield from _lines(_checks(report, evaluators, cases))
+    yield from _format_array(_checks(report, evaluators, cases))
     yield ',\n"evaluators": '
-    yield from _lines(_evaluator(each.config, each.evaluator) for each in evaluators.firsts)
+    yield from _format_array(_evaluator(each.config, each.evaluator) for each in evaluators.firsts)
     yield ',\n"cases": '
-    yield from _lines(_case(each.case) for each in cases.firsts)
-    if report.exchanges.elsewhere:
+    yield from _format_array(_case(each.case) for each in cases.firsts)
+    if report.evaluator_calls.kept_in_parts:
         yield ',\n"elsewhere": true'
     yield "}"
 
 
-def exchanges(report: Report) -> Iterator[Markup]:
+def render_transcripts(report: Report) -> Iterator[Markup]:
     """An element for each check of which there are some, so that only those shown are read."""
-    for id_, number in _exchange_numbers(report).items():
-        packed = Markup(report.exchanges.packed[id_])
+    for id_, number in _number_transcripts(report).items():
+        packed = Markup(report.evaluator_calls.json_by_check[id_])
         yield tag("script", packed, type="application/json", id=f"exchanges-{number}")
 
 
-class _Numbered:
+class _Numbering:
     """Numbers things from 0 in the order in which they come up, with the first result of each."""
 
     def __init__(self) -> None:
-        self.firsts: list[Result] = []
+        self.firsts: list[CheckResult] = []
         self._numbers: dict[Hashable, int] = {}
 
-    def number(self, thing: Hashable, result: Result) -> int:
+    def number(self, thing: Hashable, result: CheckResult) -> int:
         found = self._numbers.setdefault(thing, len(self.firsts))
         if found == len(self.firsts):
             self.firsts.append(result)
         return found
 
 
-def _checks(report: Report, evaluators: _Numbered, cases: _Numbered) -> Iterator[JsonObject]:
-    before, told = _changed(report), _exchange_numbers(report)
+def _checks(report: Report, evaluators: _Numbering, cases: _Numbering) -> Iterator[JsonObject]:
+    before, told = _find_changes(report), _number_transcripts(report)
     for result in report.results:
         yield {
             "evaluator": evaluators.number((result.config, result.evaluator), result),
             "case": cases.number(case_key(result.case), result),
             "id": result.id,
             "status": result.status,
-            "headline": headline(result),
+            "headline": format_headline(result),
             "seconds": round(result.seconds, 3),
             **_findings(result),
             **({"exchanges": told[result.id]} if result.id in told else {}),
-            **({"left_out": True} if result.id in report.exchanges.left_out else {}),
+            **({"left_out": True} if result.id in report.evaluator_calls.omitted_checks else {}),
             **before.get((result.config, result.evaluator.name, result.case.id), {}),
         }
 
 
-def _findings(result: Result) -> JsonObject:
-    judgement = result.judgement or _NOTHING
+def _findings(result: CheckResult) -> JsonObject:
+    judgement = result.judgement or _NO_JUDGEMENT
     trials = result.trials
     members: JsonObject = {
         "turn_scores": judgement.turn_scores,
@@ -84,18 +82,18 @@ def _findings(result: Result) -> JsonObject:
         "details": judgement.details,
         "cached": result.cached,
         "trials": None if trials is None else to_builtins(trials),
-        "repeats": record_fields(result.repeats),
+        "repeats": repeats_to_json(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
-    return {"score": judgement.score if counts else None, **_filled(members)}
+    return {"score": judgement.score if counts else None, **_drop_empty(members)}
 
 
-def _evaluator(config: str, evaluator: Identity) -> JsonObject:
+def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:
     return {
-        "config": file_name(config),
+        "config": format_path(config),
         "name": evaluator.name,
         "type": evaluator.type,
-        "bar": evaluator.bar,
+        "bar": evaluator.requirement,
         "threshold": evaluator.threshold,
         "required": evaluator.required,
         "weight": evaluator.weight,
@@ -103,16 +101,16 @@ def _evaluator(config: str, evaluator: Identity) -> JsonObject:
     }
 
 
-def _case(case: Synopsis) -> JsonObject:
+def _case(case: CaseSummary) -> JsonObject:
     return {
         "id": case.id,
-        "trace": case.trace,
+        "trace": case.trace_id,
         "recording": str(case.recording),
-        "dialogue": [[turn.asked, turn.answered] for turn in case.dialogue],
-        **_filled(
+        "dialogue": [[turn.question, turn.answer] for turn in case.dialogue],
+        **_drop_empty(
             {
-                "golden": case.golden,
-                "no_golden_because": case.no_golden_because,
+                "golden": case.eval_case_id,
+                "no_golden_because": case.unmatched_reason,
                 "warnings": case.warnings,
                 "performance": case.performance,
             }
@@ -120,12 +118,12 @@ def _case(case: Synopsis) -> JsonObject:
     }
 
 
-def _exchange_numbers(report: Report) -> Mapping[str, int]:
+def _number_transcripts(report: Report) -> Mapping[str, int]:
     """Of the elements with the exchanges of checks, by the ids of these."""
-    return {id_: number for number, id_ in enumerate(report.exchanges.packed)}
+    return {id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)}
 
 
-def _changed(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
+def _find_changes(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     """Scores in the baseline of the checks that passed in one run and failed in the other."""
     trends = () if report.comparison is None else report.comparison.trends
     return {
@@ -135,16 +133,16 @@ def _changed(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     }
 
 
-def _filled(members: JsonObject) -> JsonObject:
+def _drop_empty(members: JsonObject) -> JsonObject:
     return {name: value for name, value in members.items() if value}
 
 
-def _lines(items: Iterable[JsonObject]) -> Iterator[str]:
+def _format_array(items: Iterable[JsonObject]) -> Iterator[str]:
     before = "["
     for item in items:
-        yield f"{before}\n{strict_json.in_a_page(item)}"
+        yield f"{before}\n{json_text.dumps_for_html(item)}"
         before = ","
     yield "[]" if before == "[" else "\n]"
 
 
-_NOTHING = Judgement(score=None, passed=None)
+_NO_JUDGEMENT = Judgement(score=None, passed=None)

@@ -4,26 +4,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from agentci._util.text import truncate
-from agentci.model.comparison import Change, Comparison, Trend
-from agentci.model.result import Report, Result, Status
+from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.model.result import CheckResult, Report, Status
 from agentci.reports import comparison as trends
-from agentci.reports.evaluator_stats import rate_in_words, score_in_words
-from agentci.reports.html.charts import change, histogram
-from agentci.reports.html.markup import Markup, joined, tag
-from agentci.reports.locations import file_name
-from agentci.reports.report_format import Tally, of_status, several_configs, tallies
+from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
+from agentci.reports.html.charts import make_change_chart, make_histogram
+from agentci.reports.html.markup import Markup, join_markup, tag
+from agentci.reports.report_format import (
+    EvaluatorChecks,
+    filter_by_status,
+    format_path,
+    group_by_evaluator,
+    has_several_configs,
+)
 
 MAX_EVALUATORS = 500
 MAX_CHANGES = 100
-ENDS = ("Passed", "Failed", "Errored", "Skipped")
+STATUS_COLUMNS = ("Passed", "Failed", "Errored", "Skipped")
 
 
-def evaluators(report: Report) -> Markup:
+def render_evaluators(report: Report) -> Markup:
     """One row an evaluator of a config, with the distribution of its scores."""
-    found, several = tallies(report.results), several_configs(report.results)
+    found, several = group_by_evaluator(report.results), has_several_configs(report.results)
     if not found:
         return Markup("")
-    columns = ("Evaluator", "Scores", "Mean (95 %)", "Bar", "Pass rate (95 %)", *ENDS)
+    columns = ("Evaluator", "Scores", "Mean (95 %)", "Bar", "Pass rate (95 %)", *STATUS_COLUMNS)
     return tag(
         "section",
         tag("h2", "Evaluators"),
@@ -32,11 +37,11 @@ def evaluators(report: Report) -> Markup:
             ("Config", *columns) if several else columns,
             [_evaluator(tally, several=several) for tally in found[:MAX_EVALUATORS]],
         ),
-        _more(len(found) - MAX_EVALUATORS),
+        _render_more(len(found) - MAX_EVALUATORS),
     )
 
 
-def against(report: Report) -> Markup:
+def render_comparison(report: Report) -> Markup:
     """The run beside its baseline; nothing where it has none."""
     comparison = report.comparison
     if comparison is None:
@@ -48,13 +53,13 @@ def against(report: Report) -> Markup:
         "section",
         tag("h2", "Against the baseline ", tag("code", comparison.baseline)),
         _table("Against the baseline", (name, "Change", *others), rows) if rows else "",
-        tag("ul", *(tag("li", remark) for remark in trends.remarks(comparison))),
+        tag("ul", *(tag("li", remark) for remark in trends.list_remarks(comparison))),
         *_regressions(comparison, ids),
     )
 
 
-def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
-    totals, result, standing = tally.totals, tally.any, tally.standing
+def _evaluator(tally: EvaluatorChecks, *, several: bool) -> Sequence[str]:
+    totals, result, standing = tally.totals, tally.representative, tally.stats
     advisory = "" if result.evaluator.required else " (advisory)"
     counts = {
         "passed": totals.passed,
@@ -63,33 +68,35 @@ def _evaluator(tally: Tally, *, several: bool) -> Sequence[str]:
         "skipped": totals.skipped,
     }
     cells = [
-        joined(_filtered(result.evaluator.name, result), advisory),
-        histogram(_scores(tally, "passed"), _scores(tally, "failed"), result.evaluator.threshold),
-        score_in_words(totals.score, standing),
-        result.evaluator.bar,
-        rate_in_words(standing),
+        join_markup(_link_checks(result.evaluator.name, result), advisory),
+        make_histogram(
+            _scores(tally, "passed"), _scores(tally, "failed"), result.evaluator.threshold
+        ),
+        format_mean_score(totals.score, standing),
+        result.evaluator.requirement,
+        format_pass_rate(standing),
         *(
-            _filtered(f"{amount:,}", result, status=status) if amount else "0"
+            _link_checks(f"{amount:,}", result, status=status) if amount else "0"
             for status, amount in counts.items()
         ),
     ]
-    return [file_name(result.config), *cells] if several else cells
+    return [format_path(result.config), *cells] if several else cells
 
 
-def _scores(tally: Tally, status: Status) -> list[float]:
-    judgements = (result.judgement for result in of_status(tally.results, status))
+def _scores(tally: EvaluatorChecks, status: Status) -> list[float]:
+    judgements = (result.judgement for result in filter_by_status(tally.results, status))
     return [each.score for each in judgements if each is not None and each.score is not None]
 
 
-def _filtered(words: str, result: Result, **only: str) -> Markup:
+def _link_checks(words: str, result: CheckResult, **only: str) -> Markup:
     """A link to the checks of an evaluator."""
-    wanted = {"evaluator": result.evaluator.name, "config": file_name(result.config), **only}
-    return tag("a", words, href=_hash(wanted))
+    wanted = {"evaluator": result.evaluator.name, "config": format_path(result.config), **only}
+    return tag("a", words, href=_make_fragment(wanted))
 
 
-def _trend(trend: Trend, comparison: Comparison) -> Sequence[str]:
-    name, *others = trends.cells(trend, comparison)
-    return [name, change(trend.before, trend.after), *others]
+def _trend(trend: EvaluatorComparison, comparison: Comparison) -> Sequence[str]:
+    name, *others = trends.format_cells(trend, comparison)
+    return [name, make_change_chart(trend.before, trend.after), *others]
 
 
 def _regressions(
@@ -102,23 +109,26 @@ def _regressions(
     yield tag(
         "ul",
         *(
-            _regression(trends.name(trend, comparison), trend, each, ids)
+            _regression(trends.format_evaluator(trend, comparison), trend, each, ids)
             for trend, each in changes[:MAX_CHANGES]
         ),
     )
-    yield _more(len(changes) - MAX_CHANGES)
+    yield _render_more(len(changes) - MAX_CHANGES)
 
 
 def _regression(
-    evaluator: str, trend: Trend, each: Change, ids: Mapping[tuple[str, str, str], str]
+    evaluator: str,
+    trend: EvaluatorComparison,
+    each: ChangedCheck,
+    ids: Mapping[tuple[str, str, str], str],
 ) -> Markup:
     name = f"{each.case} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {evaluator}"
     check = ids.get((trend.config, trend.evaluator, each.case))
-    link = name if check is None else tag("a", name, href=_hash({"check": check}))
-    return tag("li", link, f": {trends.scores(each)}")
+    link = name if check is None else tag("a", name, href=_make_fragment({"check": check}))
+    return tag("li", link, f": {trends.format_scores(each)}")
 
 
-def _hash(state: Mapping[str, str]) -> str:
+def _make_fragment(state: Mapping[str, str]) -> str:
     """As the script reads it."""
     return f"#{urlencode(state, errors='replace')}"
 
@@ -138,5 +148,5 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     )
 
 
-def _more(left: int) -> Markup:
-    return tag("p", truncate.more(left)) if left > 0 else Markup("")
+def _render_more(left: int) -> Markup:
+    return tag("p", truncate.format_omitted(left)) if left > 0 else Markup("")

@@ -18,19 +18,19 @@ def tag(name: str, *content: str, **attributes: str | float | None) -> Markup:
         attributes: ``_`` stands for ``-``, one at the end for nothing; None leaves one out.
     """
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(str(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape_text(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup(f"<{name}{given}>{''.join(map(text, content))}</{name}>")
+    return Markup(f"<{name}{given}>{''.join(map(escape_text, content))}</{name}>")
 
 
-def joined(*content: str) -> Markup:
+def join_markup(*content: str) -> Markup:
     """Text and elements one after the other."""
-    return Markup("".join(map(text, content)))
+    return Markup("".join(map(escape_text, content)))
 
 
-def text(value: str) -> Markup:
+def escape_text(value: str) -> Markup:
     """Escape text for content and quoted attributes alike.
 
     What would be a command of a workflow is written with references to characters, so that a page
@@ -38,7 +38,7 @@ def text(value: str) -> Markup:
     """
     if isinstance(value, Markup):
         return value
-    written = escape.plain(value)
+    written = escape.remove_control(value)
     for special, reference in _REFERENCES.items():
         written = written.replace(special, reference)
     return Markup(written)

@@ -1,18 +1,221 @@
-"""The page: what everybody sees without a script, then the data and the script for the rest."""
+"""HTML report: assets, header, findings and the complete page."""
 
-from collections.abc import Iterator
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.result import Report
-from agentci.reports.html import assets
-from agentci.reports.html.data import exchanges, page_data
-from agentci.reports.html.evaluator_table import against, evaluators
-from agentci.reports.html.findings import findings
-from agentci.reports.html.markup import Markup, joined, tag, text
-from agentci.reports.html.verdict import header
-from agentci.reports.report_format import conclusion
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count
+from agentci.model.problem import Problem
+from agentci.model.result import CheckResult, Provenance, Report
+from agentci.reports.check_text import format_outcome
+from agentci.reports.check_text import list_findings as lines_of
+from agentci.reports.html.charts import make_share_bar
+from agentci.reports.html.data import render_page_data, render_transcripts
+from agentci.reports.html.evaluator_table import render_comparison, render_evaluators
+from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
+from agentci.reports.report_format import (
+    Verdict,
+    filter_by_status,
+    format_case_names,
+    format_conclusion,
+    format_counts,
+    format_path,
+    get_verdict,
+    group_by_reason,
+    group_warnings,
+    sort_worst_first,
+)
+from agentci.reports.stability import summarize_repeats
 from agentci.version import __version__
+
+# In this order they are one module: what is pure, then what shows it.
+SCRIPTS: Final = (
+    *("checks.js", "tool_calls.js", "exchanges.js"),
+    *("elements.js", "exchange_view.js", "check_view.js"),
+    *("state.js", "table.js", "report.js"),
+)
+STYLE: Final = "report.css"
+
+
+class Asset(Struct, frozen=True, kw_only=True):
+    """Text of our own, and what a content security policy knows it by."""
+
+    text: str
+    csp_source: str
+
+
+@cache
+def load_style() -> Asset:
+    """The style sheet."""
+    return _asset(_read(STYLE))
+
+
+@cache
+def load_script() -> Asset:
+    """The module."""
+    return _asset("\n".join(map(_read, SCRIPTS)))
+
+
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _asset(text: str) -> Asset:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+    return Asset(text=text, csp_source=f"'sha256-{digest}'")
+
+
+_VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {
+    "open": ("passed", "\N{CHECK MARK}"),
+    "partial": ("passed", "\N{CHECK MARK}"),
+    "shut": ("failed", "\N{MULTIPLICATION X}"),
+    "error": ("errored", "!"),
+    "invalid": ("errored", "!"),
+}
+
+
+def render_header(report: Report) -> Markup:
+    """What somebody who reads no further has to know."""
+    kind, icon = _VERDICT_STYLES[get_verdict(report.decision)]
+    totals = report.totals
+    return tag(
+        "header",
+        tag(
+            "h1",
+            tag("span", icon, class_="icon", aria_hidden="true"),
+            f" {format_conclusion(report)}",
+        ),
+        *(tag("p", why, class_="why") for why in report.decision.why[:1]),
+        *_render_other_reasons(report.decision.why[1:]),
+        tag("p", format_counts(report)),
+        make_share_bar(
+            [
+                ("passed", totals.passed),
+                ("failed", totals.failed),
+                ("errored", totals.errored),
+                ("skipped", totals.skipped),
+            ]
+        ),
+        class_=f"verdict {kind}",
+    )
+
+
+def _render_other_reasons(reasons: tuple[str, ...]) -> tuple[Markup, ...]:
+    return (tag("ul", *(tag("li", why) for why in reasons)),) if reasons else ()
+
+
+MAX_ITEMS = 100
+MAX_CHECKS = 20
+MAX_TEXT = 4_000
+
+
+def render_findings(report: Report) -> Iterator[Markup]:
+    """The sections under the tables; those that would be empty are left out."""
+    yield _render_list("Problems", [_problem(each) for each in report.problems], unfolded=True)
+    yield _render_list(
+        "Repeats",
+        [tag("li", each.line) for each in summarize_repeats(report.results)],
+        unfolded=True,
+    )
+    errored, skipped = (
+        filter_by_status(report.results, "errored"),
+        filter_by_status(report.results, "skipped"),
+    )
+    yield _render_list("Could not be judged", _render_reasons(errored), unfolded=True)
+    yield _render_list("Nothing to judge", _render_reasons(skipped))
+    yield _render_list(
+        "Warnings",
+        [
+            tag("li", f"{text} ({format_case_names(cases, str)})")
+            for text, cases in group_warnings(report.results).items()
+        ],
+    )
+    yield _render_list(
+        "Evaluators kept elsewhere", [_provenance(each) for each in report.provenance]
+    )
+    yield _render_worst(report.results)
+
+
+def _render_list(title: str, items: Sequence[Markup], *, unfolded: bool = False) -> Markup:
+    if not items:
+        return Markup("")
+    more = (
+        [tag("li", truncate.format_omitted(len(items) - MAX_ITEMS))]
+        if len(items) > MAX_ITEMS
+        else []
+    )
+    return tag(
+        "details",
+        tag("summary", tag("h2", f"{title} ({len(items):,})")),
+        tag("ul", *items[:MAX_ITEMS], *more),
+        open="" if unfolded else None,
+    )
+
+
+def _problem(problem: Problem) -> Markup:
+    place = "" if problem.place is None else tag("code", str(problem.place))
+    hint = "" if problem.hint is None else f" ({problem.hint})"
+    return tag("li", tag("strong", problem.severity), " ", place, f" {problem.message}{hint}")
+
+
+def _render_reasons(results: Sequence[CheckResult]) -> list[Markup]:
+    """The cases that one thing befell, together."""
+    return [
+        tag(
+            "li",
+            tag("strong", evaluator),
+            f" of {format_path(config)}: {format_case_names(cases, str)}",
+            tag("pre", truncate.middle(reason, MAX_TEXT)),
+        )
+        for (config, evaluator, reason), cases in group_by_reason(results).items()
+    ]
+
+
+def _provenance(each: Provenance) -> Markup:
+    where = f"{each.source}: {each.repository} {each.ref}".strip()
+    return tag(
+        "li",
+        tag("strong", each.evaluator),
+        f" {where} at ",
+        tag("code", each.commit or each.digest),
+    )
+
+
+def _render_worst(results: Sequence[CheckResult]) -> Markup:
+    failed = sort_worst_first(filter_by_status(results, "failed"))
+    left = len(failed) - MAX_CHECKS
+    return tag(
+        "section",
+        tag("h2", "Checks"),
+        tag(
+            "p",
+            f"{format_count(len(results), 'check')}. A browser that runs scripts shows them all.",
+        ),
+        *(_check(result) for result in failed[:MAX_CHECKS]),
+        tag("p", f"{truncate.format_omitted(left)} that failed") if left > 0 else "",
+        id="checks",
+        tabindex=-1,
+    )
+
+
+def _check(result: CheckResult) -> Markup:
+    told = truncate.characters("\n".join(lines_of(result)), MAX_TEXT)
+    return tag(
+        "article",
+        tag(
+            "h3",
+            join_markup(result.case.id, " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "),
+            result.evaluator.name,
+        ),
+        tag("p", format_outcome(result)),
+        tag("pre", told) if told else "",
+    )
 
 
 class HtmlReport(Struct, frozen=True, kw_only=True):
@@ -28,9 +231,9 @@ class HtmlReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """HTML; the data are JSON of which an element ``script`` is not ended by anything."""
-        style, script = assets.style(), assets.script()
+        style, script = load_style(), load_script()
         policy = (
-            f"default-src 'none'; script-src {script.source}; style-src {style.source}; "
+            f"default-src 'none'; script-src {script.csp_source}; style-src {style.csp_source}; "
             "base-uri 'none'; form-action 'none'"
         )
         yield (
@@ -40,28 +243,28 @@ class HtmlReport(Struct, frozen=True, kw_only=True):
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="referrer" content="no-referrer">\n'
-            f"<title>{text(conclusion(report))} - agentci</title>\n"
+            f"<title>{escape_text(format_conclusion(report))} - agentci</title>\n"
             f"<style>{style.text}</style>\n"
             '<a class="skip" href="#checks">Skip to the checks</a>\n'
         )
         yield f"{self._body(report)}\n"
         yield '<script type="application/json" id="data">'
-        yield from page_data(report)
+        yield from render_page_data(report)
         yield "</script>\n"
-        for each in exchanges(report):
+        for each in render_transcripts(report):
             yield f"{each}\n"
         yield f'<script type="module">{script.text}</script>\n</html>\n'
 
     def _body(self, report: Report) -> Markup:
-        return joined(
+        return join_markup(
             tag(
                 "main",
                 tag(
                     "div",
-                    header(report),
-                    evaluators(report),
-                    against(report),
-                    *findings(report),
+                    render_header(report),
+                    render_evaluators(report),
+                    render_comparison(report),
+                    *render_findings(report),
                     id="overview",
                 ),
                 tag("section", id="check", hidden=""),

@@ -6,32 +6,43 @@ from typing import Final
 import msgspec
 from pydantic import ValidationError
 
-from agentci._util.text import strict_json
-from agentci._util.text.format import count
+from agentci._util.text import json_text
+from agentci._util.text.format import format_count
 from agentci._util.text.json_document import JsonDocument, read_json
-from agentci._util.text.suggest import quoted
+from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError
-from agentci.model.case import Synopsis
-from agentci.model.comparison import Comparison, RegressionBar
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.policy import Bar, CaseBar, Gate, GatePolicy
-from agentci.model.problem import Problem
-from agentci.model.result import Decision, Provenance, Report, Result, Totals
-from agentci.model.shard import Portion, Shard
-from agentci.model.spending import Charge, Spending
+from agentci.model.case import CaseSummary
+from agentci.model.gate import (
+    CaseThresholds,
+    Comparison,
+    Gate,
+    GatePolicy,
+    GateThresholds,
+    RegressionThresholds,
+)
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place, Problem
+from agentci.model.result import (
+    CheckResult,
+    Decision,
+    JudgeSpending,
+    ModelCost,
+    Provenance,
+    Report,
+    Totals,
+)
+from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
-from agentci.reports.case_summary import exchange
+from agentci.reports.case_summary import excerpt_turn
 from agentci.reports.merge.spec import (
-    CaseSpec,
     ChargeSpec,
-    GateSpec,
     PlaceSpec,
     ProblemSpec,
-    RegressionBarSpec,
     ReportSpec,
+    ResultsCaseSpec,
+    ResultsGateSpec,
     ResultSpec,
+    ResultsRegressionSpec,
     ShardSpec,
     SpendingSpec,
 )
@@ -68,7 +79,7 @@ def read_report(data: bytes, *, file: str) -> Report:
         problems=tuple(map(_problem, spec.problems)),
         provenance=tuple(Provenance(**each.model_dump()) for each in spec.provenance),
         gates=tuple(map(_gate, spec.gates)),
-        portion=None if spec.shard is None else _portion(spec.shard),
+        shard_info=None if spec.shard is None else _portion(spec.shard),
         spending=tuple(map(_spending, spec.judges)),
         commit=spec.commit or "",
         comparison=_comparison(spec, document),
@@ -85,13 +96,13 @@ def _check_author(document: JsonDocument) -> None:
     tool = value.get("tool") if isinstance(value, Mapping) else None
     if not isinstance(tool, Mapping) or tool.get("name") != "agentci":
         message = "the file is no results.json of agentci"
-        raise InputError.of(message, place=document.place_of(()))
+        raise InputError.from_message(message, place=document.find_place(()))
     version = tool.get("version")
     if version != __version__:
-        wrote = quoted(version) if isinstance(version, str) else "another"
-        raise InputError.of(
+        wrote = quote_name(version) if isinstance(version, str) else "another"
+        raise InputError.from_message(
             f"the report is of version {wrote} of agentci, and this is {__version__}",
-            place=document.place_of(("tool", "version")),
+            place=document.find_place(("tool", "version")),
             hint="judge and merge with the same version",
         )
 
@@ -99,18 +110,18 @@ def _check_author(document: JsonDocument) -> None:
 def _problems(error: ValidationError, document: JsonDocument) -> Iterator[Problem]:
     found = error.errors(include_url=False, include_input=False, include_context=False)
     for each in found[:MAX_PROBLEMS]:
-        where = quoted(".".join(map(str, each["loc"])))
+        where = quote_name(".".join(map(str, each["loc"])))
         yield Problem(
             message=f"{where}: {each['msg']}",
-            place=document.place_of(each["loc"]),
+            place=document.find_place(each["loc"]),
             hint=OTHER_BUILD,
         )
     if len(found) > MAX_PROBLEMS:
-        message = f"{count(len(found) - MAX_PROBLEMS, 'more wrong field')} in the report"
-        yield Problem(message=message, place=document.place_of(()))
+        message = f"{format_count(len(found) - MAX_PROBLEMS, 'more wrong field')} in the report"
+        yield Problem(message=message, place=document.find_place(()))
 
 
-def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[Result]:
+def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[CheckResult]:
     cases = {
         (each.id, each.trace, each.golden, each.recording): _case(each)
         for each in reversed(spec.cases)
@@ -118,23 +129,23 @@ def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[Result]:
     for index, each in enumerate(spec.results):
         case = cases.get((each.case, each.trace, each.golden, each.recording))
         if case is None:
-            raise InputError.of(
-                f"the case {quoted(each.case)} of a result is not among the `cases`",
-                place=document.place_of(("results", index, "case")),
+            raise InputError.from_message(
+                f"the case {quote_name(each.case)} of a result is not among the `cases`",
+                place=document.find_place(("results", index, "case")),
             )
         yield _result(each, case)
 
 
-def _result(spec: ResultSpec, case: Synopsis) -> Result:
-    return Result(
+def _result(spec: ResultSpec, case: CaseSummary) -> CheckResult:
+    return CheckResult(
         id=spec.id,
         config=spec.config,
         # Of one recording, two configs may make cases that were read with different warnings.
         case=replace(case, warnings=tuple(spec.warnings)),
-        evaluator=Identity(
+        evaluator=EvaluatorIdentity(
             name=spec.evaluator,
             type=spec.type,
-            bar=spec.bar,
+            requirement=spec.bar,
             threshold=spec.threshold,
             required=spec.required,
             place=_place(spec.place),
@@ -160,17 +171,17 @@ def _result(spec: ResultSpec, case: Synopsis) -> Result:
     )
 
 
-def _case(spec: CaseSpec) -> Synopsis:
-    return Synopsis(
+def _case(spec: ResultsCaseSpec) -> CaseSummary:
+    return CaseSummary(
         id=spec.id,
-        trace=spec.trace,
+        trace_id=spec.trace,
         group=spec.group,
-        golden=spec.golden,
-        no_golden_because=spec.no_golden_because,
+        eval_case_id=spec.golden,
+        unmatched_reason=spec.no_golden_because,
         recording=Place(file=spec.recording),
-        dialogue=tuple(exchange(each.asked, each.answered) for each in spec.dialogue),
+        dialogue=tuple(excerpt_turn(each.asked, each.answered) for each in spec.dialogue),
         warnings=tuple(spec.warnings),
-        performance=None if spec.performance is None else strict_json.dumps(spec.performance),
+        performance=None if spec.performance is None else json_text.dumps(spec.performance),
     )
 
 
@@ -183,24 +194,27 @@ def _problem(spec: ProblemSpec) -> Problem:
     )
 
 
-def _gate(spec: GateSpec) -> Gate:
+def _gate(spec: ResultsGateSpec) -> Gate:
     return Gate(
         config=spec.config,
         evaluators=tuple(spec.evaluators),
         uncovered=spec.uncovered,
         policy=GatePolicy(
-            overall=Bar(**spec.policy.overall.model_dump()),
+            overall=GateThresholds(**spec.policy.overall.model_dump()),
             evaluators={
-                name: Bar(**bar.model_dump()) for name, bar in spec.policy.evaluators.items()
+                name: GateThresholds(**bar.model_dump())
+                for name, bar in spec.policy.evaluators.items()
             },
-            cases=None if spec.policy.cases is None else CaseBar(**spec.policy.cases.model_dump()),
+            cases=None
+            if spec.policy.cases is None
+            else CaseThresholds(**spec.policy.cases.model_dump()),
             regression=_regression(spec.policy.regression),
         ),
     )
 
 
-def _spending(spec: SpendingSpec) -> Spending:
-    return Spending(
+def _spending(spec: SpendingSpec) -> JudgeSpending:
+    return JudgeSpending(
         config=spec.config,
         spent=_charge(spec.spent),
         saved=_charge(spec.saved),
@@ -208,14 +222,14 @@ def _spending(spec: SpendingSpec) -> Spending:
     )
 
 
-def _charge(spec: ChargeSpec) -> Charge:
-    return Charge(calls=spec.calls, tokens=spec.tokens, usd=spec.usd or 0.0)
+def _charge(spec: ChargeSpec) -> ModelCost:
+    return ModelCost(calls=spec.calls, tokens=spec.tokens, usd=spec.usd or 0.0)
 
 
-def _regression(spec: RegressionBarSpec | None) -> RegressionBar | None:
+def _regression(spec: ResultsRegressionSpec | None) -> RegressionThresholds | None:
     if spec is None:
         return None
-    return RegressionBar(
+    return RegressionThresholds(
         max_drop=spec.max_drop, confidence=spec.confidence, shuts=tuple(spec.shuts)
     )
 
@@ -224,13 +238,15 @@ def _comparison(spec: ReportSpec, document: JsonDocument) -> Comparison | None:
     try:
         return msgspec.convert(spec.comparison, Comparison | None)
     except msgspec.ValidationError as error:
-        place = document.place_of(("comparison",))
-        raise InputError.of(f"{quoted('comparison')}: {error}", place=place) from None
+        place = document.find_place(("comparison",))
+        raise InputError.from_message(f"{quote_name('comparison')}: {error}", place=place) from None
 
 
-def _portion(spec: ShardSpec) -> Portion:
+def _portion(spec: ShardSpec) -> ShardInfo:
     shard = Shard(index=spec.index, total=spec.total)
-    return Portion(shard=shard, of=spec.of, checks=tuple(spec.checks), dealt_by=dict(spec.dealt_by))
+    return ShardInfo(
+        shard=shard, plan_digest=spec.of, checks=tuple(spec.checks), shard_keys=dict(spec.dealt_by)
+    )
 
 
 def _place(spec: PlaceSpec) -> Place:

@@ -1,16 +1,77 @@
-"""The shape of ``results.json``, for what others hand in: nothing is taken on trust."""
+"""Pydantic models that validate an untrusted `results.json`."""
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from agentci.evaluators.fields import AnyConfidence, Share, Strict
-from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
-from agentci.model.comparison import Setback
+from agentci.evaluators.fields import AnyConfidence, Share, StrictModel
+from agentci.model.choices import OnError, OnSkip, OnTurnMismatch, RepeatAggregation
+from agentci.model.gate import RegressionOutcome
 from agentci.model.problem import Severity
-from agentci.model.result import Status
+from agentci.model.result import (
+    RepeatOutcome,
+    RepeatRecord,
+    Status,
+    TrialRecord,
+    TrialScore,
+    TrialStrategy,
+)
 from agentci.model.shard import MAX_SHARDS
-from agentci.reports.merge.records import MOST, Count, RepeatRecordSpec, Score, TrialRecordSpec
+
+# No score is beyond; the sum of those that are might be none.
+MAX_MAGNITUDE: Final = 10**9
+
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Score: TypeAlias = Annotated[float, Field(ge=-MAX_MAGNITUDE, le=MAX_MAGNITUDE)]
+
+
+class TrialSpec(StrictModel):
+    """One run of a case."""
+
+    attempt: Count
+    score: Score | None
+    reason: str | None
+
+
+class TrialRecordSpec(StrictModel):
+    """Several runs of a case."""
+
+    strategy: TrialStrategy
+    trials: Annotated[list[TrialSpec], Field(min_length=1)]
+    cost_limited: bool
+
+    def record(self) -> TrialRecord:
+        """What was written."""
+        return TrialRecord(
+            strategy=self.strategy,
+            trials=tuple(TrialScore(**each.model_dump()) for each in self.trials),
+            cost_limited=self.cost_limited,
+        )
+
+
+class RepeatSpec(StrictModel):
+    """One answer about a case."""
+
+    status: Status
+    score: Score | None
+    reason: str | None
+
+
+class RepeatRecordSpec(StrictModel):
+    """Several answers about a case."""
+
+    by: RepeatAggregation
+    flip_rate: Share | None
+    repeats: Annotated[list[RepeatSpec], Field(min_length=1)]
+
+    def record(self) -> RepeatRecord:
+        """What was written."""
+        return RepeatRecord(
+            aggregation=self.by,
+            flip_rate=self.flip_rate,
+            repeats=tuple(RepeatOutcome(**each.model_dump()) for each in self.repeats),
+        )
+
 
 Ordinal: TypeAlias = Annotated[int, Field(ge=1)]
 Commit: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")]
@@ -20,7 +81,7 @@ CheckId: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 AnyObject: TypeAlias = dict[str, Any]
 
 
-class PlaceSpec(Strict):
+class PlaceSpec(StrictModel):
     """A spot in a file."""
 
     file: str
@@ -28,7 +89,7 @@ class PlaceSpec(Strict):
     column: Ordinal | None
 
 
-class ResultSpec(Strict):
+class ResultSpec(StrictModel):
     """One check."""
 
     id: str
@@ -44,7 +105,7 @@ class ResultSpec(Strict):
     bar: str
     threshold: Score | None
     required: bool
-    weight: Annotated[float, Field(ge=0, le=MOST)]
+    weight: Annotated[float, Field(ge=0, le=MAX_MAGNITUDE)]
     turn_scores: list[float | None]
     hits: list[str]
     misses: list[str]
@@ -60,14 +121,14 @@ class ResultSpec(Strict):
     place: PlaceSpec
 
 
-class ExchangeSpec(Strict):
+class ExchangeSpec(StrictModel):
     """What was said in one turn."""
 
     asked: str
     answered: str | None
 
 
-class CaseSpec(Strict):
+class ResultsCaseSpec(StrictModel):
     """What was judged."""
 
     id: str
@@ -88,7 +149,7 @@ class CaseSpec(Strict):
         return self
 
 
-class ProblemSpec(Strict):
+class ProblemSpec(StrictModel):
     """Something about the input."""
 
     severity: Severity
@@ -97,7 +158,7 @@ class ProblemSpec(Strict):
     place: PlaceSpec | None
 
 
-class ProvenanceSpec(Strict):
+class ProvenanceSpec(StrictModel):
     """An evaluator that is kept elsewhere."""
 
     config: str
@@ -110,7 +171,7 @@ class ProvenanceSpec(Strict):
     digest: str
 
 
-class BarSpec(Strict):
+class ResultsThresholdSpec(StrictModel):
     """Demands on some checks."""
 
     min_pass_rate: Share | None
@@ -121,7 +182,7 @@ class BarSpec(Strict):
     on_turn_mismatch: OnTurnMismatch
 
 
-class CaseBarSpec(Strict):
+class ResultsCaseThresholdSpec(StrictModel):
     """Demands on whole cases."""
 
     threshold: Share
@@ -129,33 +190,33 @@ class CaseBarSpec(Strict):
     pass_rate_confidence: Share | None
 
 
-class RegressionBarSpec(Strict):
+class ResultsRegressionSpec(StrictModel):
     """How much worse than a baseline a run may be."""
 
     max_drop: Share
     confidence: AnyConfidence
-    shuts: list[Setback]
+    shuts: list[RegressionOutcome]
 
 
-class PolicySpec(Strict):
+class ResultsPolicySpec(StrictModel):
     """The ``gate`` of one config."""
 
-    overall: BarSpec
-    evaluators: dict[str, BarSpec]
-    cases: CaseBarSpec | None
-    regression: RegressionBarSpec | None
+    overall: ResultsThresholdSpec
+    evaluators: dict[str, ResultsThresholdSpec]
+    cases: ResultsCaseThresholdSpec | None
+    regression: ResultsRegressionSpec | None
 
 
-class GateSpec(Strict):
+class ResultsGateSpec(StrictModel):
     """The gate of one config, and what it is over."""
 
     config: str
     evaluators: list[str]
     uncovered: Count
-    policy: PolicySpec
+    policy: ResultsPolicySpec
 
 
-class ShardSpec(Strict):
+class ShardSpec(StrictModel):
     """What a report is a part of."""
 
     index: Annotated[int, Field(ge=1, le=MAX_SHARDS)]
@@ -171,7 +232,7 @@ class ShardSpec(Strict):
         return self
 
 
-class DecisionSpec(Strict):
+class DecisionSpec(StrictModel):
     """What the run made of it."""
 
     open: bool
@@ -179,7 +240,7 @@ class DecisionSpec(Strict):
     why: list[str]
 
 
-class TotalsSpec(Strict):
+class TotalsSpec(StrictModel):
     """What the run counted."""
 
     checks: Count
@@ -190,22 +251,22 @@ class TotalsSpec(Strict):
     score: Score | None
 
 
-class ToolSpec(Strict):
+class ToolSpec(StrictModel):
     """What wrote the report."""
 
     name: str
     version: str
 
 
-class ChargeSpec(Strict):
+class ChargeSpec(StrictModel):
     """What something cost."""
 
     calls: Count
     tokens: Count
-    usd: Annotated[float, Field(ge=0, le=MOST)] | None
+    usd: Annotated[float, Field(ge=0, le=MAX_MAGNITUDE)] | None
 
 
-class SpendingSpec(Strict):
+class SpendingSpec(StrictModel):
     """What the judges of a config cost."""
 
     config: str
@@ -213,7 +274,7 @@ class SpendingSpec(Strict):
     saved: ChargeSpec
 
 
-class ReportSpec(Strict):
+class ReportSpec(StrictModel):
     """A whole ``results.json``."""
 
     schema_version: Literal[1]
@@ -224,10 +285,10 @@ class ReportSpec(Strict):
     totals: TotalsSpec
     results: list[ResultSpec]
     evaluators: list[AnyObject]
-    cases: list[CaseSpec]
+    cases: list[ResultsCaseSpec]
     problems: list[ProblemSpec]
     provenance: list[ProvenanceSpec]
-    gates: list[GateSpec]
+    gates: list[ResultsGateSpec]
     judges: list[SpendingSpec]
     comparison: AnyObject | None
     shard: ShardSpec | None

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.execution.job import Job
+from agentci.execution.executor_api import ProgramJob
 
 # What a shell may take for a word, wherever it stands in a line.
 _WORD: Final = re.compile(r"[\w./+~-]+")
@@ -26,7 +26,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
         sealed: a digest of all that the program can read; None where it can read the workspace.
     """
 
-    job: Job
+    job: ProgramJob
     executor: str
     programs: tuple[Path, ...]
     line: tuple[str, ...] = ()

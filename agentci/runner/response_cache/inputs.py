@@ -10,7 +10,7 @@ from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Final
 
-from agentci.execution.allowed_paths import is_too_wide
+from agentci.execution.allowed_paths import is_too_broad
 from agentci.runner.response_cache.circumstances import Circumstances
 from agentci.runner.response_cache.digests import FILE, Digests
 from agentci.runner.response_cache.observer import BlindError, Observation, Observer
@@ -159,7 +159,7 @@ def _sources_of(paths: set[str]) -> Iterator[str]:
 def _roots(given: Circumstances) -> Iterator[Path]:
     """What a program can read that may change from run to run."""
     for path in given.job.confinement.readable:
-        if is_too_wide(path):  # closed by the jail
+        if is_too_broad(path):  # closed by the jail
             continue
         if given.tree is None or not path.is_relative_to(given.tree):
             yield path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from agentci._util.cache.init import REPLIES
+from agentci._util.cache_folder import RESPONSES_FILE
 
 if TYPE_CHECKING:
     import sqlite3
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 NO_SQLITE: Final = "this Python has no module sqlite3"
 
 
-class Inspection(Struct, frozen=True, kw_only=True):
+class CacheInspection(Struct, frozen=True, kw_only=True):
     """What there is.
 
     Attributes:
-        sound: replies that are as they were written.
-        damaged: those that are not, and so are never used.
+        valid: replies that are as they were written.
+        corrupt: those that are not, and so are never used.
         size_bytes: of the file.
-        damage: why it cannot be read as a whole; None where it can.
+        error: why it cannot be read as a whole; None where it can.
     """
 
-    sound: int = 0
-    damaged: int = 0
+    valid: int = 0
+    corrupt: int = 0
     size_bytes: int = 0
-    damage: str | None = None
+    error: str | None = None
 
 
 def has_sqlite() -> bool:
@@ -38,32 +38,37 @@ def has_sqlite() -> bool:
     return find_spec("_sqlite3") is not None
 
 
-def inspect(folder: Path) -> Inspection:
+def inspect_responses(folder: Path) -> CacheInspection:
     """Verify all replies in a cache, and change nothing."""
-    if not os.path.lexists(folder / REPLIES):
-        return Inspection()
+    if not os.path.lexists(folder / RESPONSES_FILE):
+        return CacheInspection()
     if not has_sqlite():
-        return Inspection(damage=NO_SQLITE)
+        return CacheInspection(error=NO_SQLITE)
     # Only now is it known that its module can be imported.
-    from agentci.runner.response_cache.database import FAULTS, NotOursError, open_file, told  # noqa: PLC0415
+    from agentci.runner.response_cache.store import (  # noqa: PLC0415
+        DATABASE_ERRORS,
+        ForeignFileError,
+        describe_error,
+        open_database,
+    )
 
     try:
-        connection = open_file(folder, owner=None, makes=False)
+        connection = open_database(folder, owner=None, makes=False)
         if connection is None:
-            return Inspection()
+            return CacheInspection()
         try:
-            sound, damaged = _verified(connection)
+            sound, damaged = _count_valid(connection)
         finally:
             connection.close()
-        size = (folder / REPLIES).stat().st_size
-    except (NotOursError, *FAULTS) as error:
-        return Inspection(damage=told(error))
-    return Inspection(sound=sound, damaged=damaged, size_bytes=size)
+        size = (folder / RESPONSES_FILE).stat().st_size
+    except (ForeignFileError, *DATABASE_ERRORS) as error:
+        return CacheInspection(error=describe_error(error))
+    return CacheInspection(valid=sound, corrupt=damaged, size_bytes=size)
 
 
-def _verified(connection: "sqlite3.Connection") -> tuple[int, int]:
+def _count_valid(connection: "sqlite3.Connection") -> tuple[int, int]:
     """How many replies are as they were written, and how many are not."""
-    from agentci.runner.response_cache.database import SELECT, row_of  # noqa: PLC0415 (likewise)
+    from agentci.runner.response_cache.store import SELECT_ROWS, parse_row  # noqa: PLC0415 (likewise)
 
     lists = {
         digest
@@ -71,8 +76,8 @@ def _verified(connection: "sqlite3.Connection") -> tuple[int, int]:
         if isinstance(listed, bytes) and sha256(listed).digest() == digest
     }
     sound = count = 0
-    for values in connection.execute(SELECT):
-        row = row_of(values)
+    for values in connection.execute(SELECT_ROWS):
+        row = parse_row(values)
         sound += row is not None and row.inputs in lists
         count += 1
     return sound, count - sound

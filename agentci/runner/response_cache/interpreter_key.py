@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from agentci._util.child_programs import GRADE
-from agentci.execution.runtimes.command import interpreter_of
+from agentci._util.child_programs import GRADE_PATH
+from agentci.execution.runtimes.command import find_interpreter
 from agentci.model.json import Json
 
 # By which Python finds packages on its own, beside the lists of what was installed.
@@ -36,7 +36,7 @@ class Interpreters:
         Raises:
             OSError: it is not there any more.
         """
-        started = [part for part in command if part != GRADE and Path(part) not in programs]
+        started = [part for part in command if part != GRADE_PATH and Path(part) not in programs]
         named = () if command[0] in started else self._named(Path(command[0]))
         return [self._identity(part) for part in (*named, *started)]
 
@@ -46,7 +46,7 @@ class Interpreters:
 
     def _named(self, program: Path) -> Iterator[str]:
         """The interpreter of a first line; of ``env`` also what that finds."""
-        interpreter = interpreter_of(program)
+        interpreter = find_interpreter(program)
         if interpreter:
             yield interpreter
         if Path(interpreter).name == ENV:

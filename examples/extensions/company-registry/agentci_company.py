@@ -15,11 +15,19 @@ from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
 
-from agentci.errors import RefusedError, UnreachableError
-from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
-from agentci.model.values import replace
-from agentci.remote.sources.source import MAX_TOTAL_BYTES, Surroundings
 from pydantic import Base64Bytes, BaseModel, ValidationError
+
+from agentci.extend import (
+    MAX_TOTAL_BYTES,
+    CatalogEntry,
+    PermanentFetchError,
+    ProgramFile,
+    ProgramSnapshot,
+    RemoteProgram,
+    SourceContext,
+    UnreachableError,
+    replace,
+)
 
 NAME = "company"
 ADDRESS = "https://evaluators.example.com"
@@ -66,14 +74,14 @@ D = TypeVar("D", bound=BaseModel)
 class CompanySource:
     """Fetches evaluators by their names (`ref:`) and versions (`rev:`, else the newest)."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: SourceContext) -> None:
         self._http = surroundings.http
         self._address = os.environ.get(VARIABLE, ADDRESS).rstrip("/")
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Name the registry; nothing is asked here, so that `agentci validate` needs no network."""
         if program.repository:
-            raise RefusedError("the company has one registry", hint="remove `repo`")
+            raise PermanentFetchError("the company has one registry", hint="remove `repo`")
         return replace(program, repository=self._address)
 
     def resolve(self, program: RemoteProgram) -> str:
@@ -82,7 +90,7 @@ class CompanySource:
             return program.revision
         newest = {each.name: each.version for each in self._index().evaluators}
         if program.ref not in newest:
-            raise RefusedError(
+            raise PermanentFetchError(
                 f"the company's registry has no evaluator {program.ref!r}",
                 hint="`agentci evaluator list --source company` shows what it has",
             )
@@ -92,7 +100,7 @@ class CompanySource:
         """What keeps an entry at this version."""
         return None if program.revision else f"rev: {commit}"
 
-    def fetch(self, program: RemoteProgram, commit: str, *, paths: Sequence[str]) -> Snapshot:
+    def fetch(self, program: RemoteProgram, commit: str, *, paths: Sequence[str]) -> ProgramSnapshot:
         """Fetch a version, whose files have to be what the registry says that they are."""
         del paths  # a version comes whole
         version = self._load(f"/evaluators/{quote(program.ref, '')}/{quote(commit, '')}", Version)
@@ -100,12 +108,12 @@ class CompanySource:
             if hashlib.sha256(file.content).hexdigest() != file.sha256:
                 raise UnreachableError(f"{file.path} of {program.ref} arrived damaged")
         files = {file.path: ProgramFile(content=file.content) for file in version.files}
-        return Snapshot(entry=version.entry, files=files)
+        return ProgramSnapshot(entry=version.entry, files=files)
 
-    def catalogue(self) -> Sequence[Listing]:
+    def catalogue(self) -> Sequence[CatalogEntry]:
         """All evaluators of the registry."""
         return [
-            Listing(
+            CatalogEntry(
                 name=each.name,
                 source=NAME,
                 ref=each.name,
@@ -122,7 +130,7 @@ class CompanySource:
         url = self._address + path
         response = self._http.get(url, limit_bytes=MAX_DOCUMENT_BYTES)
         if response.status == HTTPStatus.NOT_FOUND:
-            raise RefusedError(f"there is no {url}", hint="check the name and the version")
+            raise PermanentFetchError(f"there is no {url}", hint="check the name and the version")
         if response.status != HTTPStatus.OK:
             raise UnreachableError(f"{url} was answered with {response.status}")
         try:

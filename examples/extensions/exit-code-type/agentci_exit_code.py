@@ -3,17 +3,25 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentci.evaluators.fields import Entry, Seconds, Text
-from agentci.evaluators.evaluator_type import EvaluatorType
-from agentci.evaluators.context import Surroundings
-from agentci.errors import EvaluatorError
-from agentci.model.case import Case
-from agentci.model.requests import ProgramReply, Reply, RunProgram
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.program import LocalProgram, Wanted
 from pydantic import Field
+
+from agentci.extend import (
+    Case,
+    Entry,
+    EvaluatorContext,
+    EvaluatorError,
+    EvaluatorIdentity,
+    EvaluatorType,
+    Judgement,
+    LocalProgram,
+    Place,
+    ProgramOutput,
+    RequiredProgram,
+    Response,
+    RunProgram,
+    Seconds,
+    Text,
+)
 
 VERDICTS = {0: True, 1: False}
 
@@ -31,17 +39,17 @@ class ExitCodeEntry(Entry):
 class ExitCodeEvaluator:
     """A program that reads the agent's answers, a line each, and exits with 0 or 1."""
 
-    identity: Identity
+    identity: EvaluatorIdentity
     program: LocalProgram
     program_place: Place
     timeout_seconds: float
     executor: str
 
     @property
-    def needs(self) -> tuple[Wanted, ...]:
+    def needs(self) -> tuple[RequiredProgram, ...]:
         """Its program, so that what that needs is installed beforehand."""
         name = self.identity.name
-        return (Wanted(program=self.program, name=name, place=self.program_place),)
+        return (RequiredProgram(program=self.program, name=name, place=self.program_place),)
 
     def ask(self, case: Case) -> RunProgram:
         """Have the program run over all answers; pure, so nothing runs here."""
@@ -53,35 +61,35 @@ class ExitCodeEvaluator:
             executor=self.executor,
         )
 
-    def read(self, reply: Reply) -> Judgement:
+    def read(self, reply: Response) -> Judgement:
         """Judge by the exit code.
 
         Raises:
             EvaluatorError: it is none of those that are a verdict.
         """
-        if not isinstance(reply, ProgramReply) or reply.exit_code not in VERDICTS:
+        if not isinstance(reply, ProgramOutput) or reply.exit_code not in VERDICTS:
             raise EvaluatorError(f"{self.identity.name} gave no verdict: exit with 0 or 1")
         passed = VERDICTS[reply.exit_code]
         return Judgement(score=float(passed), passed=passed, reasoning=reply.stderr or None)
 
 
-def build(entry: ExitCodeEntry, surroundings: Surroundings) -> ExitCodeEvaluator:
+def build(entry: ExitCodeEntry, surroundings: EvaluatorContext) -> ExitCodeEvaluator:
     """Make the evaluator of an entry.
 
     Raises:
         InputError: there is no such program; ``locate`` says so.
     """
     return ExitCodeEvaluator(
-        identity=Identity(
+        identity=EvaluatorIdentity(
             name=entry.name,
             type=entry.type,
-            bar="exits with 0",
+            requirement="exits with 0",
             threshold=None,
             required=entry.required,
             place=surroundings.place,
         ),
         program=surroundings.locate(entry.path),
-        program_place=surroundings.place_of("path"),
+        program_place=surroundings.find_place("path"),
         timeout_seconds=entry.timeout,
         executor=entry.executor,
     )

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from agentci.errors import EvaluatorError
+from agentci.extend import EvaluatorError
 
 EXTENSIONS = (".go",)
 ELSEWHERE = ("go", "run")

@@ -4,10 +4,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from agentci.errors import EvaluatorError
-from agentci.execution.limits import Confinement
-from agentci.execution.local import LocalExecutor
-from agentci.model.requests import ProgramReply
+from agentci.extend import EvaluatorError, LocalExecutor, ProgramOutput, SandboxPolicy
 
 PRIORITY = 10
 
@@ -29,8 +26,8 @@ class NiceExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: Confinement | None = None,
-    ) -> ProgramReply:
+        confinement: SandboxPolicy | None = None,
+    ) -> ProgramOutput:
         """Run ``command`` to its end; whatever it started ends with it.
 
         Raises:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import UnreachableError
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import (
     FILES,
     KEY,
@@ -30,18 +30,18 @@ Damage: TypeAlias = Callable[[Path], object]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EvaluatorStore:
+def store(tmp_path: Path) -> EvaluatorCache:
     """A cache with one evaluator in it."""
-    store = EvaluatorStore(tmp_path / "cache")
+    store = EvaluatorCache(tmp_path / "cache")
     store.put(KEY, SNAPSHOT)
     return store
 
 
-def _assert_mended(store: EvaluatorStore, says: str) -> None:
+def _assert_mended(store: EvaluatorCache, says: str) -> None:
     """The damage is told, the entry not given but removed; it can be put and found again."""
-    assert says in str([entry.damage for entry in store.entries()])
+    assert says in str([entry.corruption for entry in store.list_entries()])
     assert store.find(KEY) is None
-    assert list(store.entries()) == []
+    assert list(store.list_entries()) == []
     put = store.put(KEY, SNAPSHOT)
     assert store.find(KEY) == put
     assert put.path.read_bytes() == FILES["tone.py"].content
@@ -139,14 +139,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_evaluator_is_not_given(store: EvaluatorStore, name: str) -> None:
+def test_a_damaged_evaluator_is_not_given(store: EvaluatorCache, name: str) -> None:
     damage, says = DAMAGES[name]
     damage(trees_of(store)[0])
     _assert_mended(store, says)
 
 
 def test_a_socket_for_a_file_is_damage(
-    store: EvaluatorStore, monkeypatch: pytest.MonkeyPatch
+    store: EvaluatorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trees_of(store)[0])  # the paths of sockets are short
     Path("tone.py").unlink()
@@ -155,7 +155,7 @@ def test_a_socket_for_a_file_is_damage(
         _assert_mended(store, "tone.py is not a regular file")
 
 
-def test_a_link_is_removed_and_not_what_it_leads_to(store: EvaluatorStore) -> None:
+def test_a_link_is_removed_and_not_what_it_leads_to(store: EvaluatorCache) -> None:
     _replace_all_by_link(trees_of(store)[0])
     assert store.find(KEY) is None
     assert (store.folder / "evaluators" / "elsewhere" / "tone.py").is_file()
@@ -164,7 +164,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(store: EvaluatorStore) -> No
 @pytest.mark.parametrize("name", ["evaluators", "evaluators/index", "evaluators/trees"])
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_a_folder_of_ours_that_leads_elsewhere_is_damage(
-    store: EvaluatorStore, tmp_path: Path, name: str, kind: str
+    store: EvaluatorCache, tmp_path: Path, name: str, kind: str
 ) -> None:
     folder = store.folder / name
     folder.rename(tmp_path / "precious")
@@ -173,7 +173,7 @@ def test_a_folder_of_ours_that_leads_elsewhere_is_damage(
     else:
         folder.touch()
     before = sorted((tmp_path / "precious").rglob("*"))
-    assert f"{folder.name} is not a folder" in str([e.damage for e in store.entries()])
+    assert f"{folder.name} is not a folder" in str([e.corruption for e in store.list_entries()])
     assert store.find(KEY) is None
     put = store.put(KEY, SNAPSHOT)
     assert store.find(KEY) == put
@@ -184,7 +184,7 @@ def test_folders_that_lead_elsewhere_are_replaced_before_anything_is_put(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "precious").mkdir()
-    store = EvaluatorStore(tmp_path / "cache")
+    store = EvaluatorCache(tmp_path / "cache")
     store.put(OTHER_KEY, SNAPSHOT)
     for name in ("index", "trees"):
         shutil.rmtree(store.folder / "evaluators" / name)
@@ -193,7 +193,7 @@ def test_folders_that_lead_elsewhere_are_replaced_before_anything_is_put(
     assert list((tmp_path / "precious").iterdir()) == []
 
 
-def test_what_shares_a_damaged_folder_is_mended_with_it(store: EvaluatorStore) -> None:
+def test_what_shares_a_damaged_folder_is_mended_with_it(store: EvaluatorCache) -> None:
     store.put(OTHER_KEY, SNAPSHOT)
     _turn_a_bit(trees_of(store)[0])
     assert store.find(KEY) is None
@@ -201,13 +201,13 @@ def test_what_shares_a_damaged_folder_is_mended_with_it(store: EvaluatorStore) -
     assert store.find(OTHER_KEY) is not None
 
 
-def test_a_damaged_folder_is_replaced_by_what_is_put(store: EvaluatorStore) -> None:
+def test_a_damaged_folder_is_replaced_by_what_is_put(store: EvaluatorCache) -> None:
     _turn_a_bit(trees_of(store)[0])
     assert store.put(OTHER_KEY, SNAPSHOT) == store.find(OTHER_KEY)
     assert store.find(KEY) is not None
 
 
-def test_a_process_that_may_open_no_more_files_removes_nothing(store: EvaluatorStore) -> None:
+def test_a_process_that_may_open_no_more_files_removes_nothing(store: EvaluatorCache) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.dup(0)
     os.close(lowest_free)
@@ -220,7 +220,7 @@ def test_a_process_that_may_open_no_more_files_removes_nothing(store: EvaluatorS
     assert store.find(KEY) is not None
 
 
-def _document(store: EvaluatorStore) -> dict[str, Any]:
+def _document(store: EvaluatorCache) -> dict[str, Any]:
     document = json.loads(index_of(store)[0].read_bytes())
     assert isinstance(document, dict)
     return document
@@ -274,13 +274,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 class TestAHostileIndex:
     @pytest.mark.parametrize("name", TEXTS)
-    def test_that_is_something_else_is_damage(self, store: EvaluatorStore, name: str) -> None:
+    def test_that_is_something_else_is_damage(self, store: EvaluatorCache, name: str) -> None:
         index_of(store)[0].write_bytes(TEXTS[name])
         _assert_mended(store, "its entry in the index")
 
     @pytest.mark.parametrize("name", CHANGES)
     def test_that_says_something_odd_is_damage(
-        self, store: EvaluatorStore, tmp_path: Path, name: str
+        self, store: EvaluatorCache, tmp_path: Path, name: str
     ) -> None:
         (tmp_path / "secret").touch()
         document = {**_document(store), **CHANGES[name]}
@@ -288,7 +288,7 @@ class TestAHostileIndex:
         _assert_mended(store, "its ")
         assert (tmp_path / "secret").exists()
 
-    def test_that_gives_one_evaluator_for_another_is_damage(self, store: EvaluatorStore) -> None:
+    def test_that_gives_one_evaluator_for_another_is_damage(self, store: EvaluatorCache) -> None:
         wanted = index_of(store)[0]
         store.put(OTHER_KEY, OTHER_SNAPSHOT)
         other = next(path for path in index_of(store) if path != wanted)
@@ -297,7 +297,7 @@ class TestAHostileIndex:
 
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
     def test_that_is_no_file_is_damage(
-        self, store: EvaluatorStore, tmp_path: Path, kind: str
+        self, store: EvaluatorCache, tmp_path: Path, kind: str
     ) -> None:
         index = index_of(store)[0]
         index.rename(tmp_path / "index.json")
@@ -310,7 +310,7 @@ class TestAHostileIndex:
         _assert_mended(store, "its entry in the index")
         assert (tmp_path / "index.json").exists()
 
-    def test_that_is_a_folder_makes_way_for_what_is_put(self, store: EvaluatorStore) -> None:
+    def test_that_is_a_folder_makes_way_for_what_is_put(self, store: EvaluatorCache) -> None:
         index = index_of(store)[0]
         index.unlink()
         (index / "x").mkdir(parents=True)
@@ -332,10 +332,10 @@ _JSON = st.recursive(
     ).map(lambda value: json.dumps(value).encode())
 )
 def test_no_index_makes_a_cache_stumble(tmp_path: Path, content: bytes) -> None:
-    store = EvaluatorStore(tmp_path / "cache")
+    store = EvaluatorCache(tmp_path / "cache")
     if not index_of(store):
         store.put(KEY, SNAPSHOT)
     index_of(store)[0].write_bytes(content)
-    assert [entry.stored for entry in store.entries()] == [None]
+    assert [entry.evaluator for entry in store.list_entries()] == [None]
     assert store.find(KEY) is None
     assert index_of(store) == []

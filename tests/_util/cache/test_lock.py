@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.cache.lock import claim
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci._util.cache_folder import hold_cache_lock
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import (
     KEY,
     finish,
@@ -26,8 +26,8 @@ PATIENCE_SECONDS = 20
 HOLD = """
 import sys, time
 from pathlib import Path
-from agentci._util.cache.lock import claim
-with claim(Path(sys.argv[1]), "x"):
+from agentci._util.cache_folder import hold_cache_lock
+with hold_cache_lock(Path(sys.argv[1]), "x"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -47,7 +47,7 @@ def _is_held(cache: Path) -> bool:
     free = threading.Event()
 
     def wait() -> None:
-        with claim(cache, "x"):
+        with hold_cache_lock(cache, "x"):
             free.set()
 
     threading.Thread(target=wait, daemon=True).start()
@@ -60,7 +60,7 @@ class TestAClaim:
 
         def work() -> None:
             for _ in range(50):
-                with claim(cache, "x"):
+                with hold_cache_lock(cache, "x"):
                     holders.append(1)
                     most.append(len(holders))
                     time.sleep(0)
@@ -77,10 +77,10 @@ class TestAClaim:
         script = """
 import os, sys
 from pathlib import Path
-from agentci._util.cache.lock import claim
+from agentci._util.cache_folder import hold_cache_lock
 log = os.open(f"{sys.argv[1]}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 for _ in range(100):
-    with claim(Path(sys.argv[1]), "x"):
+    with hold_cache_lock(Path(sys.argv[1]), "x"):
         os.write(log, b"in ")
         os.write(log, b"out\\n")
 """
@@ -88,15 +88,15 @@ for _ in range(100):
         assert Path(f"{cache}.log").read_text() == "in out\n" * 200
 
     def test_of_one_name_does_not_hold_up_another(self, cache: Path) -> None:
-        with claim(cache, "y"):
+        with hold_cache_lock(cache, "y"):
             assert not _is_held(cache)
 
     def test_may_have_any_name(self, cache: Path) -> None:
-        with claim(cache, "../\0" + "x" * 10_000):
+        with hold_cache_lock(cache, "../\0" + "x" * 10_000):
             assert [path.suffix for path in _locks(cache)] == [".lock"]
 
     def test_ends_with_an_error(self, cache: Path) -> None:
-        with pytest.raises(ZeroDivisionError), claim(cache, "x"):
+        with pytest.raises(ZeroDivisionError), hold_cache_lock(cache, "x"):
             raise ZeroDivisionError
         assert not _is_held(cache)
 
@@ -113,12 +113,12 @@ for _ in range(100):
         script = """
 import os, sys, time
 from pathlib import Path
-from agentci._util.cache.lock import claim
-with claim(Path(sys.argv[1]), "x"):
+from agentci._util.cache_folder import hold_cache_lock
+with hold_cache_lock(Path(sys.argv[1]), "x"):
     child = os.fork()
     if not child:
         time.sleep(60)
-with claim(Path(sys.argv[1]), "x"):
+with hold_cache_lock(Path(sys.argv[1]), "x"):
     print("held again")
 os.kill(child, 9)
 os.waitpid(child, 0)
@@ -130,12 +130,12 @@ os.waitpid(child, 0)
 
         def wait() -> None:
             begun.set()
-            with claim(cache, "x"):
+            with hold_cache_lock(cache, "x"):
                 assert len(_locks(cache)) == 1
                 ended.wait(PATIENCE_SECONDS)
 
         waiting = threading.Thread(target=wait)
-        with claim(cache, "x"):
+        with hold_cache_lock(cache, "x"):
             waiting.start()
             begun.wait(PATIENCE_SECONDS)
             time.sleep(0.1)
@@ -149,7 +149,7 @@ os.waitpid(child, 0)
 class TestWhereThereCanBeNoLock:
     @pytest.fixture(params=["file", "link", "folder in its place", "somebody's folder"])
     def odd_cache(self, cache: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-        with claim(cache, "x"):
+        with hold_cache_lock(cache, "x"):
             lock = _locks(cache)[0]
         match request.param:
             case "file":
@@ -171,15 +171,15 @@ class TestWhereThereCanBeNoLock:
         assert not (cache.parent / "made").exists()
 
     def test_nobody_is_kept_waiting(self, odd_cache: Path) -> None:
-        with claim(odd_cache, "x"):
+        with hold_cache_lock(odd_cache, "x"):
             pass
 
     def test_a_pipe_does_not_hold_up(self, cache: Path) -> None:
-        with claim(cache, "x"):
+        with hold_cache_lock(cache, "x"):
             lock = _locks(cache)[0]
         lock.unlink()
         os.mkfifo(lock)
-        with claim(cache, "x"):
+        with hold_cache_lock(cache, "x"):
             pass
 
 
@@ -188,10 +188,10 @@ class TestSeveralProcesses:
         script = """
 import sys, time
 from pathlib import Path
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT
-store = EvaluatorStore(Path(sys.argv[1]))
-with store.claim(KEY):
+store = EvaluatorCache(Path(sys.argv[1]))
+with store.lock(KEY):
     stored = store.find(KEY)
     if stored is None:
         print("fetched")
@@ -206,18 +206,18 @@ assert stored == store.find(KEY)
         script = """
 import sys
 from pathlib import Path
-from agentci.remote.cache.entry import Key
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.remote.cache.index import EvaluatorKey
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT
-store = EvaluatorStore(Path(sys.argv[1]))
-own = Key(source="github", repository="a/b", commit=sys.argv[2], ref="x.py")
+store = EvaluatorCache(Path(sys.argv[1]))
+own = EvaluatorKey(source="github", repository="a/b", commit=sys.argv[2], ref="x.py")
 for _ in range(30):
     for key in (KEY, own):
         assert store.put(key, SNAPSHOT) == store.find(key)
 """
         finish([start_python(script, cache, number) for number in range(3)])
-        store = EvaluatorStore(cache)
-        assert [entry.damage for entry in store.entries()] == [None] * 4
+        store = EvaluatorCache(cache)
+        assert [entry.corruption for entry in store.list_entries()] == [None] * 4
         assert len(index_of(store)) == 4
         assert len(trees_of(store)) == 1
         assert leftovers(cache) == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agentci._util.http.client import HttpClient
-from agentci._util.http.limits import DEFAULT_LIMITS, Limits
+from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Patience:
     def client(
         self,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: HttpLimits = DEFAULT_LIMITS,
         stopped: Callable[[], bool] | None = None,
     ) -> HttpClient:
         """A client that lives in this time."""

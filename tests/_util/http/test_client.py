@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentci._util.http.addresses import address_of
+from agentci._util.http.addresses import parse_address
 from agentci._util.http.client import HttpClient
-from agentci._util.http.document import Http
-from agentci._util.http.limits import Limits
-from agentci.errors import RefusedError, UnreachableError
+from agentci._util.http.interface import HttpGetter, HttpLimits
+from agentci.errors import PermanentFetchError, UnreachableError
 from agentci.version import __version__
 from tests._util.http.patience import Patience
 from tests._util.http.servers import CERTIFICATE, Answer, Asked, Raw, script, serve
@@ -36,7 +35,7 @@ def test_a_document_comes_with_its_status_and_its_headers(patience: Patience) ->
 
 
 def test_a_server_is_told_who_asks_and_what_is_understood() -> None:
-    client: Http = HttpClient(tell=print)
+    client: HttpGetter = HttpClient(tell=print)
     with serve(script(Answer())) as server:
         client.get(server.url, limit_bytes=LIMIT, headers={"Accept": "text/plain"})
     (asked,) = server.asked
@@ -70,7 +69,7 @@ class TestSize:
     def test_one_that_says_that_it_is_larger_is_refused(self, patience: Patience) -> None:
         with (
             serve(script(Answer(body=b"x" * (LIMIT + 1)))) as server,
-            pytest.raises(RefusedError) as caught,
+            pytest.raises(PermanentFetchError) as caught,
         ):
             patience.client().get(server.url, limit_bytes=LIMIT)
         assert str(caught.value) == (f"{server.url}/ is 1,001 bytes, and 1,000 bytes are accepted")
@@ -103,7 +102,7 @@ class TestAddress:
     def test_nothing_is_asked_for_in_the_clear_elsewhere(
         self, url: str, patience: Patience
     ) -> None:
-        with pytest.raises(RefusedError, match="is not encrypted") as caught:
+        with pytest.raises(PermanentFetchError, match="is not encrypted") as caught:
             patience.client().get(url, limit_bytes=LIMIT)
         assert "https" in str(caught.value.hint)
 
@@ -112,8 +111,8 @@ class TestAddress:
         ["http://localhost:9/a", "http://LOCALHOST/a", "http://127.9.9.9/a", "http://[::1]:9/a"],
     )
     def test_this_machine_may_be_asked_in_the_clear(self, url: str) -> None:
-        address = address_of(url)
-        assert address.is_here
+        address = parse_address(url)
+        assert address.is_loopback
         assert address.shown == url.lower()
 
     @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ class TestAddress:
         ["", "a/b", "file:///etc/passwd", "ftp://example.com/a", "https://", "https:///a"],
     )
     def test_only_the_web_is_asked(self, url: str, patience: Patience) -> None:
-        with pytest.raises(RefusedError, match="is not a URL"):
+        with pytest.raises(PermanentFetchError, match="is not a URL"):
             patience.client().get(url, limit_bytes=LIMIT)
 
     @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ class TestAddress:
         ],
     )
     def test_no_complaint_shows_a_secret(self, url: str, patience: Patience) -> None:
-        with pytest.raises(RefusedError) as caught:
+        with pytest.raises(PermanentFetchError) as caught:
             patience.client().get(url, limit_bytes=LIMIT)
         assert "hunter" not in f"{caught.value} {caught.value.hint}"
 
@@ -148,7 +147,7 @@ class TestAddress:
         assert f"for {server.url}/a: it answered 503" in told
 
     def test_control_characters_of_a_url_are_not_shown(self, patience: Patience) -> None:
-        with pytest.raises(RefusedError) as caught:
+        with pytest.raises(PermanentFetchError) as caught:
             patience.client().get("gopher://a/\x1b[31m\nred", limit_bytes=LIMIT)
         assert str(caught.value).isprintable()
 
@@ -158,7 +157,7 @@ class TestHeaders:
     def test_one_that_cannot_be_sent_is_refused_and_not_shown(
         self, value: str, patience: Patience
     ) -> None:
-        with pytest.raises(RefusedError) as caught:
+        with pytest.raises(PermanentFetchError) as caught:
             patience.client().get(
                 "http://127.0.0.1:9/", limit_bytes=LIMIT, headers={"Authorization": value}
             )
@@ -237,7 +236,7 @@ class TestTls:
         assert patience.told == []
 
     def test_one_that_hangs_up_before_it_is_known_is_asked_again(self, patience: Patience) -> None:
-        limits = Limits(tries=2)
+        limits = HttpLimits(tries=2)
         with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
             greetings = [pool.submit(_greet, listener, b"") for _ in range(limits.tries)]
             url = f"https://127.0.0.1:{listener.getsockname()[1]}/"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentci._util.http.limits import Limits
-from agentci.errors import RefusedError, UnreachableError
+from agentci._util.http.interface import HttpLimits
+from agentci.errors import PermanentFetchError, UnreachableError
 from tests._util.http.patience import Patience, after
 from tests._util.http.servers import (
     Answer,
@@ -120,7 +120,7 @@ class TestWhatIsSent:
     def test_without_end_is_refused(self, patience: Patience) -> None:
         chunk = b"fff\r\n" + b"x" * 0xFFF + b"\r\n"
         flood = Raw(pieces=[head(200, "Transfer-Encoding: chunked")], endlessly=chunk)
-        with serve(script(flood)) as server, pytest.raises(RefusedError) as caught:
+        with serve(script(flood)) as server, pytest.raises(PermanentFetchError) as caught:
             patience.client().get(server.url, limit_bytes=LIMIT)
         assert (
             str(caught.value) == f"{server.url}/ has no end in sight, and 1,000 bytes are accepted"
@@ -136,7 +136,7 @@ class TestWhatIsSent:
     def test_packed_is_refused_and_not_unpacked(self, packing: str, patience: Patience) -> None:
         bomb = gzip.compress(b"\0" * 10**6)
         answer = Answer(body=bomb, headers={"Content-Encoding": packing})
-        with serve(script(answer)) as server, pytest.raises(RefusedError) as caught:
+        with serve(script(answer)) as server, pytest.raises(PermanentFetchError) as caught:
             patience.client().get(server.url, limit_bytes=10**5)
         assert " comes packed (" in str(caught.value)
         assert str(caught.value).isprintable()
@@ -197,7 +197,7 @@ class TestSlowness:
         ],
     )
     def test_has_an_end(self, slow: Raw, patience: Patience) -> None:
-        limits = Limits(tries=2, document_seconds=0.3)
+        limits = HttpLimits(tries=2, document_seconds=0.3)
         begun = time.monotonic()
         with serve(script(slow)) as server, pytest.raises(UnreachableError) as caught:
             patience.client(limits=limits).get(server.url, limit_bytes=LIMIT)
@@ -213,7 +213,7 @@ class TestSlowness:
         self, sent: bytes, patience: Patience
     ) -> None:
         silent = Raw(pieces=[sent, b""], pause_seconds=60)
-        limits = Limits(tries=2, silence_seconds=0.1)
+        limits = HttpLimits(tries=2, silence_seconds=0.1)
         with (
             serve(script(silent)) as server,
             pytest.raises(UnreachableError, match=r"it sent nothing for 0\.1 s \(tried 2 times\)$"),
@@ -229,7 +229,7 @@ class TestSlowness:
             assert patience.client().get(server.url, limit_bytes=LIMIT).content == b"01234"
 
     def test_of_a_server_that_takes_no_connection_has_an_end(self, patience: Patience) -> None:
-        limits = Limits(tries=1, connect_seconds=0.1)
+        limits = HttpLimits(tries=1, connect_seconds=0.1)
         with (
             full_port() as port,
             pytest.raises(UnreachableError, match=r"let nobody in for 0\.1 s"),

@@ -2,18 +2,18 @@
 
 import pytest
 
-from agentci._util.http.limits import DEFAULT_LIMITS
-from agentci._util.http.retries import PassingError
-from agentci._util.http.transport import Exchange, wish_of
-from agentci.errors import RefusedError
+from agentci._util.http.interface import DEFAULT_LIMITS
+from agentci._util.http.retries import RetryableError
+from agentci._util.http.transport import HttpTransport, make_http_request
+from agentci.errors import PermanentFetchError
 from tests._util.http.servers import Answer, Raw, head, refused_port, script, serve
 
 LIMIT = 1000
 
 
 def post(url: str, content: bytes = b"{}") -> Answer:
-    wish = wish_of(url, {"X-Key": "k"}, LIMIT, content=content)
-    response = Exchange(DEFAULT_LIMITS).once(wish, lambda: False)
+    wish = make_http_request(url, {"X-Key": "k"}, LIMIT, content=content)
+    response = HttpTransport(DEFAULT_LIMITS).send_once(wish, lambda: False)
     return Answer(status=response.status, body=response.content)
 
 
@@ -35,20 +35,22 @@ def test_no_status_is_a_failure_and_no_redirect_is_followed(status: int) -> None
 
 def test_an_answer_that_is_not_whole_may_have_arrived_and_one_from_nobody_has_not() -> None:
     half = Raw(pieces=[head(200, "Content-Length: 9"), b"x"])
-    with serve(script(half)) as server, pytest.raises(PassingError) as cut:
+    with serve(script(half)) as server, pytest.raises(RetryableError) as cut:
         post(server.url)
-    with pytest.raises(PassingError) as gone:
+    with pytest.raises(RetryableError) as gone:
         post(f"http://127.0.0.1:{refused_port()}")
     assert (cut.value.arrived, gone.value.arrived) == (True, False)
 
 
 def test_other_machines_are_asked_unencrypted_only_where_that_is_wanted() -> None:
-    with pytest.raises(RefusedError, match="is not encrypted"):
-        wish_of("http://ollama:11434", {}, LIMIT)
-    assert not wish_of("http://ollama:11434", {}, LIMIT, unencrypted=True).address.is_here
+    with pytest.raises(PermanentFetchError, match="is not encrypted"):
+        make_http_request("http://ollama:11434", {}, LIMIT)
+    assert not make_http_request(
+        "http://ollama:11434", {}, LIMIT, unencrypted=True
+    ).address.is_loopback
 
 
 def test_what_is_asked_for_shows_neither_headers_nor_content() -> None:
-    shown = repr(wish_of("https://a.example", {"K": "secret"}, LIMIT, content=b"text"))
+    shown = repr(make_http_request("https://a.example", {"K": "secret"}, LIMIT, content=b"text"))
     assert "secret" not in shown
     assert "text" not in shown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.errors import RefusedError, UnreachableError
+from agentci.errors import PermanentFetchError, UnreachableError
 from tests._util.http.patience import Patience
 from tests._util.http.servers import (
     CERTIFICATE,
@@ -70,7 +70,7 @@ def test_five_are_followed_and_no_more(patience: Patience) -> None:
         assert patience.client().get(server.url, limit_bytes=LIMIT).content == b"here"
     with (
         serve(script(_to("/"))) as server,
-        pytest.raises(RefusedError, match=r"redirects more than 5 times$"),
+        pytest.raises(PermanentFetchError, match=r"redirects more than 5 times$"),
     ):
         patience.client().get(server.url, limit_bytes=LIMIT)
     assert len(server.asked) == 6
@@ -92,7 +92,7 @@ def test_five_are_followed_and_no_more(patience: Patience) -> None:
     ],
 )
 def test_not_followed(location: str, complaint: str, patience: Patience) -> None:
-    with serve(script(_to(location))) as server, pytest.raises(RefusedError) as caught:
+    with serve(script(_to(location))) as server, pytest.raises(PermanentFetchError) as caught:
         patience.client().get(f"{server.url}/a", limit_bytes=LIMIT)
     said = str(caught.value)
     assert said.startswith(f"{server.url}/a redirects to where it is not followed: ")
@@ -108,7 +108,7 @@ def test_from_https_to_http_is_not_followed_even_on_this_machine(
     with (
         serve(script(Answer())) as plain,
         serve(script(_to(f"{plain.url}/b?token=hunter2")), tls=True) as server,
-        pytest.raises(RefusedError) as caught,
+        pytest.raises(PermanentFetchError) as caught,
     ):
         patience.client().get(f"{server.url}/a", limit_bytes=LIMIT)
     assert str(caught.value) == (

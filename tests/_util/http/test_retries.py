@@ -5,8 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
-from agentci._util.http.limits import Limits
-from agentci._util.http.retries import passing_answer, wait_seconds
+from agentci._util.http.interface import HttpLimits
+from agentci._util.http.retries import compute_wait_seconds, find_retryable_error
 from agentci.errors import UnreachableError
 from tests._util.http.patience import Patience
 from tests._util.http.servers import Answer, script, serve
@@ -39,7 +39,7 @@ class TestStatus:
         assert len(server.asked) == 5
 
     def test_of_a_single_try_is_told_at_once(self, patience: Patience) -> None:
-        limits = Limits(tries=1)
+        limits = HttpLimits(tries=1)
         with (
             serve(script(Answer(status=500))) as server,
             pytest.raises(UnreachableError, match=r"answered 500 \(tried 1 time\)$"),
@@ -70,10 +70,10 @@ class TestStatus:
 
 class TestWaits:
     def test_double_and_are_never_the_same_for_all(self) -> None:
-        failure = passing_answer("it", 500, {}, now=NOW)
+        failure = find_retryable_error("it", 500, {}, now=NOW)
         assert failure is not None
         for tries, least in ((1, 1), (2, 2), (3, 4), (4, 8)):
-            waits = {wait_seconds(failure, tries) for _ in range(50)}
+            waits = {compute_wait_seconds(failure, tries) for _ in range(50)}
             assert least <= min(waits)
             assert max(waits) <= 1.5 * least
             assert len(waits) > 10
@@ -97,7 +97,7 @@ class TestWaits:
         assert 25 <= patience.slept <= 30
 
     def test_of_our_own_are_never_longer_than_the_longest(self, patience: Patience) -> None:
-        limits = Limits(longest_wait_seconds=2)
+        limits = HttpLimits(longest_wait_seconds=2)
         with serve(script(Answer(status=500))) as server, pytest.raises(UnreachableError):
             patience.client(limits=limits).get(server.url, limit_bytes=LIMIT)
         assert 7 <= patience.slept <= 7.5
@@ -150,7 +150,7 @@ class TestWhatAServerAsksFor:
         ],
     )
     def test_is_understood(self, status: int, headers: dict[str, str], seconds: float) -> None:
-        failure = passing_answer("it", status, headers, now=NOW)
+        failure = find_retryable_error("it", status, headers, now=NOW)
         assert failure is not None
         assert failure.asked_seconds == seconds
 
@@ -177,13 +177,13 @@ class TestWhatAServerAsksFor:
         ],
     )
     def test_without_sense_is_not_heeded(self, status: int, headers: dict[str, str]) -> None:
-        failure = passing_answer("it", status, headers, now=NOW)
+        failure = find_retryable_error("it", status, headers, now=NOW)
         assert failure is not None
         assert failure.asked_seconds is None
-        assert 1 <= wait_seconds(failure, 1) <= 1.5
+        assert 1 <= compute_wait_seconds(failure, 1) <= 1.5
 
     def test_may_be_what_nobody_waits_for(self) -> None:
-        failure = passing_answer(
+        failure = find_retryable_error(
             "it", 429, {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, now=NOW
         )
         assert failure is not None

@@ -41,20 +41,20 @@ class TestPlain:
         ],
     )
     def test_leaves_what_a_reader_can_see(self, text: str, expected: str | None) -> None:
-        assert escape.plain(text) == (text if expected is None else expected)
+        assert escape.remove_control(text) == (text if expected is None else expected)
 
     @given(HOSTILE_TEXT)
     def test_leaves_no_control_character_but_tabs_and_line_ends(self, text: str) -> None:
-        left = {c for c in escape.plain(text) if unicodedata.category(c) in {"Cc", "Cs"}}
+        left = {c for c in escape.remove_control(text) if unicodedata.category(c) in {"Cc", "Cs"}}
         assert left <= {"\t", "\n"}
 
     @given(HOSTILE_TEXT)
     def test_has_nothing_left_to_do_the_second_time(self, text: str) -> None:
-        assert escape.plain(escape.plain(text)) == escape.plain(text)
+        assert escape.remove_control(escape.remove_control(text)) == escape.remove_control(text)
 
     @given(HOSTILE_TEXT)
     def test_a_plain_line_is_one_line(self, text: str) -> None:
-        line = escape.plain_line(text)
+        line = escape.flatten_line(text)
         assert len(line.splitlines()) <= 1
         assert line == line.strip()
 
@@ -75,20 +75,22 @@ class TestLog:
         ],
     )
     def test_breaks_what_the_runner_would_obey(self, text: str, expected: str | None) -> None:
-        assert escape.log(text) == (text if expected is None else expected)
+        assert escape.escape_for_log(text) == (text if expected is None else expected)
 
     @given(HOSTILE_TEXT)
     def test_commands_nothing(self, text: str) -> None:
-        assert commands_in(escape.log(text)) == []
-        assert commands_in(escape.one_line(text)) == []
+        assert commands_in(escape.escape_for_log(text)) == []
+        assert commands_in(escape.escape_for_log_line(text)) == []
 
     @given(HOSTILE_TEXT)
     def test_is_only_ever_added_spaces_to(self, text: str) -> None:
-        assert escape.log(text).replace(" ", "") == escape.plain(text).replace(" ", "")
+        assert escape.escape_for_log(text).replace(" ", "") == escape.remove_control(text).replace(
+            " ", ""
+        )
 
     def test_takes_time_in_proportion_to_a_text_of_blank_lines(self) -> None:
         text = " \n" * 200_000
-        assert escape.log(text) == text
+        assert escape.escape_for_log(text) == text
 
 
 class TestTheRunnersGrammar:
@@ -117,15 +119,15 @@ class TestTheRunnersGrammar:
 class TestXml:
     @given(HOSTILE_TEXT)
     def test_is_parsed_as_it_was_written(self, text: str) -> None:
-        element = ET.Element("a", {"b": escape.xml(text)})
-        element.text = escape.xml(text)
+        element = ET.Element("a", {"b": escape.escape_for_xml(text)})
+        element.text = escape.escape_for_xml(text)
         parsed = ET.fromstring(ET.tostring(element, encoding="utf-8"))
-        assert (parsed.text or "") == parsed.get("b") == escape.xml(text)
+        assert (parsed.text or "") == parsed.get("b") == escape.escape_for_xml(text)
 
     def test_replaces_what_xml_cannot_say(self) -> None:
-        assert escape.xml("a\ufffeb\uffffc\x1b[31m\x00\ud800") == "a�b�c�"
+        assert escape.escape_for_xml("a\ufffeb\uffffc\x1b[31m\x00\ud800") == "a�b�c�"
 
 
 def test_what_is_encodable_is_left_alone_and_the_rest_replaced() -> None:
-    assert escape.encodable("naïve\r\x1b 🙂") == "naïve\r\x1b 🙂"
-    assert escape.encodable("a\udfffb").encode() == "a�b".encode()
+    assert escape.replace_surrogates("naïve\r\x1b 🙂") == "naïve\r\x1b 🙂"
+    assert escape.replace_surrogates("a\udfffb").encode() == "a�b".encode()

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentci._util.text.format import apart, count, number, percents_apart
+from agentci._util.text.format import (
+    format_count,
+    format_distinct,
+    format_distinct_percents,
+    format_number,
+)
 
 RATIOS = st.floats(0, 1)
 
@@ -15,7 +20,7 @@ RATIOS = st.floats(0, 1)
     ("amount", "expected"), [(0, "0 checks"), (1, "1 check"), (12_345, "12,345 checks")]
 )
 def test_a_count_agrees_with_its_noun(amount: int, expected: str) -> None:
-    assert count(amount, "check") == expected
+    assert format_count(amount, "check") == expected
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def test_a_count_agrees_with_its_noun(amount: int, expected: str) -> None:
     ],
 )
 def test_a_number_has_no_more_decimals_than_it_needs(value: float, expected: str) -> None:
-    assert number(value) == expected
+    assert format_number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,7 @@ def test_a_number_has_no_more_decimals_than_it_needs(value: float, expected: str
 def test_percentages_show_that_they_differ(
     value: float, bar: float, expected: tuple[str, str]
 ) -> None:
-    assert percents_apart(value, bar) == expected
+    assert format_distinct_percents(value, bar) == expected
 
 
 @given(RATIOS, RATIOS)
@@ -56,10 +61,10 @@ def test_numbers_that_differ_by_more_than_the_gates_tolerance_look_different(
     value: float, bar: float
 ) -> None:
     assume(abs(value - bar) > 1e-9)
-    for shown, other in (apart(value, bar), percents_apart(value, bar)):
+    for shown, other in (format_distinct(value, bar), format_distinct_percents(value, bar)):
         assert (float(shown.rstrip("%")) < float(other.rstrip("%"))) == (value < bar)
 
 
 def test_numbers_far_apart_keep_three_decimals() -> None:
-    assert apart(0.71428, 0.8) == ("0.714", "0.8")
-    assert apart(0.6999, 0.7) == ("0.6999", "0.7")
+    assert format_distinct(0.71428, 0.8) == ("0.714", "0.8")
+    assert format_distinct(0.6999, 0.7) == ("0.6999", "0.7")

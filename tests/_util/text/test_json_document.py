@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentci._util.text.json_document import read_json
 from agentci.errors import InputError
-from agentci.model.place import Place
+from agentci.model.problem import Place
 
 
 def complaints(data: bytes) -> list[str]:
@@ -27,7 +27,7 @@ def test_numbers_with_decimals_are_read() -> None:
 
 def test_places_are_found_by_path() -> None:
     document = read_json(b'{"a":\n [1,\n  2]}', file="f.json")
-    assert document.place_of(["a", 1]) == Place(file="f.json", line=3, column=3)
+    assert document.find_place(["a", 1]) == Place(file="f.json", line=3, column=3)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from agentci._util.text.json_fields import Complaint, Fields
+from agentci._util.text.json_fields import JsonFieldProblem, JsonFields
 from agentci.model.json import Json, JsonObject
 
 
-def fields(value: JsonObject) -> Fields:
-    return Fields(value, noun="a thing", path=("root",), complaints=[])
+def fields(value: JsonObject) -> JsonFields:
+    return JsonFields(value, noun="a thing", path=("root",), complaints=[])
 
 
 def test_either_spelling_is_read() -> None:
@@ -20,9 +20,9 @@ def test_either_spelling_is_read() -> None:
 def test_both_spellings_at_once_are_a_complaint_once() -> None:
     it = fields({"first_name": "x", "firstName": "y"})
     it.text("first_name")
-    it.close("first_name")
-    assert it.complaints == [
-        Complaint(
+    it.check_unknown_keys("first_name")
+    assert it.problems == [
+        JsonFieldProblem(
             path=("root", "firstName"), message="'first_name' and 'firstName' are the same key"
         )
     ]
@@ -36,10 +36,10 @@ def test_both_spellings_at_once_are_a_complaint_once() -> None:
         pytest.param(lambda it: it.mapping("x"), {"any_key": [1]}, id="mapping"),
     ],
 )
-def test_values_are_taken_as_they_are(take: Callable[[Fields], Json], value: Json) -> None:
+def test_values_are_taken_as_they_are(take: Callable[[JsonFields], Json], value: Json) -> None:
     it = fields({"x": value})
     assert take(it) == value
-    assert it.complaints == []
+    assert it.problems == []
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_values_are_taken_as_they_are(take: Callable[[Fields], Json], value: Jso
     ],
 )
 def test_another_kind_is_a_complaint(
-    take: Callable[[Fields], object], value: Json, message: str
+    take: Callable[[JsonFields], object], value: Json, message: str
 ) -> None:
     it = fields({"x": value})
     assert take(it) is None
-    assert it.complaints == [Complaint(path=("root", "x"), message=message)]
+    assert it.problems == [JsonFieldProblem(path=("root", "x"), message=message)]
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,21 @@ def test_another_kind_is_a_complaint(
 @pytest.mark.parametrize(
     "value", [pytest.param({}, id="absent"), pytest.param({"x": None}, id="null")]
 )
-def test_null_is_as_good_as_nothing(take: Callable[[Fields], object], value: JsonObject) -> None:
+def test_null_is_as_good_as_nothing(
+    take: Callable[[JsonFields], object], value: JsonObject
+) -> None:
     it = fields(value)
     assert take(it) is None
-    assert it.complaints == []
+    assert it.problems == []
 
 
 def test_objects_in_lists_know_their_path() -> None:
     it = fields({"myItems": [{"a": 1}, None, {"b": 2}]})
     for inner in it.objects("my_items", noun="an item"):
-        inner.close("a")
-    assert it.complaints == [
-        Complaint(path=("root", "myItems", 1), message="an item is null, not an object"),
-        Complaint(path=("root", "myItems", 2, "b"), message="an item has no key 'b'"),
+        inner.check_unknown_keys("a")
+    assert it.problems == [
+        JsonFieldProblem(path=("root", "myItems", 1), message="an item is null, not an object"),
+        JsonFieldProblem(path=("root", "myItems", 2, "b"), message="an item has no key 'b'"),
     ]
 
 
@@ -104,33 +106,33 @@ def test_an_object_inside_shares_the_complaints() -> None:
     inner = it.object("inner", noun="an inner thing")
     assert inner is not None
     inner.text("a")
-    assert [complaint.path for complaint in it.complaints] == [("root", "inner", "a")]
+    assert [complaint.path for complaint in it.problems] == [("root", "inner", "a")]
 
 
 def test_what_is_required_may_not_be_null() -> None:
     it = fields({"a": 1, "b": None, "nam": "x"})
     it.require("a", "b", "name")
-    assert it.complaints == [
-        Complaint(path=("root",), message="a thing needs 'b'"),
-        Complaint(path=("root",), message="a thing needs 'name'", hint="it has 'nam'"),
+    assert it.problems == [
+        JsonFieldProblem(path=("root",), message="a thing needs 'b'"),
+        JsonFieldProblem(path=("root",), message="a thing needs 'name'", hint="it has 'nam'"),
     ]
 
 
 def test_unknown_keys_are_compared_with_both_spellings_of_the_known_ones() -> None:
     it = fields({"final_respons": 1, "finalRespons": 2, "zzz": 3, "final_response": 4})
-    it.close("final_response")
-    assert it.complaints == [
-        Complaint(
+    it.check_unknown_keys("final_response")
+    assert it.problems == [
+        JsonFieldProblem(
             path=("root", "final_respons"),
             message="a thing has no key 'final_respons'",
             hint="did you mean 'final_response'?",
         ),
-        Complaint(
+        JsonFieldProblem(
             path=("root", "finalRespons"),
             message="a thing has no key 'finalRespons'",
             hint="did you mean 'finalResponse'?",
         ),
-        Complaint(path=("root", "zzz"), message="a thing has no key 'zzz'"),
+        JsonFieldProblem(path=("root", "zzz"), message="a thing has no key 'zzz'"),
     ]
 
 
@@ -141,6 +143,6 @@ def test_free_form_values_may_not_be_nested_without_end() -> None:
     it = fields({"args": {"x": deep}, "fine": {"x": [[1]]}})
     assert it.mapping("args") is None
     assert it.mapping("fine") == {"x": [[1]]}
-    assert [complaint.message for complaint in it.complaints] == [
+    assert [complaint.message for complaint in it.problems] == [
         "'args' is nested deeper than 64 levels"
     ]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentci._util.text.json_place import Places
+from agentci._util.text.json_document import JsonPositions
 
 TEXT = """{
   "name": "x",
@@ -40,24 +40,24 @@ JSON = st.recursive(
     ],
 )
 def test_place(path: Sequence[str | int], place: tuple[int, int]) -> None:
-    assert Places(TEXT).at(path) == place
+    assert JsonPositions(TEXT).find_path(path) == place
 
 
 def test_the_last_of_twin_keys_is_meant_as_by_parsers() -> None:
-    assert Places('{"a": 1,\n"a": 2}').at(["a"]) == (2, 1)
+    assert JsonPositions('{"a": 1,\n"a": 2}').find_path(["a"]) == (2, 1)
 
 
 @pytest.mark.parametrize("text", ['{"a" oops', '{"a": 1, oops', '{"a": [1', "{" * 100_000])
 def test_in_a_broken_text_the_last_sound_place_is_found(text: str) -> None:
-    assert Places(text).at(["b"]) == (1, 1)
+    assert JsonPositions(text).find_path(["b"]) == (1, 1)
 
 
 @given(JSON, st.sampled_from([None, 1]))
 def test_every_value_stands_where_it_is_said_to(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
-    lines, places = text.splitlines(), Places(text)
+    lines, places = text.splitlines(), JsonPositions(text)
     for path, inner in _walk(value):
-        line, column = places.at(path)
+        line, column = places.find_path(path)
         rest = lines[line - 1][column - 1 :]
         if path and isinstance(path[-1], str):
             assert rest.startswith(json.dumps(path[-1]) + ": ")
@@ -68,7 +68,7 @@ def test_every_value_stands_where_it_is_said_to(value: object, indent: int | Non
 @example("{{}", ["a"])
 @given(st.text(alphabet='{}[]",:a1 \n\\'), st.lists(st.sampled_from(["a", 0, 1]), max_size=3))
 def test_no_text_is_too_broken(text: str, path: Sequence[str | int]) -> None:
-    line, column = Places(text).at(path)
+    line, column = JsonPositions(text).find_path(path)
     assert line <= text.count("\n") + 1
     assert column >= 1
 

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci._util.text import escape
-from agentci._util.text.markdown import code, fence, folded, html, prose, row
+from agentci._util.text.escape import (
+    markdown_code,
+    markdown_details,
+    markdown_fence,
+    markdown_html,
+    markdown_prose,
+    markdown_row,
+)
 
 PIECES = [
     *("`", "```", "~~~", "|", "\\", "<b>", "</details>", "<!--", "@user", "#12", "www.a.bc"),
@@ -29,7 +36,7 @@ def _read_back(markdown: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return escape.one_line(text).replace(ZERO_WIDTH_SPACE, "")
+    return escape.escape_for_log_line(text).replace(ZERO_WIDTH_SPACE, "")
 
 
 class TestProse:
@@ -56,19 +63,19 @@ class TestProse:
         ],
     )
     def test_is_shown_as_it_is(self, text: str, expected: str | None) -> None:
-        assert prose(text) == (text if expected is None else expected)
+        assert markdown_prose(text) == (text if expected is None else expected)
 
     @given(ANY_TEXT)
     def test_is_one_line_that_reads_as_the_text(self, text: str) -> None:
-        assert "\n" not in prose(text)
-        assert _read_back(prose(text)) == _shown(text)
+        assert "\n" not in markdown_prose(text)
+        assert _read_back(markdown_prose(text)) == _shown(text)
 
     @given(ANY_TEXT)
     def test_leaves_no_border_of_a_cell(self, text: str) -> None:
-        assert not re.search(r"(?<!\\)(\\\\)*\|", prose(text))
+        assert not re.search(r"(?<!\\)(\\\\)*\|", markdown_prose(text))
 
     def test_is_clipped(self) -> None:
-        assert prose("x" * 50, limit=30) == "xxxxxxxx… (42 characters more)"
+        assert markdown_prose("x" * 50, limit=30) == "xxxxxxxx… (42 characters more)"
 
 
 class TestCode:
@@ -84,44 +91,46 @@ class TestCode:
         ],
     )
     def test_is_shown_as_it_is(self, text: str, expected: str) -> None:
-        assert code(text) == expected
+        assert markdown_code(text) == expected
 
     @given(ANY_TEXT)
     def test_ends_where_it_should(self, text: str) -> None:
-        found = re.fullmatch(r"`([^`|\n]+)`|<code>([^`|<>\n]*)</code>", code(text))
+        found = re.fullmatch(r"`([^`|\n]+)`|<code>([^`|<>\n]*)</code>", markdown_code(text))
         assert found
         if found[1] is None:
             assert _read_back(found[2]) == _shown(text)
         else:
-            assert found[1] == escape.one_line(text)
+            assert found[1] == escape.escape_for_log_line(text)
 
 
 class TestHtml:
     @given(ANY_TEXT)
     def test_has_no_tags_and_reads_as_the_text(self, text: str) -> None:
-        assert not set(html(text)) & {"<", ">", "\n"}
-        assert html(text).count("&") == len(re.findall(r"&(?:lt|gt|amp);", html(text)))
-        assert _read_back(html(text).replace("\\", "\\\\")) == _shown(text)
+        assert not set(markdown_html(text)) & {"<", ">", "\n"}
+        assert markdown_html(text).count("&") == len(
+            re.findall(r"&(?:lt|gt|amp);", markdown_html(text))
+        )
+        assert _read_back(markdown_html(text).replace("\\", "\\\\")) == _shown(text)
 
 
 class TestFence:
     @given(ANY_TEXT)
     def test_is_closed_by_its_last_line_alone(self, text: str) -> None:
-        ticks, *body, last, empty = fence(text).split("\n")
+        ticks, *body, last, empty = markdown_fence(text).split("\n")
         assert (last, empty) == (ticks, "")
         assert re.fullmatch("`{3,}", ticks)
         assert not any(line.lstrip().startswith(ticks) for line in body)
-        assert "\n".join(body) == escape.log(text).strip("\n")
+        assert "\n".join(body) == escape.escape_for_log(text).strip("\n")
 
     def test_grows_with_what_it_holds(self) -> None:
-        assert fence("````\nx") == "`````\n````\nx\n`````\n"
+        assert markdown_fence("````\nx") == "`````\n````\nx\n`````\n"
 
 
 def test_a_row_has_its_cells_between_borders() -> None:
-    assert row(["a", "", "b"]) == "| a |  | b |\n"
+    assert markdown_row(["a", "", "b"]) == "| a |  | b |\n"
 
 
 @pytest.mark.parametrize(("unfolded", "tag"), [(True, "<details open>"), (False, "<details>")])
 def test_a_folded_part_leaves_blank_lines_around_its_markdown(unfolded: bool, tag: str) -> None:
     expected = f"{tag}\n<summary>t</summary>\n\n- a\n\n</details>\n\n"
-    assert folded("t", "- a\n\n", unfolded=unfolded) == expected
+    assert markdown_details("t", "- a\n\n", unfolded=unfolded) == expected

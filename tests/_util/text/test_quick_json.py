@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentci._util.text.quick_json import decoded
+from agentci._util.text.json_text import decode_json
 
 THOROUGH = json.JSONDecoder(parse_constant=lambda name: f"the constant {name}")
 PLAIN = st.recursive(
@@ -39,15 +39,15 @@ def _outcome(read: Any, text: str) -> tuple[str, Any]:
 @example("18446744073709551616")
 @example("2.2250738585072014e-308")
 def test_any_text_is_read_as_by_the_thorough_reader(text: str) -> None:
-    quick = _outcome(lambda given: decoded(given, THOROUGH), text)
+    quick = _outcome(lambda given: decode_json(given, THOROUGH), text)
     assert repr(quick) == repr(_outcome(THOROUGH.decode, text))
 
 
 def test_the_thorough_reader_says_what_becomes_of_what_json_does_not_have() -> None:
-    assert decoded("[1, NaN]", THOROUGH) == [1, "the constant NaN"]
-    assert decoded("1e999", THOROUGH) == math.inf
+    assert decode_json("[1, NaN]", THOROUGH) == [1, "the constant NaN"]
+    assert decode_json("1e999", THOROUGH) == math.inf
 
 
 def test_what_is_nested_too_deeply_is_refused_as_by_it() -> None:
     with pytest.raises(RecursionError):
-        decoded("[" * 200_000, THOROUGH)
+        decode_json("[" * 200_000, THOROUGH)

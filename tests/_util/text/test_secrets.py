@@ -1,6 +1,6 @@
 import pytest
 
-from agentci._util.text.secrets import without, without_in
+from agentci._util.text.secrets import redact, redact_members
 from agentci.model.json import JsonObject
 
 
@@ -14,7 +14,7 @@ from agentci.model.json import JsonObject
     ],
 )
 def test_a_secret_is_hidden(text: str, shown: str) -> None:
-    assert without(text, ("s3cr/t!",)) == shown
+    assert redact(text, ("s3cr/t!",)) == shown
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,17 @@ def test_a_secret_is_hidden(text: str, shown: str) -> None:
 def test_of_many_lines_it_is_hidden_in_json_and_line_by_line(text: str) -> None:
     secret = '-- "BEGIN" --\n\u00e91234567\n--'
     written = text.replace("***", r"-- \"BEGIN\" --\n\u00e91234567\n--")
-    assert without(written, (secret,)) == text
-    assert without("  \u00e91234567\n  --", (secret,)) == "  ***\n  --"
+    assert redact(written, (secret,)) == text
+    assert redact("  \u00e91234567\n  --", (secret,)) == "  ***\n  --"
 
 
 def test_one_within_another_leaves_nothing_of_it() -> None:
-    assert without("abcdef abc", ("abc", "abcdef")) == "*** ***"
+    assert redact("abcdef abc", ("abc", "abcdef")) == "*** ***"
 
 
 def test_bytes_that_are_no_text_are_found_where_they_are_spelt_out() -> None:
     value = b"caf\xe9 1234".decode("utf-8", "surrogateescape")
-    assert without(b"caf\xe9 1234".decode("utf-8", "backslashreplace"), (value,)) == "***"
+    assert redact(b"caf\xe9 1234".decode("utf-8", "backslashreplace"), (value,)) == "***"
 
 
 @pytest.mark.parametrize(
@@ -52,26 +52,26 @@ def test_bytes_that_are_no_text_are_found_where_they_are_spelt_out() -> None:
     ],
 )
 def test_half_of_one_is_hidden_where_an_ellipsis_stands_for_the_rest(text: str, shown: str) -> None:
-    assert without(text, ("t0ken-t0ken-f9a1c",)) == shown
+    assert redact(text, ("t0ken-t0ken-f9a1c",)) == shown
 
 
 @pytest.mark.parametrize("said", ["it is {}", "it's {}", 'it\'s "{}"'])
 @pytest.mark.parametrize("secret", ["it's t0ken", 't0"ken\\1', "t0\t'ken\"", "t0ken\u00e9"])
 def test_it_is_hidden_in_quotes_of_python(said: str, secret: str) -> None:
-    found = without(repr(said.format(secret)), (secret,))
+    found = redact(repr(said.format(secret)), (secret,))
     assert found[1:-1].replace("\\", "") == said.format("***")
 
 
 def test_without_secrets_nothing_is_hidden() -> None:
-    assert without("***", ()) == "***"
+    assert redact("***", ()) == "***"
 
 
 def test_values_have_it_nowhere() -> None:
     value: JsonObject = {"a key": ["the key", 1, None, {"b": ("a key", "c")}]}
     shown = {"a ***": ["the ***", 1, None, {"b": ["a ***", "c"]}]}
-    assert without_in(value, ("key",)) == shown
+    assert redact_members(value, ("key",)) == shown
 
 
 def test_a_number_that_is_one_is_hidden_and_no_other_is() -> None:
     value: JsonObject = {"pin": 83746512, "at": [837465120, 8.5, True]}
-    assert without_in(value, ("83746512",)) == {"pin": "***", "at": [837465120, 8.5, True]}
+    assert redact_members(value, ("83746512",)) == {"pin": "***", "at": [837465120, 8.5, True]}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.text.sentences import sentences
+from agentci._util.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,10 @@ from agentci._util.text.sentences import sentences
     ],
 )
 def test_a_text_is_split(text: str, found: tuple[str, ...]) -> None:
-    assert sentences(text) == found
+    assert split_sentences(text) == found
 
 
 @given(text=st.text())
 def test_no_letter_is_lost(text: str) -> None:
-    kept = "".join(sentences(text))
+    kept = "".join(split_sentences(text))
     assert [each for each in kept if each.isalpha()] == [each for each in text if each.isalpha()]

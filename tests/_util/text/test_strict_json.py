@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.text.strict_json import MAX_DEPTH, compact, dumps, readable, strict
+from agentci._util.text.json_text import (
+    MAX_DEPTH,
+    dumps,
+    dumps_compact,
+    dumps_readable,
+    make_strict,
+)
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=10)
 ANY_JSON = st.recursive(
@@ -41,8 +47,8 @@ def _refuse(constant: str) -> Any:
 
 @given(ANY_JSON)
 def test_any_value_is_written_and_read_back_as_strict_json(value: Any) -> None:
-    for text in (dumps(value), readable(value), compact(value)):
-        assert json.loads(text, parse_constant=_refuse) == strict(value)
+    for text in (dumps(value), dumps_readable(value), dumps_compact(value)):
+        assert json.loads(text, parse_constant=_refuse) == make_strict(value)
         assert "\n" not in text
         assert text.encode()
     assert dumps(value).isascii()
@@ -75,19 +81,19 @@ def test_programs_get(value: Any, expected: str) -> None:
 
 
 def test_people_get_letters_as_they_are() -> None:
-    assert readable({"é": [1, "中"]}) == '{"é": [1, "中"]}'
-    assert compact({"é": [1, "中"]}) == '{"é":[1,"中"]}'
+    assert dumps_readable({"é": [1, "中"]}) == '{"é": [1, "中"]}'
+    assert dumps_compact({"é": [1, "中"]}) == '{"é":[1,"中"]}'
 
 
 def test_what_is_too_deep_is_said_to_be() -> None:
     deep: Any = "bottom"
     for _ in range(5_000):
         deep = [deep]
-    for text in (dumps(deep), readable(deep), compact(deep)):
+    for text in (dumps(deep), dumps_readable(deep), dumps_compact(deep)):
         assert text.count("[") == MAX_DEPTH
         assert "nested" in text
 
 
 def test_what_is_no_json_is_an_error() -> None:
     with pytest.raises(TypeError, match="object"):
-        compact([object()])  # type: ignore[list-item]
+        dumps_compact([object()])  # type: ignore[list-item]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentci._util.text.suggest import did_you_mean, nearest, one_of, quoted
+from agentci._util.text.suggest import find_nearest, join_with_or, quote_name, suggest_name
 
 
 @pytest.mark.parametrize(
@@ -18,21 +18,21 @@ from agentci._util.text.suggest import did_you_mean, nearest, one_of, quoted
     ],
 )
 def test_the_name_that_was_meant(name: str, known: Sequence[str], expected: str | None) -> None:
-    assert nearest(name, known) == expected
+    assert find_nearest(name, known) == expected
 
 
 def test_a_hint_names_it() -> None:
-    assert did_you_mean("treshold", ["threshold"]) == "did you mean 'threshold'?"
-    assert did_you_mean("zap", ["threshold"]) is None
+    assert suggest_name("treshold", ["threshold"]) == "did you mean 'threshold'?"
+    assert suggest_name("zap", ["threshold"]) is None
 
 
 @pytest.mark.parametrize(
     ("names", "expected"), [("a", "a"), ("ab", "a or b"), ("abc", "a, b or c")]
 )
 def test_a_choice_reads_as_a_sentence(names: str, expected: str) -> None:
-    assert one_of(list(names)) == expected
+    assert join_with_or(list(names)) == expected
 
 
 def test_a_name_in_quotes_is_one_short_line() -> None:
-    assert quoted("it's\na") == '"it\'s\\na"'
-    assert quoted("x" * 99) == f"'{'x' * 39}…'"
+    assert quote_name("it's\na") == '"it\'s\\na"'
+    assert quote_name("x" * 99) == f"'{'x' * 39}…'"

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.text.templates import MissingError, fill, named, names_in
+from agentci._util.text.templates import (
+    MissingPlaceholderError,
+    fill_placeholders,
+    list_template_names,
+    list_template_paths,
+)
 from agentci.model.json import JsonObject
 
 VALUES: JsonObject = {
@@ -28,7 +33,7 @@ VALUES: JsonObject = {
     ],
 )
 def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> None:
-    assert fill(template, VALUES) == filled
+    assert fill_placeholders(template, VALUES) == filled
 
 
 @pytest.mark.parametrize(
@@ -46,37 +51,37 @@ def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> Non
     ],
 )
 def test_a_path_that_leads_nowhere_is_named(template: str, why: str) -> None:
-    with pytest.raises(MissingError) as caught:
-        fill(template, VALUES)
+    with pytest.raises(MissingPlaceholderError) as caught:
+        fill_placeholders(template, VALUES)
     assert why in str(caught.value)
 
 
 def test_without_any_values_it_says_so() -> None:
-    with pytest.raises(MissingError, match="there are none"):
-        fill("{{ a }}", {})
+    with pytest.raises(MissingPlaceholderError, match="there are none"):
+        fill_placeholders("{{ a }}", {})
 
 
 def test_whoever_fills_it_may_dress_what_is_put_in() -> None:
-    shown = fill("{{ a }}{{ n }}", VALUES, show=lambda path, text: f"<{path}={text}>")
+    shown = fill_placeholders("{{ a }}{{ n }}", VALUES, show=lambda path, text: f"<{path}={text}>")
     assert shown == "<a=text><n=1.5>"
 
 
 def test_what_leads_nowhere_can_be_left_as_it_is_written() -> None:
-    left = fill("{{ a }} {{ nope }} {{row.x}} {{ n[0] }}", VALUES, leaves_unknown=True)
+    left = fill_placeholders("{{ a }} {{ nope }} {{row.x}} {{ n[0] }}", VALUES, leaves_unknown=True)
     assert left == "text {{ nope }} {{row.x}} {{ n[0] }}"
 
 
 def test_the_names_in_a_template_are_known_before_it_is_filled() -> None:
-    assert names_in("{{ a }} {{row.x}} {{ a[0] }} {{ 1 }} {{") == ("a", "row")
+    assert list_template_names("{{ a }} {{row.x}} {{ a[0] }} {{ 1 }} {{") == ("a", "row")
 
 
 @given(first=st.text(), second=st.text())
 def test_what_is_put_in_is_never_expanded(first: str, second: str) -> None:
-    assert fill("{{ a }}|{{ b }}", {"a": first, "b": second}) == f"{first}|{second}"
+    assert fill_placeholders("{{ a }}|{{ b }}", {"a": first, "b": second}) == f"{first}|{second}"
 
 
 def test_a_template_tells_what_it_names() -> None:
-    assert named('{{ a }}{{row["b c"][0].d}} {{ a | upper }}') == (
+    assert list_template_paths('{{ a }}{{row["b c"][0].d}} {{ a | upper }}') == (
         ("a", ()),
         ("row", ("b c", 0, "d")),
     )

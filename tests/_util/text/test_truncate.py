@@ -104,7 +104,7 @@ class TestTheMiddle:
 def test_lines_are_left_out_in_the_middle(
     lines: str, limit: int, expected: tuple[str, ...]
 ) -> None:
-    assert truncate.ends(lines, limit) == expected
+    assert truncate.truncate_lines(lines, limit) == expected
 
 
 @pytest.mark.parametrize(
@@ -117,25 +117,29 @@ def test_lines_are_left_out_in_the_middle(
     ],
 )
 def test_an_outline_is_the_first_and_the_last_line(lines: list[str], expected: str) -> None:
-    assert truncate.outline(lines) == expected
+    assert truncate.join_first_and_last(lines) == expected
 
 
 def test_a_list_counts_what_it_leaves_out() -> None:
-    assert truncate.listed(["a", "b", "c"], 3) == ("a", "b", "c")
-    assert truncate.listed(["a", "b", "c"], 1) == ("a", "… and 2 more")
+    assert truncate.truncate_list(["a", "b", "c"], 3) == ("a", "b", "c")
+    assert truncate.truncate_list(["a", "b", "c"], 1) == ("a", "… and 2 more")
 
 
 class TestWhole:
     def test_takes_blocks_until_one_does_not_fit_and_none_after_it(self) -> None:
-        assert truncate.whole(["aaa", "éé", "bbbb", "c"], 8) == truncate.Kept(
+        assert truncate.take_blocks(["aaa", "éé", "bbbb", "c"], 8) == truncate.TruncatedBlocks(
             text="aaaéé", blocks=2
         )
 
     def test_takes_all_that_fit_to_the_byte(self) -> None:
-        assert truncate.whole(["aaa", "éé"], 7) == truncate.Kept(text="aaaéé", blocks=2)
-        assert truncate.whole(["aaa", "éé"], 6) == truncate.Kept(text="aaa", blocks=1)
+        assert truncate.take_blocks(["aaa", "éé"], 7) == truncate.TruncatedBlocks(
+            text="aaaéé", blocks=2
+        )
+        assert truncate.take_blocks(["aaa", "éé"], 6) == truncate.TruncatedBlocks(
+            text="aaa", blocks=1
+        )
 
     def test_makes_no_more_blocks_than_it_needs(self) -> None:
         made = iter(["x" * 10] * 100)
-        assert truncate.whole(made, 25).blocks == 2
+        assert truncate.take_blocks(made, 25).blocks == 2
         assert len(list(made)) == 97

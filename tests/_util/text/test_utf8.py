@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.text.utf8 import decode
+from agentci._util.workspace import decode_utf8
 from agentci.errors import InputError
 
 
 def _complaint(data: bytes) -> str:
     with pytest.raises(InputError) as refusal:
-        decode(data, file="f")
+        decode_utf8(data, file="f")
     return str(refusal.value)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0\ufeff")), st.booleans())
 def test_any_text_is_read_with_or_without_a_byte_order_mark(text: str, marked: bool) -> None:
-    assert decode(text.encode("utf-8-sig" if marked else "utf-8"), file="f") == text
+    assert decode_utf8(text.encode("utf-8-sig" if marked else "utf-8"), file="f") == text
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -50,7 +50,7 @@ def test_anything_else_is_told_with_its_place(data: bytes, complaint: str) -> No
 @given(st.binary())
 def test_any_bytes_are_text_or_refused_with_a_place(data: bytes) -> None:
     try:
-        text = decode(data, file="f")
+        text = decode_utf8(data, file="f")
     except InputError:
         assert _complaint(data).startswith("f:")
     else:

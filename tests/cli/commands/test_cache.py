@@ -10,35 +10,41 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agentci._util.cache.init import REPLIES
-from agentci._util.cache.lock import claim
-from agentci.cli.commands.cache import clean, list_entries, show_folder, verify
+from agentci._util.cache_folder import RESPONSES_FILE, hold_cache_lock
+from agentci.cli.commands.cache import (
+    clean_cache,
+    list_cache_entries,
+    print_cache_folder,
+    verify_cache,
+)
 from agentci.errors import InputError
 from agentci.github.baseline.cache import BaselineStore
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.model.requests import ProgramReply
-from agentci.remote.cache.entry import Key
-from agentci.remote.cache.evaluators import EvaluatorStore
-from agentci.runner.response_cache.store import ReplyStore
-from agentci.runner.services import World
+from agentci.model.program import ProgramFile, ProgramSnapshot
+from agentci.model.requests import ProgramOutput
+from agentci.remote.cache.index import EvaluatorKey
+from agentci.remote.cache.store import EvaluatorCache
+from agentci.runner.response_cache.store import ResponseStore
+from agentci.runner.services import Services
 from tests.helpers.support import world_at
 from tests.remote.cache.samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
 
-LARGE_KEY = Key(source="url", repository="", commit="sha256:" + "0" * 64, ref="https://x/y.py")
-LARGE = Snapshot(
+LARGE_KEY = EvaluatorKey(
+    source="url", repository="", commit="sha256:" + "0" * 64, ref="https://x/y.py"
+)
+LARGE = ProgramSnapshot(
     entry="y.py",
     files={
         "y.py": ProgramFile(content=bytes(3 * 1024**2)),
         "z.py": ProgramFile(content=bytes(500_000)),
     },
 )
-Command: TypeAlias = Callable[[Path, World], int]
+Command: TypeAlias = Callable[[Path, Services], int]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EvaluatorStore:
+def store(tmp_path: Path) -> EvaluatorCache:
     """A cache with one evaluator in it."""
-    store = EvaluatorStore(tmp_path / "cache")
+    store = EvaluatorCache(tmp_path / "cache")
     store.put(KEY, SNAPSHOT)
     return store
 
@@ -50,19 +56,19 @@ def _run(command: Callable[..., int], folder: Path, **options: Any) -> tuple[int
     return code, world.out.getvalue()
 
 
-def _damage(store: EvaluatorStore) -> None:
+def _damage(store: EvaluatorCache) -> None:
     (trees_of(store)[0] / "tone.py").write_text("print('{}')")
 
 
 class TestDir:
     def test_says_where_the_cache_is(self, tmp_path: Path) -> None:
-        assert _run(show_folder, tmp_path / "not made") == (0, f"{tmp_path}/not made\n")
+        assert _run(print_cache_folder, tmp_path / "not made") == (0, f"{tmp_path}/not made\n")
 
 
 class TestList:
-    def test_shows_an_evaluator_a_line(self, store: EvaluatorStore) -> None:
+    def test_shows_an_evaluator_a_line(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
-        code, out = _run(list_entries, store.folder)
+        code, out = _run(list_cache_entries, store.folder)
         *table, last = out.splitlines()
         assert code == 0
         assert [line.split() for line in [table[0], *sorted(table[1:])]] == [
@@ -72,36 +78,36 @@ class TestList:
         ]
         assert last == f"2 evaluators, 3.5 MiB, in {store.folder}"
 
-    def test_has_its_columns_in_line(self, store: EvaluatorStore) -> None:
+    def test_has_its_columns_in_line(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
-        table = _run(list_entries, store.folder)[1].splitlines()[:-1]
+        table = _run(list_cache_entries, store.folder)[1].splitlines()[:-1]
         commits = ("COMMIT", "8c1f8c1f8c1f", "000000000000")
         assert len({line.index(each) for line in table for each in commits if each in line}) == 1
 
-    def test_shows_sizes_in_words(self, store: EvaluatorStore) -> None:
+    def test_shows_sizes_in_words(self, store: EvaluatorCache) -> None:
         files = {"a.py": ProgramFile(content=bytes(3500))}
-        store.put(KEY, Snapshot(entry="a.py", files=files))
-        assert "3.4 KiB" in _run(list_entries, store.folder)[1]
+        store.put(KEY, ProgramSnapshot(entry="a.py", files=files))
+        assert "3.4 KiB" in _run(list_cache_entries, store.folder)[1]
 
-    def test_says_what_is_damaged(self, store: EvaluatorStore) -> None:
+    def test_says_what_is_damaged(self, store: EvaluatorCache) -> None:
         _damage(store)
-        code, out = _run(list_entries, store.folder)
+        code, out = _run(list_cache_entries, store.folder)
         assert code == 0
         assert out.startswith("damaged: github org/evals tone/tone.py at 8c1f8c1f8c1f (")
         assert out.endswith(f"0 evaluators, 0 bytes, in {store.folder}\n")
 
-    def test_is_harmless_in_a_log(self, store: EvaluatorStore) -> None:
+    def test_is_harmless_in_a_log(self, store: EvaluatorCache) -> None:
         ref = "x\n::error::forged\x1b[31m##[error]"
-        store.put(Key(source="s", repository="r\n", commit="\r", ref=ref), SNAPSHOT)
-        out = _run(list_entries, store.folder)[1]
+        store.put(EvaluatorKey(source="s", repository="r\n", commit="\r", ref=ref), SNAPSHOT)
+        out = _run(list_cache_entries, store.folder)[1]
         assert "\x1b" not in out
         assert "##[" not in out
         assert not any(line.startswith("::") for line in out.splitlines())
         assert len(out.splitlines()) == 4
 
-    def test_is_there_for_programs_too(self, store: EvaluatorStore) -> None:
+    def test_is_there_for_programs_too(self, store: EvaluatorCache) -> None:
         put = store.put(KEY, SNAPSHOT)
-        code, out = _run(list_entries, store.folder, as_json=True)
+        code, out = _run(list_cache_entries, store.folder, as_json=True)
         assert code == 0
         assert json.loads(out) == [
             {
@@ -116,21 +122,21 @@ class TestList:
             }
         ]
 
-    def test_tells_programs_what_is_damaged(self, store: EvaluatorStore) -> None:
+    def test_tells_programs_what_is_damaged(self, store: EvaluatorCache) -> None:
         index_of(store)[0].write_text("{}")
-        (entry,) = json.loads(_run(list_entries, store.folder, as_json=True)[1])
+        (entry,) = json.loads(_run(list_cache_entries, store.folder, as_json=True)[1])
         assert (entry["source"], entry["path"], entry["files"]) == (None, None, None)
         assert "must have the keys" in entry["damage"]
 
-    def test_counts_replies(self, store: EvaluatorStore) -> None:
+    def test_counts_replies(self, store: EvaluatorCache) -> None:
         assert _keep(store.folder, 1) == ""
-        assert ", 1 reply, " in _run(list_entries, store.folder)[1]
+        assert ", 1 reply, " in _run(list_cache_entries, store.folder)[1]
         _keep(store.folder, 2)
-        assert ", 2 replies, " in _run(list_entries, store.folder)[1]
+        assert ", 2 replies, " in _run(list_cache_entries, store.folder)[1]
 
-    def test_counts_baselines(self, store: EvaluatorStore) -> None:
+    def test_counts_baselines(self, store: EvaluatorCache) -> None:
         BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
-        assert ", 1 baseline, " in _run(list_entries, store.folder)[1]
+        assert ", 1 baseline, " in _run(list_cache_entries, store.folder)[1]
 
     def test_tells_programs_of_baselines(self, tmp_path: Path) -> None:
         store, commit, damaged = BaselineStore(tmp_path), "c0de" * 10, "dead" * 10
@@ -138,7 +144,7 @@ class TestList:
         store.put(damaged, "agentci-results", b"{}")
         second = next(tmp_path.rglob(f"{damaged}-*"))
         second.write_bytes(b"PK")
-        entries = json.loads(_run(list_entries, tmp_path, as_json=True)[1])
+        entries = json.loads(_run(list_cache_entries, tmp_path, as_json=True)[1])
         assert [(each["source"], each["commit"]) for each in entries] == [
             ("baselines", commit),
             ("baselines", damaged),
@@ -147,104 +153,104 @@ class TestList:
         assert [each["damage"] is None for each in entries] == [True, False]
 
     def test_of_no_cache_is_empty(self, tmp_path: Path) -> None:
-        code, out = _run(list_entries, tmp_path / "missing")
+        code, out = _run(list_cache_entries, tmp_path / "missing")
         assert (code, out) == (0, f"0 evaluators, 0 bytes, in {tmp_path}/missing\n")
-        assert _run(list_entries, tmp_path / "missing", as_json=True) == (0, "[]\n")
+        assert _run(list_cache_entries, tmp_path / "missing", as_json=True) == (0, "[]\n")
 
 
 def _keep(folder: Path, *numbers: int) -> str:
     """Keep replies, and say why they could not be."""
-    replies = ReplyStore(folder)
+    replies = ResponseStore(folder)
     for number in numbers:
-        reply = ProgramReply(stdout=b"{}", stderr="", exit_code=0)
+        reply = ProgramOutput(stdout=b"{}", stderr="", exit_code=0)
         replies.put(bytes([number]), reply, b"{}")
     replies.close()
-    return replies.trouble
+    return replies.problem
 
 
 class TestVerify:
-    def test_finds_nothing_wrong(self, store: EvaluatorStore) -> None:
-        assert _run(verify, store.folder) == (0, "1 evaluator verified, 0 damaged\n")
+    def test_finds_nothing_wrong(self, store: EvaluatorCache) -> None:
+        assert _run(verify_cache, store.folder) == (0, "1 evaluator verified, 0 damaged\n")
 
-    def test_names_what_is_damaged_and_a_way_out(self, store: EvaluatorStore) -> None:
+    def test_names_what_is_damaged_and_a_way_out(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
         (store.put(KEY, SNAPSHOT).folder / "more").touch()
-        code, out = _run(verify, store.folder)
+        code, out = _run(verify_cache, store.folder)
         assert code == 2
         assert "tone/tone.py at 8c1f8c1f8c1f" in out
         assert "more does not belong to it" in out
         assert "1 evaluator verified, 1 damaged\n" in out
         assert "the next run fetches it again" in out
 
-    def test_names_the_file_of_what_it_cannot_tell(self, store: EvaluatorStore) -> None:
+    def test_names_the_file_of_what_it_cannot_tell(self, store: EvaluatorCache) -> None:
         index_of(store)[0].write_text("{")
-        code, out = _run(verify, store.folder)
+        code, out = _run(verify_cache, store.folder)
         assert code == 2
         assert out.startswith(f"damaged: {index_of(store)[0].name}: its entry in the index: ")
 
-    def test_looks_at_every_reply(self, store: EvaluatorStore) -> None:
+    def test_looks_at_every_reply(self, store: EvaluatorCache) -> None:
         _keep(store.folder, 1, 2, 3)
         told = "1 evaluator verified, 0 damaged\n3 replies, {} of them damaged\n"
-        assert _run(verify, store.folder) == (0, told.format(0))
-        with sqlite3.connect(store.folder / REPLIES) as connection:
+        assert _run(verify_cache, store.folder) == (0, told.format(0))
+        with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
             connection.execute("UPDATE replies SET stdout = x'00' WHERE rowid = 2")
-        code, out = _run(verify, store.folder)
+        code, out = _run(verify_cache, store.folder)
         assert (code, out.startswith(told.format(1))) == (2, True)
-        with sqlite3.connect(store.folder / REPLIES) as connection:
+        with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
             connection.execute("UPDATE inputs SET listed = x'00'")
-        assert "3 of them damaged" in _run(verify, store.folder)[1]
+        assert "3 of them damaged" in _run(verify_cache, store.folder)[1]
 
-    def test_looks_at_every_baseline(self, store: EvaluatorStore) -> None:
+    def test_looks_at_every_baseline(self, store: EvaluatorCache) -> None:
         for commit in ("c0de" * 10, "f00d" * 10):
             BaselineStore(store.folder).put(commit, "agentci-results", b"{}")
         told = "1 evaluator verified, 0 damaged\n2 baselines, {} of them damaged\n"
-        assert _run(verify, store.folder) == (0, told.format(0))
+        assert _run(verify_cache, store.folder) == (0, told.format(0))
         next((store.folder / "baselines").iterdir()).write_text("PK")
-        code, out = _run(verify, store.folder)
+        code, out = _run(verify_cache, store.folder)
         assert (code, out.startswith(told.format(1))) == (2, True)
 
-    def test_says_why_replies_cannot_be_read(self, store: EvaluatorStore) -> None:
-        (store.folder / REPLIES).write_text("no database, of whatever size it may be")
-        code, out = _run(verify, store.folder)
+    def test_says_why_replies_cannot_be_read(self, store: EvaluatorCache) -> None:
+        (store.folder / RESPONSES_FILE).write_text("no database, of whatever size it may be")
+        code, out = _run(verify_cache, store.folder)
         assert (code, "damaged: replies.sqlite3: file is not a database\n" in out) == (2, True)
-        assert (store.folder / REPLIES).exists()
+        assert (store.folder / RESPONSES_FILE).exists()
 
-    def test_removes_nothing(self, store: EvaluatorStore) -> None:
+    def test_removes_nothing(self, store: EvaluatorCache) -> None:
         _damage(store)
-        _run(verify, store.folder)
+        _run(verify_cache, store.folder)
         assert len(index_of(store)) == 1
 
 
 class TestClean:
-    def test_removes_what_is_ours_and_says_how_much_that_was(self, store: EvaluatorStore) -> None:
+    def test_removes_what_is_ours_and_says_how_much_that_was(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
-        with claim(store.folder, "x"):
+        with hold_cache_lock(store.folder, "x"):
             pass
         environment = store.folder / "environments" / ("0" * 64)
         (environment / "bin").mkdir(parents=True)
         (environment / "bin" / "python").symlink_to("/usr/bin/python3")
         (store.folder / ".tmp-1").mkdir()
         (store.folder / "evaluators" / "trees" / ".tmp-2").mkdir()
-        code, out = _run(clean, store.folder)
+        code, out = _run(clean_cache, store.folder)
         assert (code, out) == (0, "removed 2 evaluators and 1 environment: 3.5 MiB freed\n")
         assert sorted(path.name for path in store.folder.iterdir()) == [
             ".gitignore",
             "CACHEDIR.TAG",
         ]
 
-    def test_removes_replies(self, store: EvaluatorStore) -> None:
+    def test_removes_replies(self, store: EvaluatorCache) -> None:
         _keep(store.folder, 1, 2)
-        code, out = _run(clean, store.folder)
+        code, out = _run(clean_cache, store.folder)
         assert out.startswith("removed 1 evaluator, 0 environments and 2 replies: ")
-        assert (code, (store.folder / REPLIES).exists()) == (0, False)
+        assert (code, (store.folder / RESPONSES_FILE).exists()) == (0, False)
 
-    def test_removes_baselines(self, store: EvaluatorStore) -> None:
+    def test_removes_baselines(self, store: EvaluatorCache) -> None:
         BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
-        code, out = _run(clean, store.folder)
+        code, out = _run(clean_cache, store.folder)
         assert out.startswith("removed 1 evaluator, 0 environments and 1 baseline: ")
         assert (code, (store.folder / "baselines").exists()) == (0, False)
 
-    def test_leaves_what_somebody_else_put_there(self, store: EvaluatorStore) -> None:
+    def test_leaves_what_somebody_else_put_there(self, store: EvaluatorCache) -> None:
         kept = [
             store.folder / "notes.txt",
             store.folder / "evaluators" / "mine.py",
@@ -254,37 +260,37 @@ class TestClean:
         for path in kept:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-        assert _run(clean, store.folder)[0] == 0
+        assert _run(clean_cache, store.folder)[0] == 0
         assert all(path.exists() for path in kept)
         assert store.find(KEY) is None
 
-    def test_leaves_a_cache_that_can_be_used(self, store: EvaluatorStore) -> None:
-        _run(clean, store.folder)
+    def test_leaves_a_cache_that_can_be_used(self, store: EvaluatorCache) -> None:
+        _run(clean_cache, store.folder)
         put = store.put(KEY, SNAPSHOT)
         assert store.find(KEY) == put
-        assert _run(clean, store.folder)[0] == 0
-        assert _run(clean, store.folder) == (
+        assert _run(clean_cache, store.folder)[0] == 0
+        assert _run(clean_cache, store.folder) == (
             0,
             "removed 0 evaluators and 0 environments: 0 bytes freed\n",
         )
 
-    def test_follows_no_link(self, store: EvaluatorStore, tmp_path: Path) -> None:
+    def test_follows_no_link(self, store: EvaluatorCache, tmp_path: Path) -> None:
         (tmp_path / "precious").mkdir()
         (tmp_path / "precious" / ("0" * 64)).mkdir()
         (store.folder / "environments").symlink_to(tmp_path / "precious")
         (store.folder / ".tmp-link").symlink_to(tmp_path / "precious")
-        assert _run(clean, store.folder)[0] == 0
+        assert _run(clean_cache, store.folder)[0] == 0
         assert len(list((tmp_path / "precious").iterdir())) == 1
         assert not (store.folder / ".tmp-link").is_symlink()
 
     def test_says_what_cannot_be_removed(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             Path(name).chmod(0o755)
-            store = EvaluatorStore(Path(name) / "cache")
+            store = EvaluatorCache(Path(name) / "cache")
             store.put(KEY, SNAPSHOT)
             (store.folder / "evaluators").chmod(0o555)
             with as_nobody():
-                code, out = _run(clean, store.folder)
+                code, out = _run(clean_cache, store.folder)
             (store.folder / "evaluators").chmod(0o755)
         assert code == 2
         assert out.startswith("removed 0 evaluators and 0 environments: 0 bytes freed\n")
@@ -293,16 +299,19 @@ class TestClean:
     @pytest.mark.parametrize("make", [Path.mkdir, lambda _: None], ids=["empty", "missing"])
     def test_of_nothing_is_done_at_once(self, tmp_path: Path, make: Callable[[Path], None]) -> None:
         make(tmp_path / "cache")
-        assert _run(clean, tmp_path / "cache") == (0, f"there is nothing in {tmp_path}/cache\n")
+        assert _run(clean_cache, tmp_path / "cache") == (
+            0,
+            f"there is nothing in {tmp_path}/cache\n",
+        )
 
-    def test_refuses_what_has_no_tag_of_ours(self, store: EvaluatorStore) -> None:
+    def test_refuses_what_has_no_tag_of_ours(self, store: EvaluatorCache) -> None:
         (store.folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
         with pytest.raises(InputError, match="no cache of agentci"):
-            _run(clean, store.folder)
+            _run(clean_cache, store.folder)
         assert store.find(KEY) is not None
 
 
-@pytest.mark.parametrize("command", [list_entries, verify, clean])
+@pytest.mark.parametrize("command", [list_cache_entries, verify_cache, clean_cache])
 class TestAFolderThatIsNoCache:
     def test_is_refused(self, tmp_path: Path, command: Command) -> None:
         (tmp_path / "home" / "evaluators").mkdir(parents=True)

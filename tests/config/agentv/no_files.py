@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from agentci.config.agentv.file_references import Attachment, Source
+from agentci.config.agentv.files import AttachedFile, ReferencedFile
 from agentci.errors import InputError
-from agentci.model.place import Place
+from agentci.model.problem import Place
 
 
 @dataclass
@@ -20,12 +20,15 @@ class NoFiles:
     texts: Mapping[str, str] = field(default_factory=dict)
     home: str | None = None
 
-    def read(self, named: str, place: Place) -> Attachment:
+    def read(self, named: str, place: Place) -> AttachedFile:
         """The file, unless it is called ``gone``."""
         if "gone" in named:
-            raise InputError.of(f"there is no file {named}", place=place)
-        return Attachment(
-            path=f"/w/{named}", shown=named, text=named, is_guideline=named.startswith("guide")
+            raise InputError.from_message(f"there is no file {named}", place=place)
+        return AttachedFile(
+            path=f"/w/{named}",
+            display_name=named,
+            text=named,
+            is_guideline=named.startswith("guide"),
         )
 
     def has(self, named: str) -> bool:
@@ -39,27 +42,29 @@ class NoFiles:
     def folder(self, named: str | None, place: Place) -> str:
         """The folder, likewise."""
         if named is not None and "gone" in named:
-            raise InputError.of(f"there is no folder {named}", place=place)
+            raise InputError.from_message(f"there is no folder {named}", place=place)
         return "/w" if named is None else f"/w/{named}"
 
-    def cases(self, named: str, place: Place) -> tuple[Source, ...]:
+    def cases(self, named: str, place: Place) -> tuple[ReferencedFile, ...]:
         """The file; below ``folder/``, all that are there, as the cases of folders."""
         if named == "folder/":
             return tuple(
-                Source(file=name, path=f"/w/{name}", data=text.encode(), case_id=name.split("/")[1])
+                ReferencedFile(
+                    file=name, path=f"/w/{name}", data=text.encode(), case_id=name.split("/")[1]
+                )
                 for name, text in self.texts.items()
             )
         return (self._source(named, place),)
 
-    def template(self, named: str, place: Place, *, beside: str | None) -> Source:
+    def template(self, named: str, place: Place, *, beside: str | None) -> ReferencedFile:
         """The file, where it is included by the eval file or by one of the others."""
         assert beside is None or beside.removeprefix("/w/") in self.texts
         return self._source(named, place)
 
-    def _source(self, named: str, place: Place) -> Source:
+    def _source(self, named: str, place: Place) -> ReferencedFile:
         if named not in self.texts:
-            raise InputError.of(f"there is no file {named}", place=place)
-        return Source(file=named, path=f"/w/{named}", data=self.texts[named].encode())
+            raise InputError.from_message(f"there is no file {named}", place=place)
+        return ReferencedFile(file=named, path=f"/w/{named}", data=self.texts[named].encode())
 
     def assertion(self, kind: str) -> str | None:
         """The program, where the type says so."""

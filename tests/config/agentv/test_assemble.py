@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentci.config.agentv.read import read_eval_file
+from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
-from agentci.config.suite import JudgedSample, Suite
+from agentci.config.suite import EvalFileCase, Suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.agentv.code_judge import CodeJudge
@@ -22,13 +22,13 @@ def _read(text: str, texts: Mapping[str, str] | None = None, **variables: str) -
     return read_eval_file(document, Overrides(), NoFiles(texts or {}), variables=variables)
 
 
-def _judged(text: str, texts: Mapping[str, str] | None = None) -> list[JudgedSample]:
-    return list(_read(JUDGED + text, texts).samples or ())
+def _judged(text: str, texts: Mapping[str, str] | None = None) -> list[EvalFileCase]:
+    return list(_read(JUDGED + text, texts).eval_cases or ())
 
 
 def _asked(text: str) -> list[Any]:
     [judged] = _judged(text)
-    return [message["content"] for message in judged.sample.input_messages]
+    return [message["content"] for message in judged.eval_case.input_messages]
 
 
 def _told(text: str, texts: Mapping[str, str] | None = None, **variables: str) -> list[str]:
@@ -53,7 +53,7 @@ class TestVars:
             "  expected_output: '{{of}}'\n"
             "  metadata: {to: '{{who}}'}\n"
         )
-        sample = judged.sample
+        sample = judged.eval_case
         assert sample.criteria == 'greets Ada [1,"a"] 2 null'
         assert [each["content"] for each in sample.input_messages] == [
             "For Ada.", [{"type": "text", "value": "Hi Ada"}],
@@ -119,8 +119,8 @@ class TestTheEnvironment:
 
     def test_is_not_read_by_older_files(self) -> None:
         text = "assertions: [{type: is-json, name: j}]\ncases: [{id: a, input: '${{ NAME }}'}]"
-        [judged] = _read(text).samples or ()
-        assert judged.sample.input_messages[0]["content"] == "${{ NAME }}"
+        [judged] = _read(text).eval_cases or ()
+        assert judged.eval_case.input_messages[0]["content"] == "${{ NAME }}"
 
 
 class TestSharedInput:
@@ -147,15 +147,15 @@ class TestSharedInput:
         files = [{"type": "file", "value": "a.txt"}, {"type": "file", "value": "b.txt"}]
         shared = "input: s\ninput_files: [a.txt, b.txt]\n"
         [judged] = _judged(shared + "tests: [{id: a, input: q}]")
-        first, second = judged.sample.input_messages
+        first, second = judged.eval_case.input_messages
         assert first == {"role": "user", "content": "s"}
         assert second == {"role": "user", "content": [*files, {"type": "text", "value": "q"}]}
-        assert judged.sample.input_files == ("/w/a.txt", "/w/b.txt")
+        assert judged.eval_case.input_files == ("/w/a.txt", "/w/b.txt")
 
     def test_gives_way_to_the_files_of_a_case(self) -> None:
         own = "{id: a, input: q, input_files: ['{{f}}'], vars: {f: x}}"
         [judged] = _judged(f"input_files: [gone]\ntests: [{own}]")
-        assert judged.sample.input_files == ("/w/x",)
+        assert judged.eval_case.input_files == ("/w/x",)
 
     def test_puts_files_before_texts_alone(self) -> None:
         own = "{id: a, input_files: [f], input: [{role: user, content: q}]}"
@@ -176,7 +176,7 @@ class TestSharedMetadata:
     def test_give_way_to_those_of_a_case(self) -> None:
         own = "{id: a, input: q, metadata: {l: 2}}, {id: b, input: q}"
         text = f"metadata: {{k: 1, l: 1}}\ntests: [{own}]"
-        assert [each.sample.metadata for each in _judged(text)] == [
+        assert [each.eval_case.metadata for each in _judged(text)] == [
             {"k": 1, "l": 2}, {"k": 1, "l": 1},
         ]  # fmt: skip
 
@@ -197,21 +197,21 @@ class TestCasesInOtherFiles:
     )
     def test_take_the_place_of_their_path(self, tests: str, ids: list[str]) -> None:
         judged = _judged(f"tests: {tests}", self.FILES)
-        assert [each.sample.id for each in judged] == ids
+        assert [each.eval_case.id for each in judged] == ids
 
     def test_keep_their_places(self) -> None:
         judged = _judged("tests: [c.jsonl, c.yaml]", self.FILES)
-        places = [str(each.sample.place) for each in judged]
+        places = [str(each.eval_case.place) for each in judged]
         assert places == ["c.jsonl:1", "c.jsonl:3", "c.yaml:1:3"]
 
     def test_get_what_is_shared(self) -> None:
         [judged] = _judged("input: s\ntests: c.yaml", self.FILES)
-        assert [each["content"] for each in judged.sample.input_messages] == ["s", "q"]
+        assert [each["content"] for each in judged.eval_case.input_messages] == ["s", "q"]
 
     def test_of_folders_are_called_as_those(self) -> None:
         files = {"folder/a/case.yaml": "input: q", "folder/b/case.yaml": "{id: own, input: q}"}
         judged = _judged("tests: folder/", files)
-        assert [each.sample.id for each in judged] == ["a", "own"]
+        assert [each.eval_case.id for each in judged] == ["a", "own"]
         [told] = _told("tests: folder/", {"folder/a/case.yaml": "[]"})
         assert told.startswith("folder/a/case.yaml:1:1: each case must be a mapping")
 
@@ -292,7 +292,7 @@ class TestThresholds:
     def _lines(self, text: str, **overrides: Any) -> list[float | None]:
         document = read_yaml(text.encode(), file="f.yaml")
         suite = read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
-        samples = suite.samples or ()
+        samples = suite.eval_cases or ()
         return [each.evaluators[0].identity.threshold for each in samples]
 
     def test_of_a_case_hold_for_it_alone(self) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.config.settings import settings_of
+from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.evaluators.agentv.code_judge import CodeJudge
 from agentci.runner.load_configs import load_suites
@@ -29,8 +29,8 @@ def _write(path: Path, text: str) -> None:
 
 def _ids(folder: Path, text: str) -> list[str]:
     _write(folder / "evals/f.eval.yaml", JUDGED + text)
-    [loaded] = load_suites(settings_of([], {}), world_at(folder, {}))
-    return [each.sample.id for each in loaded.suite.samples or ()]
+    [loaded] = load_suites(parse_settings([], {}), world_at(folder, {}))
+    return [each.eval_case.id for each in loaded.suite.eval_cases or ()]
 
 
 def _told(folder: Path, text: str) -> str:
@@ -63,9 +63,9 @@ class TestFilesOfCases:
         _write(folder / "evals/many.jsonl", "".join(lines))
         assert len(_ids(folder, "tests: many.jsonl")) == 1100
         _write(folder / "evals/many.yaml", JUDGED)
-        settings = settings_of(["evals/many.jsonl"], {})
+        settings = parse_settings(["evals/many.jsonl"], {})
         [loaded] = load_suites(settings, world_at(folder, {}))
-        assert len(loaded.suite.samples or ()) == 1100
+        assert len(loaded.suite.eval_cases or ()) == 1100
 
     @pytest.mark.parametrize(
         ("named", "told"),
@@ -95,7 +95,7 @@ class TestIncludedFiles:
     def _names(self, folder: Path, included: str) -> list[str]:
         text = f"assertions: [{{include: {included}}}]\ntests: [{{id: a, input: q}}]"
         _write(folder / "evals/f.eval.yaml", text)
-        [loaded] = load_suites(settings_of([], {}), world_at(folder, {}))
+        [loaded] = load_suites(parse_settings([], {}), world_at(folder, {}))
         return list(loaded.suite.names)
 
     def test_are_found_by_name_in_the_nearest_folder_of_templates(self, folder: Path) -> None:
@@ -127,7 +127,7 @@ class TestAssertions:
     def _command(self, folder: Path) -> tuple[str, ...]:
         text = "assertions: [{type: words}]\ntests: [{id: a, input: q}]"
         _write(folder / "evals/f.eval.yaml", text)
-        [loaded] = load_suites(settings_of([], {}), world_at(folder, {}))
+        [loaded] = load_suites(parse_settings([], {}), world_at(folder, {}))
         [judge] = loaded.suite.evaluators
         assert isinstance(judge, CodeJudge)
         return judge.run.command

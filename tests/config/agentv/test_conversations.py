@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.config.agentv.read import read_eval_file
+from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
 from agentci.config.yaml_document import read_yaml
@@ -49,8 +49,8 @@ class TestEvaluators:
 
     def test_are_given_what_all_cases_are_asked_first(self) -> None:
         suite = _read(f"{{input: q, assertions: [{TEXT}]}}", rest="input: shared\n")
-        [judged] = suite.samples or ()
-        assert [each["content"] for each in judged.sample.input_messages] == ["shared", "q"]
+        [judged] = suite.eval_cases or ()
+        assert [each["content"] for each in judged.eval_case.input_messages] == ["shared", "q"]
 
     def test_that_are_required_are_so_in_their_turn(self) -> None:
         suite = _read(
@@ -64,8 +64,8 @@ class TestEvaluators:
             f"{{input: 'q {{{{v}}}}', expected_output: '{{{{v}}}}.', assertions: [{TEXT}]}}",
             case="mode: conversation\n  vars: {v: 1}\n  input: s",
         )
-        [judged] = suite.samples or ()
-        assert [each["content"] for each in judged.sample.input_messages] == ["s", "q 1"]
+        [judged] = suite.eval_cases or ()
+        assert [each["content"] for each in judged.eval_case.input_messages] == ["s", "q 1"]
 
 
 class TestTurns:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentci.config.agentv.read import read_eval_file
+from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
-from agentci.config.suite import JudgedSample, Suite
+from agentci.config.suite import EvalFileCase, Suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.agentv.llm_judge import LlmJudge
@@ -20,8 +20,8 @@ def read(text: str, judge: str = JUDGE, model: str = "") -> Suite:
     return read_eval_file(document, Overrides(judge_model=model), NoFiles(), variables={})
 
 
-def cases(text: str, judge: str = JUDGE, model: str = "") -> tuple[JudgedSample, ...]:
-    samples = read(text, judge, model).samples
+def cases(text: str, judge: str = JUDGE, model: str = "") -> tuple[EvalFileCase, ...]:
+    samples = read(text, judge, model).eval_cases
     assert samples is not None
     return samples
 
@@ -32,11 +32,11 @@ def told(text: str, judge: str = JUDGE) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def names(case: JudgedSample) -> list[tuple[str, str]]:
+def names(case: EvalFileCase) -> list[tuple[str, str]]:
     return [(each.identity.name, each.identity.type) for each in case.evaluators]
 
 
-def criteria(case: JudgedSample, index: int = 0) -> list[tuple[str, str]]:
+def criteria(case: EvalFileCase, index: int = 0) -> list[tuple[str, str]]:
     judge = case.evaluators[index]
     assert isinstance(judge, LlmJudge)
     assert isinstance(judge.scale, Rubrics)
@@ -152,8 +152,8 @@ class TestTemplates:
             f"evaluatorTemplate: 'File: {{{{output}}}}'\n"
             f"cases: [{{{CASE}, {own}}}, {{id: b, input: q, criteria: c}}]"
         )
-        assert first.sample.judge_template == "Case: {{output}}"
-        assert second.sample.judge_template == "File: {{output}}"
+        assert first.eval_case.judge_template == "Case: {{output}}"
+        assert second.eval_case.judge_template == "File: {{output}}"
 
     def test_may_stand_beside_the_evaluators(self) -> None:
         first, second = cases(
@@ -161,16 +161,16 @@ class TestTemplates:
             f"cases: [{{{CASE}, execution: {{evaluatorTemplate: 'Case: {{{{output}}}}'}}}},"
             " {id: b, input: q, criteria: c}]"
         )
-        assert first.sample.judge_template == "Case: {{output}}"
-        assert second.sample.judge_template == "File: {{output}}"
+        assert first.eval_case.judge_template == "Case: {{output}}"
+        assert second.eval_case.judge_template == "File: {{output}}"
 
     def test_that_are_given_twice_are_the_first(self) -> None:
         suite = read(
             "evaluatorTemplate: 'A: {{output}}'\nexecution: {evaluatorTemplate: 'B: {{output}}'}\n"
             f"cases: [{{{CASE}}}]"
         )
-        assert suite.samples is not None
-        assert suite.samples[0].sample.judge_template == "A: {{output}}"
+        assert suite.eval_cases is not None
+        assert suite.eval_cases[0].eval_case.judge_template == "A: {{output}}"
         [notice] = suite.notices
         assert "3:13: `execution.evaluatorTemplate` is passed over" in str(notice)
 
@@ -185,4 +185,4 @@ class TestTemplates:
 def test_a_case_keeps_what_its_files_say() -> None:
     parts = "[{type: file, value: a.txt}, {type: file, value: guide.md}]"
     [case] = cases(f"cases: [{{id: a, criteria: c, input: [{{role: user, content: {parts}}}]}}]")
-    assert case.sample.input_texts == {"a.txt": "a.txt"}
+    assert case.eval_case.input_texts == {"a.txt": "a.txt"}

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from agentci.config.agentv.jsonl import read_jsonl
-from agentci.config.agentv.read import read_eval_file
+from agentci.config.agentv.eval_file import read_eval_file
+from agentci.config.agentv.external_files import read_jsonl
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.model.policy import Bar, CaseBar
+from agentci.model.gate import CaseThresholds, GateThresholds
 from tests.config.agentv.no_files import NoFiles
 
 GONE = "{type: file, value: gone}"
@@ -43,8 +43,8 @@ class TestCases:
             f" expected_messages: [{{role: assistant, content: r}}], evaluators: [{CODE}]}}\n"
             f"  - {{id: b, outcome: o, input: q, expected_output: r, evaluators: [{CODE}]}}\n"
         )
-        assert suite.samples is not None
-        first, second = (each.sample for each in suite.samples)
+        assert suite.eval_cases is not None
+        first, second = (each.eval_case for each in suite.eval_cases)
         assert (first.criteria, second.criteria) == ("o", "o")
         assert first.input_messages == second.input_messages
         assert first.expected_messages == second.expected_messages
@@ -57,8 +57,8 @@ class TestCases:
                 f" expected_output: [{{role: assistant, content: [{part}]}}]}}"
             )
         )
-        assert suite.samples is not None
-        sample = suite.samples[0].sample
+        assert suite.eval_cases is not None
+        sample = suite.eval_cases[0].eval_case
         assert (sample.guideline_files, sample.input_files) == (("/w/guide.md",), ("/w/a.txt",))
         assert sample.expected_messages[0]["content"] == [
             {
@@ -73,15 +73,15 @@ class TestCases:
 
     def test_may_ask_with_one_message_and_expect_data(self) -> None:
         suite = _read(_cases("{id: a, input: {role: user, content: q}, expected_output: {k: 1}}"))
-        assert suite.samples is not None
-        sample = suite.samples[0].sample
+        assert suite.eval_cases is not None
+        sample = suite.eval_cases[0].eval_case
         assert sample.input_messages == ({"role": "user", "content": "q"},)
         assert sample.expected_messages == ({"role": "assistant", "content": {"k": 1}},)
 
     def test_keep_the_mappings_of_a_list_as_agentv_does_and_say_so(self) -> None:
         suite = _read(_cases("{id: a, input: q, expected_output: [1, {k: 1}]}"))
-        assert suite.samples is not None
-        assert suite.samples[0].sample.expected_messages[0]["content"] == [{"k": 1}]
+        assert suite.eval_cases is not None
+        assert suite.eval_cases[0].eval_case.expected_messages[0]["content"] == [{"k": 1}]
         assert [problem.severity for problem in suite.notices] == ["warning"]
 
     @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ class TestCases:
 
     def test_may_depend_on_others(self) -> None:
         cases = _cases("{id: a, input: q, depends_on: [b]}", "{id: b, input: q}")
-        assert _read(cases).samples is not None
+        assert _read(cases).eval_cases is not None
         assert _told(_cases("{id: a, input: q, depends_on: [a, c]}", "{id: b1, input: q}")) == [
             "f.yaml:3:36: the case 'a' depends on itself",
             "f.yaml:3:39: the case 'a' depends on 'c', which is no case",
@@ -298,8 +298,8 @@ class TestEvaluators:
     def test_may_be_run_alone(self) -> None:
         own = "{id: a, input: q, evaluators: [{name: own, type: latency, threshold: 1}]}"
         suite = _read(_cases(own, "{id: b, input: q}"), only=("own",))
-        assert suite.samples is not None
-        assert [each.sample.id for each in suite.samples] == ["a"]
+        assert suite.eval_cases is not None
+        assert [each.eval_case.id for each in suite.eval_cases] == ["a"]
         assert suite.names == ("own", "c")
 
 
@@ -311,14 +311,14 @@ class TestTheGate:
 
     def test_may_look_at_whole_cases(self) -> None:
         suite = _read(_cases("{id: a, input: q}") + "gate: {cases: {}}\n")
-        assert suite.gate.cases == CaseBar(threshold=0.8)
-        assert suite.gate.overall == Bar(min_pass_rate=0.0)
+        assert suite.gate.cases == CaseThresholds(threshold=0.8)
+        assert suite.gate.overall == GateThresholds(min_pass_rate=0.0)
 
     def test_then_still_wants_what_is_asked_of_checks(self) -> None:
         vital = f"[{CODE[:-1]}, required: true}}, {{name: d, type: latency, threshold: 1}}]"
         text = _cases("{id: a, input: q}", shared=vital)
         suite = _read(f"{text}gate: {{min_pass_rate: 0.5, cases: {{threshold: 0.7}}}}\n")
-        assert suite.gate.cases == CaseBar(threshold=0.7)
+        assert suite.gate.cases == CaseThresholds(threshold=0.7)
         assert suite.gate.overall.min_pass_rate == 0.5
         assert {name: bar.min_pass_rate for name, bar in suite.gate.evaluators.items()} == {
             "c": 1.0

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from agentci.config.agentv.schema import eval_file_schema
-from agentci.evaluators.agentv.types import TYPES
+from agentci.config.agentv.schema import make_eval_file_schema
+from agentci.evaluators.agentv.registry import AGENTV_TYPES
 from tests.helpers.support import ROOT
 
 CONFORMANCE = ROOT / "tests" / "conformance" / "agentv"
@@ -17,18 +17,18 @@ REFUSED = {"09", "24", "31", "40", "54", "61", "63", "64", "66", "67b", "68"}
 
 
 def test_the_committed_schema_is_fresh() -> None:
-    generated = json.dumps(eval_file_schema(), indent=2, ensure_ascii=False)
+    generated = json.dumps(make_eval_file_schema(), indent=2, ensure_ascii=False)
     committed = (ROOT / "schemas" / "evalfile.schema.json").read_text(encoding="utf-8")
     assert f"{generated}\n" == committed, "run `make schemas`"
 
 
 def test_it_is_a_schema() -> None:
-    Draft202012Validator.check_schema(eval_file_schema())
+    Draft202012Validator.check_schema(make_eval_file_schema())
 
 
 def test_it_knows_every_type_in_both_spellings() -> None:
-    written = json.dumps(eval_file_schema())
-    assert [kind for kind in TYPES if f'"{kind.replace("_", "-")}"' not in written] == []
+    written = json.dumps(make_eval_file_schema())
+    assert [kind for kind in AGENTV_TYPES if f'"{kind.replace("_", "-")}"' not in written] == []
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_it_knows_every_type_in_both_spellings() -> None:
 )
 def test_it_accepts_what_agentci_runs(file: Path) -> None:
     document = yaml.safe_load(file.read_text())
-    errors = Draft202012Validator(eval_file_schema()).iter_errors(document)
+    errors = Draft202012Validator(make_eval_file_schema()).iter_errors(document)
     assert [error.message for error in errors] == []
 
 
@@ -63,4 +63,4 @@ JUDGED = "assertions: [{type: is-json}]"
     ],
 )
 def test_it_knows_what_files_of_agentv_4_have(text: str, fits: bool) -> None:
-    assert Draft202012Validator(eval_file_schema()).is_valid(yaml.safe_load(text)) is fits
+    assert Draft202012Validator(make_eval_file_schema()).is_valid(yaml.safe_load(text)) is fits

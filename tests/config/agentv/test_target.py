@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from agentci.config.agentv.read import read_eval_file
+from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.model.agent import Agent
-from agentci.model.place import Place
+from agentci.model.problem import Place
+from agentci.model.program import Agent
 from tests.config.agentv.no_files import NoFiles
 
 
@@ -54,7 +54,7 @@ class TestATarget:
             timeout_seconds=7,
             files_format="-f {path}",
             variables=("KEY",),
-            jailed=True,
+            sandboxed=True,
             network=False,
             place=Place(file="f.yaml", line=3, column=9),
         )

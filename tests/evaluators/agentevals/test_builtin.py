@@ -4,11 +4,10 @@ import pytest
 
 from agentci.evaluators.agentevals.builtin import BuiltinEvaluator
 from agentci.evaluators.metrics.registry import METRICS
-from agentci.model.case import Case, Golden
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.requests import Measure, Measurement, ProgramReply, Skip
+from agentci.model.case import Case, EvalCase
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.requests import ComputeMetric, MetricResult, ProgramOutput, Skip
 from agentci.model.trace import Trace, Turn
 
 PLACE = Place(file="eval.yaml", line=3)
@@ -19,10 +18,10 @@ def evaluator(
     *, threshold: float | None = 0.5, turn_mismatch_fails: bool = True
 ) -> BuiltinEvaluator:
     return BuiltinEvaluator(
-        identity=Identity(
+        identity=EvaluatorIdentity(
             name="answers",
             type="builtin",
-            bar="at least 0.5",
+            requirement="at least 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,
@@ -37,16 +36,16 @@ def a_case(*golden: Turn, has_golden: bool = True, because: str | None = None) -
     return Case(
         id="c",
         trace=Trace(id="x", key="x", turns=(TURN, TURN), place=PLACE),
-        golden=Golden(id="c", turns=golden, place=PLACE) if has_golden else None,
-        no_golden_because=because,
+        expected=EvalCase(id="c", turns=golden, place=PLACE) if has_golden else None,
+        unmatched_reason=because,
     )
 
 
 def test_asks_for_all_turns_of_both_sides() -> None:
-    assert evaluator().ask(a_case(TURN)) == Measure(
+    assert evaluator().ask(a_case(TURN)) == ComputeMetric(
         metric="response_match_score",
         actual=(TURN, TURN),
-        golden=(TURN,),
+        expected=(TURN,),
         options={"some": "option"},
     )
 
@@ -77,7 +76,7 @@ def test_skips_what_it_cannot_compare(case: Case, reason: str) -> None:
     ],
 )
 def test_judges_by_the_score(score: float, threshold: float | None, passed: bool) -> None:
-    reply = Measurement(
+    reply = MetricResult(
         score=score, turn_scores=(score,), misses=("turn 1: no",), details={"more": 1}
     )
     assert evaluator(threshold=threshold).read(reply) == Judgement(
@@ -105,7 +104,7 @@ def test_judges_by_the_score(score: float, threshold: float | None, passed: bool
 )
 @pytest.mark.parametrize("metric", ["response_match_score", "tool_trajectory_avg_score"])
 class TestTurnsWithoutAPartner:
-    def reply(self, metric: str, actual: int, golden: int) -> Measurement:
+    def reply(self, metric: str, actual: int, golden: int) -> MetricResult:
         return METRICS[metric].measure([TURN] * actual, [TURN] * golden, {})
 
     def test_fail_the_case_and_leave_the_score_as_it_is(
@@ -133,5 +132,5 @@ def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:
 
 
 def test_the_reply_of_a_program_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="not ProgramReply"):
-        evaluator().read(ProgramReply(stdout=b"", stderr="", exit_code=0))
+    with pytest.raises(TypeError, match="not ProgramOutput"):
+        evaluator().read(ProgramOutput(stdout=b"", stderr="", exit_code=0))

@@ -8,15 +8,14 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.model.case import Case
-from agentci.model.choices import Isolation
-from agentci.model.identity import Identity
+from agentci.model.choices import IsolationMode
 from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
 from agentci.model.program import LocalProgram
-from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
 from agentci.model.trace import ToolCall, Trace, Turn
-from agentci.runner.dispatch import carry_out
+from agentci.runner.dispatch import dispatch_request
 from tests.helpers.support import EVALUATORS, world_at
 
 PLACE = Place(file="eval_config.yaml", line=3)
@@ -136,7 +135,7 @@ class TestVerdict:
 
     def test_of_a_measurement_is_a_bug_of_ours(self) -> None:
         with pytest.raises(TypeError):
-            _evaluator().read(Measurement(score=1, turn_scores=()))
+            _evaluator().read(MetricResult(score=1, turn_scores=()))
 
 
 class TestEndings:
@@ -280,10 +279,10 @@ def _evaluator(
     **run: Any,
 ) -> CodeEvaluator:
     return CodeEvaluator(
-        identity=Identity(
+        identity=EvaluatorIdentity(
             name="ev",
             type="code",
-            bar="at least 0.5",
+            requirement="at least 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,
@@ -296,8 +295,8 @@ def _evaluator(
     )
 
 
-def _reply(stdout: bytes, *, exit_code: int = 0, stderr: str = "") -> ProgramReply:
-    return ProgramReply(stdout=stdout, stderr=stderr, exit_code=exit_code)
+def _reply(stdout: bytes, *, exit_code: int = 0, stderr: str = "") -> ProgramOutput:
+    return ProgramOutput(stdout=stdout, stderr=stderr, exit_code=exit_code)
 
 
 def _read(answer: JsonObject) -> Judgement:
@@ -315,7 +314,7 @@ def _judged_by(
     *,
     config: JsonObject | None = None,
     timeout_seconds: float = 30,
-    isolation: Isolation = "fork",
+    isolation: IsolationMode = "fork",
 ) -> Judgement:
     evaluator = _evaluator(
         str(EVALUATORS / program),
@@ -324,4 +323,4 @@ def _judged_by(
         isolation=isolation,
     )
     world = world_at(EVALUATORS, {})
-    return evaluator.read(carry_out(evaluator.ask(CASE), name="ev", world=world))
+    return evaluator.read(dispatch_request(evaluator.ask(CASE), name="ev", world=world))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.evaluators.agentevals.eval_input import eval_input
-from agentci.model.case import Case, Golden
+from agentci.evaluators.agentevals.eval_protocol import make_eval_input
+from agentci.model.case import Case, EvalCase
 from agentci.model.json import Json, JsonObject
-from agentci.model.place import Place
+from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 
 SDK: Any = import_module("agentevals_evaluator_sdk")
@@ -27,7 +27,7 @@ TURN = Turn(
     trace_id="0af7",
     span_id="aa01",
 )
-GOLDEN = Golden(
+GOLDEN = EvalCase(
     id="paris",
     turns=(Turn(id="", user_text="Weather?", tool_calls=(ToolCall(name="get_weather"),)),),
     place=PLACE,
@@ -135,7 +135,7 @@ def test_a_failed_tool_has_a_status() -> None:
 
 
 def test_it_is_compact_and_keeps_letters() -> None:
-    text = eval_input(
+    text = make_eval_input(
         _case(Turn(id="1", user_text="Où?")), name="ev", threshold=1, config={"k": [1, 2]}
     )
     assert '"threshold":1.0,"config":{"k":[1,2]},"invocations":[' in text
@@ -150,8 +150,8 @@ def test_what_json_cannot_say_is_replaced() -> None:
 
 def test_the_sdk_reads_it() -> None:
     case = _case(TURN, golden=GOLDEN)
-    eval_input(case, name="another", threshold=0.1, config={})
-    text = eval_input(case, name="ev", threshold=0.7, config={"a": 1})
+    make_eval_input(case, name="another", threshold=0.1, config={})
+    text = make_eval_input(case, name="ev", threshold=0.7, config={"a": 1})
     read = SDK.EvalInput.model_validate_json(text)
     assert json.loads(read.model_dump_json()) == json.loads(text)
 
@@ -170,7 +170,7 @@ def test_it_is_json_in_utf8_whatever_was_recorded(value: Json) -> None:
         tool_calls=(ToolCall(name="f", args=value),),
         tool_responses=(ToolResponse(name="f", output=value),),
     )
-    text = eval_input(_case(turn), name="ev", threshold=0.5, config={"value": value})
+    text = make_eval_input(_case(turn), name="ev", threshold=0.5, config={"value": value})
     assert json.loads(text.encode(), parse_constant=pytest.fail)
 
 
@@ -179,11 +179,11 @@ def _calling(call: ToolCall) -> Turn:
 
 
 def _case(
-    turn: Turn, *, golden: Golden | None = None, performance: JsonObject | None = None
+    turn: Turn, *, golden: EvalCase | None = None, performance: JsonObject | None = None
 ) -> Case:
     trace = Trace(id="0af7", key="0af7", turns=(turn,), place=PLACE, performance=performance)
-    return Case(id="0af7", trace=trace, golden=golden)
+    return Case(id="0af7", trace=trace, expected=golden)
 
 
 def _asked(case: Case, config: JsonObject | None = None) -> Any:
-    return json.loads(eval_input(case, name="ev", threshold=0.7, config=config or {}))
+    return json.loads(make_eval_input(case, name="ev", threshold=0.7, config=config or {}))

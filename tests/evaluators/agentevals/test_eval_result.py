@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.eval_result import eval_result
+from agentci.evaluators.agentevals.eval_protocol import parse_eval_result
 from agentci.model.json import Json
 
 SDK: Any = import_module("agentevals_evaluator_sdk")
@@ -26,7 +26,7 @@ SDK: Any = import_module("agentevals_evaluator_sdk")
     ],
 )
 def test_a_score_is_a_number_from_0_to_1(score: Json, read: float) -> None:
-    assert eval_result({"score": score}).score == read
+    assert parse_eval_result({"score": score}).score == read
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_score_is_needed_even_beside_a_status() -> None:
 
 @pytest.mark.parametrize("status", ["PASSED", "FAILED", "NOT_EVALUATED", None])
 def test_a_status_is_one_of_three_or_null(status: str | None) -> None:
-    assert eval_result({"score": 1, "status": status}).status == status
+    assert parse_eval_result({"score": 1, "status": status}).status == status
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_any_other_status_is_refused(status: Json, complaint: str) -> None:
 
 def test_turn_scores_are_kept_as_given() -> None:
     given = [0.2, None, 7, -3, True, "0.5"]
-    read = eval_result({"score": 1, "per_invocation_scores": given}).turn_scores
+    read = parse_eval_result({"score": 1, "per_invocation_scores": given}).turn_scores
     assert read == (0.2, None, 7.0, -3.0, 1.0, 0.5)
 
 
@@ -105,14 +105,14 @@ def test_turn_scores_are_a_list_of_numbers(given: Json, complaint: str) -> None:
 
 
 def test_details_are_an_object_or_nothing() -> None:
-    assert eval_result({"score": 1, "details": {"a": [1]}}).details == {"a": [1]}
-    assert eval_result({"score": 1, "details": None}).details == {}
+    assert parse_eval_result({"score": 1, "details": {"a": [1]}}).details == {"a": [1]}
+    assert parse_eval_result({"score": 1, "details": None}).details == {}
     assert _complaint({"score": 1, "details": []}) == "details is [], neither an object nor null"
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.99", "1", 1, 1.5, None])
 def test_any_version_1_is_spoken(version: Json) -> None:
-    assert eval_result({"score": 1, "protocol_version": version}).score == 1
+    assert parse_eval_result({"score": 1, "protocol_version": version}).score == 1
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.9", "11.0", 2, "", "next"])
@@ -126,7 +126,7 @@ def test_an_endless_version_is_not_told_to_the_end() -> None:
 
 
 def test_unknown_fields_are_left_alone() -> None:
-    assert eval_result({"score": 1, "confidence": "high", "Status": "x"}).score == 1
+    assert parse_eval_result({"score": 1, "confidence": "high", "Status": "x"}).score == 1
 
 
 @given(
@@ -147,9 +147,9 @@ def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
         theirs = SDK.EvalResult.model_validate_json(json.dumps(document))
     except ValueError:
         with pytest.raises(EvaluatorError):
-            eval_result(document)
+            parse_eval_result(document)
         return
-    ours = eval_result(document)
+    ours = parse_eval_result(document)
     assert ours.score == theirs.score
     assert ours.status == (None if theirs.status is None else theirs.status.value)
     assert ours.turn_scores == tuple(theirs.per_invocation_scores)
@@ -172,12 +172,12 @@ def test_whatever_is_answered_is_a_result_or_an_error_of_the_evaluator(
     document: dict[str, Json],
 ) -> None:
     try:
-        assert 0 <= eval_result(document).score <= 1
+        assert 0 <= parse_eval_result(document).score <= 1
     except EvaluatorError as error:
         assert str(error)  # noqa: PT017 (most documents are refused, some are not)
 
 
 def _complaint(document: dict[str, Json]) -> str:
     with pytest.raises(EvaluatorError) as caught:
-        eval_result(document)
+        parse_eval_result(document)
     return str(caught.value)

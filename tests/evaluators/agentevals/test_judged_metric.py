@@ -3,20 +3,26 @@
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.judged_metric import JudgedEvaluator
-from agentci.model.case import Case, Golden
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, ModelSettings, Panel, WantedPanel
-from agentci.model.place import Place
+from agentci.evaluators.agentevals.judged_builtin import JudgedEvaluator
+from agentci.model.case import Case, EvalCase, Rubric
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    JudgeConfig,
+    JudgeScore,
+    ModelSettings,
+    RequiredJudge,
+    ScoreValue,
+    Verdict,
+)
+from agentci.model.problem import Place
 from agentci.model.requests import Compose, Skip
-from agentci.model.rubric import Rubric
-from agentci.model.ruling import Mark, Ruling, Value, Verdict
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 
 PLACE = Place(file="eval.yaml", line=3)
-PANEL = Panel(settings=ModelSettings(provider="openai", model="m"))
+PANEL = JudgeConfig(settings=ModelSettings(provider="openai", model="m"))
 ASKED = Turn(id="t", user_text="q", answer_parts=("yes",))
 SILENT = Turn(id="s", user_text="q")
 MATCH = "final_response_match_v2"
@@ -25,42 +31,42 @@ QUALITY = "rubric_based_final_response_quality_v1"
 
 def evaluator(metric: str, *rubrics: Rubric) -> JudgedEvaluator:
     return JudgedEvaluator(
-        identity=Identity(
+        identity=EvaluatorIdentity(
             name=metric,
             type="builtin",
-            bar="at least 0.5",
+            requirement="at least 0.5",
             threshold=0.5,
             required=True,
             place=PLACE,
         ),
         metric=metric,
-        wanted=WantedPanel(panel=PANEL, name=metric, place=PLACE),
+        wanted=RequiredJudge(judge=PANEL, name=metric, place=PLACE),
         rubrics=rubrics,
     )
 
 
-def a_case(*turns: Turn, golden: Golden | None = None) -> Case:
+def a_case(*turns: Turn, golden: EvalCase | None = None) -> Case:
     trace = Trace(id="x", key="x", turns=turns, place=PLACE)
-    return Case(id="c", trace=trace, golden=golden, no_golden_because="no matching eval case")
+    return Case(id="c", trace=trace, expected=golden, unmatched_reason="no matching eval case")
 
 
-def goldens(turns: int, *rubrics: tuple[Rubric, ...]) -> Golden:
-    return Golden(id="c", turns=(ASKED,) * turns, place=PLACE, rubrics=rubrics)
+def goldens(turns: int, *rubrics: tuple[Rubric, ...]) -> EvalCase:
+    return EvalCase(id="c", turns=(ASKED,) * turns, place=PLACE, rubrics=rubrics)
 
 
-def ruled(**values: Value) -> Ruling:
-    marks = {name: Mark(value=value) for name, value in values.items()}
-    return Ruling(values=values, verdicts=(Verdict(marks=marks, reason="so"),))
+def ruled(**values: ScoreValue) -> AggregateVerdict:
+    marks = {name: JudgeScore(value=value) for name, value in values.items()}
+    return AggregateVerdict(values=values, verdicts=(Verdict(scores=marks, reason="so"),))
 
 
-def valid(*, is_valid: bool) -> Ruling:
+def valid(*, is_valid: bool) -> AggregateVerdict:
     return ruled(is_the_agent_response_valid=is_valid)
 
 
-def judged(evaluator: JudgedEvaluator, case: Case, *rulings: Ruling) -> Judgement:
+def judged(evaluator: JudgedEvaluator, case: Case, *rulings: AggregateVerdict) -> Judgement:
     request = evaluator.ask(case)
     assert isinstance(request, Compose)
-    assert all(isinstance(part, AskModel) and part.panel == PANEL for _, part in request.parts)
+    assert all(isinstance(part, AskModel) and part.judge == PANEL for _, part in request.parts)
     assert len(request.parts) == len(rulings)
     return evaluator.read(request.then(rulings))  # type: ignore[arg-type]  # it is settled
 
@@ -127,8 +133,8 @@ def test_rubrics_that_make_no_sense_are_an_error(rubrics: tuple[Rubric, ...], wh
 
 
 def test_turns_that_samples_disagree_about_are_told() -> None:
-    yes, no = (Verdict(marks={"a": Mark(value=value)}) for value in (True, False))
-    split = Ruling(values={"a": True}, verdicts=(yes, no, yes))
+    yes, no = (Verdict(scores={"a": JudgeScore(value=value)}) for value in (True, False))
+    split = AggregateVerdict(values={"a": True}, verdicts=(yes, no, yes))
     judgement = judged(evaluator(QUALITY, Rubric(id="a", text="x")), a_case(ASKED), split)
     assert judgement.details == {"split_turns": [1]}
 

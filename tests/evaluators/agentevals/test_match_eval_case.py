@@ -6,41 +6,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.evaluators.agentevals.match_eval_case import Matching, multi_turn
-from agentci.model.case import Case, Golden, GoldenSet
-from agentci.model.place import Place
+from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher, has_multi_turn_case
+from agentci.model.case import Case, EvalCase, EvalSet
+from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
 
 PLACE = Place(file="f.json")
 
 
 def a_trace(*asked: str, golden_id: str | None = None, key: str = "t") -> Trace:
-    return Trace(id="t", key=key, turns=_turns(asked), place=PLACE, golden_id=golden_id)
+    return Trace(id="t", key=key, turns=_turns(asked), place=PLACE, eval_case_id=golden_id)
 
 
-def a_golden(case_id: str, *asked: str) -> Golden:
-    return Golden(id=case_id, turns=_turns(asked), place=PLACE)
+def a_golden(case_id: str, *asked: str) -> EvalCase:
+    return EvalCase(id=case_id, turns=_turns(asked), place=PLACE)
 
 
-def a_set(*cases: Golden) -> GoldenSet:
-    return GoldenSet(id="s", cases=cases, place=PLACE)
+def a_set(*cases: EvalCase) -> EvalSet:
+    return EvalSet(id="s", cases=cases, place=PLACE)
 
 
 def _turns(asked: Sequence[str]) -> tuple[Turn, ...]:
     return tuple(Turn(id="", user_text=text) for text in asked)
 
 
-def choose(traces: Sequence[Trace], goldens: GoldenSet | None) -> tuple[list[Case], list[str]]:
+def choose(traces: Sequence[Trace], goldens: EvalSet | None) -> tuple[list[Case], list[str]]:
     """The cases, and the ids of the golden cases that no recording was matched with."""
-    matching = Matching(goldens, are_alone=len(traces) == 1)
-    cases = [matching.case_of(trace) for trace in traces]
-    return cases, [golden.id for golden in matching.uncovered]
+    matching = EvalCaseMatcher(goldens, are_alone=len(traces) == 1)
+    cases = [matching.make_case(trace) for trace in traces]
+    return cases, [golden.id for golden in matching.unmatched]
 
 
-def chosen(trace: Trace, *goldens: Golden) -> str | None:
+def chosen(trace: Trace, *goldens: EvalCase) -> str | None:
     """The id of the golden case, else the reason why there is none."""
     [case], _ = choose([trace], a_set(*goldens))
-    return case.golden.id if case.golden else case.no_golden_because
+    return case.expected.id if case.expected else case.unmatched_reason
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def chosen(trace: Trace, *goldens: Golden) -> str | None:
         ),
     ],
 )
-def test_choice(trace: Trace, goldens: Sequence[Golden], expected: str) -> None:
+def test_choice(trace: Trace, goldens: Sequence[EvalCase], expected: str) -> None:
     assert chosen(trace, *goldens) == expected
 
 
@@ -136,12 +136,12 @@ class TestTheOnlyCaseOfASet:
 
     def test_is_not_for_one_of_several_recordings(self, asked: str) -> None:
         cases, _ = choose([a_trace(asked), a_trace("q")], a_set(a_golden("a", "q")))
-        assert [case.golden is not None for case in cases] == [False, True]
+        assert [case.expected is not None for case in cases] == [False, True]
 
 
 def test_without_an_eval_set_there_is_no_golden_case() -> None:
     cases, uncovered = choose([a_trace("q", golden_id="a")], None)
-    assert [case.no_golden_because for case in cases] == ["no eval set provided"]
+    assert [case.unmatched_reason for case in cases] == ["no eval set provided"]
     assert uncovered == []
 
 
@@ -190,5 +190,5 @@ def test_ids_are_unique_and_recordings_stay_in_order(keys: Sequence[str]) -> Non
         pytest.param(a_set(a_golden("a", "q"), a_golden("b", "q", "r")), True, id="a conversation"),
     ],
 )
-def test_multi_turn(goldens: GoldenSet | None, expected: bool) -> None:
-    assert multi_turn(goldens) is expected
+def test_multi_turn(goldens: EvalSet | None, expected: bool) -> None:
+    assert has_multi_turn_case(goldens) is expected

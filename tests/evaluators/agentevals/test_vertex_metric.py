@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from agentci._util.child_programs import MEASURE
+from agentci._util.child_programs import ADK_MEASURE_PATH
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.vertex_metric import HostedEvaluator, assemble_hosted
-from agentci.model.case import Case, Golden
+from agentci.evaluators.agentevals.vertex_metric import HostedEvaluator, make_hosted_evaluator
+from agentci.model.case import Case, EvalCase
 from agentci.model.judgement import Judgement
-from agentci.model.place import Place
+from agentci.model.problem import Place
 from agentci.model.program import LocalProgram
-from agentci.model.requests import Compose, ProgramReply, RunProgram, Settled, Skip
+from agentci.model.requests import Compose, ConstantJudgement, ProgramOutput, RunProgram, Skip
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 
 PLACE = Place(file="eval.yaml", line=3)
@@ -24,15 +24,15 @@ SAFETY, COHERENCE, SUCCESS = (
 
 
 def evaluator(metric: str = SAFETY, **more: Any) -> HostedEvaluator:
-    return assemble_hosted(metric, place=PLACE, **more)
+    return make_hosted_evaluator(metric, place=PLACE, **more)
 
 
 def a_case(*turns: Turn, golden: int | None = None) -> Case:
     return Case(
         id="c",
         trace=Trace(id="x", key="x", turns=turns, place=PLACE),
-        golden=None if golden is None else Golden(id="c", turns=(TURN,) * golden, place=PLACE),
-        no_golden_because="no matching eval case" if golden is None else None,
+        expected=None if golden is None else EvalCase(id="c", turns=(TURN,) * golden, place=PLACE),
+        unmatched_reason="no matching eval case" if golden is None else None,
     )
 
 
@@ -59,16 +59,16 @@ def result(score: float | None, *turns: dict[str, Any]) -> str:
 def judged(evaluator: HostedEvaluator, case: Case, stdout: str, exit_code: int = 0) -> Judgement:
     request = evaluator.ask(case)
     assert isinstance(request, Compose)
-    reply = ProgramReply(stdout=stdout.encode(), stderr="Killed", exit_code=exit_code)
+    reply = ProgramOutput(stdout=stdout.encode(), stderr="Killed", exit_code=exit_code)
     settled = request.then((reply,))
-    assert isinstance(settled, Settled)
+    assert isinstance(settled, ConstantJudgement)
     return evaluator.read(settled)
 
 
 class TestWhatIsAsked:
     def test_is_run_with_a_network_the_settings_of_google_cloud_and_nothing_kept(self) -> None:
         run = asked(evaluator(), a_case(TURN))
-        assert (run.program, evaluator().needs) == (LocalProgram(path=MEASURE), ())
+        assert (run.program, evaluator().needs) == (LocalProgram(path=ADK_MEASURE_PATH), ())
         assert (run.network, run.cached, run.timeout_seconds) == (True, False, 900)
         assert run.key_file == "GOOGLE_APPLICATION_CREDENTIALS"
         assert set(run.variables) == {
@@ -100,8 +100,8 @@ class TestWhatIsAsked:
         calls = (ToolCall(name="f", args={"a": 1}, id="1"), ToolCall(name="g", id="2"))
         responses = (
             ToolResponse(name="h", output=["x"], id="3"),
-            ToolResponse(name="g", output="gone", id="2", call=1, failed=True),
-            ToolResponse(name="f", output={"b": 2}, id="1", call=0),
+            ToolResponse(name="g", output="gone", id="2", call_index=1, failed=True),
+            ToolResponse(name="f", output={"b": 2}, id="1", call_index=0),
         )
         one = Turn(id="t", user_text="q", tool_calls=calls, tool_responses=responses)
         [given] = json.loads(asked(evaluator(), a_case(one)).stdin)["actual"]
@@ -203,6 +203,6 @@ class TestWhatCannotBeJudged:
     def test_is_never_the_reply_to_something_else(self) -> None:
         request = evaluator().ask(a_case(TURN))
         assert isinstance(request, Compose)
-        settled = Settled(judgement=Judgement(score=1, passed=True))
+        settled = ConstantJudgement(judgement=Judgement(score=1, passed=True))
         with pytest.raises(TypeError):
             request.then((settled,))

@@ -3,24 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentci._util.text import strict_json
-from agentci.config.agentv.read import read_eval_file
+from agentci._util.text import json_text
+from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
 from agentci.config.yaml_document import read_yaml
-from agentci.model.case import Case
+from agentci.model.case import AgentvCase, Case
 from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.requests import ProgramReply, RunCommand, Settled
-from agentci.model.sample import Sample
-from agentci.model.trace import Trace
-from agentci.model.transcript import Message, ToolUse, Transcript
+from agentci.model.problem import Place
+from agentci.model.requests import ConstantJudgement, ProgramOutput, RunCommand
+from agentci.model.trace import Message, ToolUse, Trace, Transcript
 from tests.config.agentv.no_files import NoFiles
 
 PLACE = Place(file="a.eval.yaml")
 
 
-def sample(**fields: Any) -> Sample:
+def sample(**fields: Any) -> AgentvCase:
     """A case that asks for a word."""
     given: dict[str, Any] = {
         "id": "a",
@@ -29,7 +27,7 @@ def sample(**fields: Any) -> Sample:
         "expected_messages": (),
         "place": PLACE,
     }
-    return Sample(**{**given, **fields})
+    return AgentvCase(**{**given, **fields})
 
 
 def said(text: str, **fields: Any) -> Transcript:
@@ -53,7 +51,7 @@ def used(*tools: str | tuple[str, Mapping[str, Any]] | ToolUse) -> Transcript:
 def case(transcript: Transcript, **fields: Any) -> Case:
     """A case with its run."""
     trace = Trace(id="a", key="a", turns=(), place=PLACE)
-    return Case(id="a", trace=trace, sample=sample(**fields), transcript=transcript)
+    return Case(id="a", trace=trace, agentv_case=sample(**fields), transcript=transcript)
 
 
 def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
@@ -62,7 +60,7 @@ def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
         key: [{"id": "a", "input": "Say it", "criteria": "says it"}],
         "execution": {"evaluators": [dict(each) for each in entries]},
     }
-    document = read_yaml(strict_json.dumps(written).encode(), file="a.eval.yaml")
+    document = read_yaml(json_text.dumps(written).encode(), file="a.eval.yaml")
     return read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
@@ -72,13 +70,13 @@ def judged(
     """What an evaluator that needs no engine makes of a run."""
     [evaluator] = suite_of({"name": "e", **entry}, key=key).evaluators
     reply = evaluator.ask(case(transcript, **fields))
-    assert isinstance(reply, Settled)
+    assert isinstance(reply, ConstantJudgement)
     return evaluator.read(reply)
 
 
-def printed(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramReply:
+def printed(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramOutput:
     """What a command left behind."""
-    return ProgramReply(stdout=text.encode(), stderr=stderr, exit_code=exit_code)
+    return ProgramOutput(stdout=text.encode(), stderr=stderr, exit_code=exit_code)
 
 
 def commands(requests: Sequence[object]) -> list[RunCommand]:

@@ -4,22 +4,22 @@ from typing import Any
 
 import pytest
 
-from agentci.evaluators.agentv.agent_prompt import prompt_of
-from agentci.model.place import Place
-from agentci.model.sample import Sample
+from agentci.evaluators.agentv.case_texts import format_agent_prompt
+from agentci.model.case import AgentvCase
+from agentci.model.problem import Place
 
 FILE = {"type": "file", "value": "notes.txt"}
 
 
 def _prompt(*messages: dict[str, Any]) -> str:
-    sample = Sample(
+    sample = AgentvCase(
         id="a",
         criteria="",
         input_messages=messages,
         expected_messages=(),
         place=Place(file="f.yaml"),
     )
-    return prompt_of(sample)
+    return format_agent_prompt(sample)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.agentv.verdict import clamped
+from agentci.evaluators.agentv.findings import clamp_score
 from agentci.evaluators.evaluator import Evaluator
 from agentci.model.judgement import Judgement
-from agentci.model.requests import Compose, Measurement, ProgramReply, RunCommand, Settled, Task
+from agentci.model.requests import (
+    Compose,
+    ConstantJudgement,
+    MetricResult,
+    ProgramOutput,
+    RunCommand,
+    Task,
+)
 from tests.evaluators.agentv.samples import case, printed, said, suite_of
 
 CODE = {"name": "c", "type": "code_judge", "script": ["judge"]}
@@ -28,7 +35,7 @@ def _asked(key: str = "cases", **fields: Any) -> RunCommand:
     return request
 
 
-def _read(reply: ProgramReply, key: str = "cases", **fields: Any) -> Judgement:
+def _read(reply: ProgramOutput, key: str = "cases", **fields: Any) -> Judgement:
     return _only({**CODE, **fields}, key=key).read(reply)
 
 
@@ -135,7 +142,7 @@ class TestTheAnswer:
             ),
         ],
     )
-    def test_that_is_none_is_an_error(self, reply: ProgramReply, why: str) -> None:
+    def test_that_is_none_is_an_error(self, reply: ProgramOutput, why: str) -> None:
         with pytest.raises(EvaluatorError, match=f"'c' {why}"):
             _read(reply)
 
@@ -150,11 +157,11 @@ class TestTheAnswer:
 
     def test_of_another_engine_is_a_mistake_of_ours(self) -> None:
         with pytest.raises(TypeError):
-            _only(CODE).read(Measurement(score=1, turn_scores=()))
+            _only(CODE).read(MetricResult(score=1, turn_scores=()))
 
 
 def test_no_number_is_a_zero() -> None:
-    assert clamped(float("nan")) == 0.0
+    assert clamp_score(float("nan")) == 0.0
 
 
 class TestComposite:
@@ -180,7 +187,7 @@ class TestComposite:
 
     def _settled(self, evaluator: Evaluator, *scores: float) -> Judgement:
         settled = self._then(evaluator, *scores)
-        assert isinstance(settled, Settled)
+        assert isinstance(settled, ConstantJudgement)
         return evaluator.read(settled)
 
     def test_is_the_weighted_mean(self) -> None:
@@ -228,7 +235,7 @@ class TestComposite:
             "reasoning": "r",
         }
         settled = request.then((printed('{"score": 0.9}'),))
-        assert isinstance(settled, Settled)
+        assert isinstance(settled, ConstantJudgement)
         assert evaluator.read(settled).score == 0.9
 
     def test_needs_what_its_members_need(self) -> None:
@@ -247,11 +254,11 @@ class TestComposite:
         [(_, part)] = request.parts
         assert isinstance(part, Compose)
         [(_, leaf)] = part.parts
-        assert isinstance(leaf, Settled)
+        assert isinstance(leaf, ConstantJudgement)
         inside = part.then((leaf,))
-        assert isinstance(inside, Settled)
+        assert isinstance(inside, ConstantJudgement)
         settled = request.then((inside,))
-        assert isinstance(settled, Settled)
+        assert isinstance(settled, ConstantJudgement)
         members = {"inner": {"score": 1.0, "verdict": "pass", "members": {
             "t": {"score": 1.0, "verdict": "pass"}}}}  # fmt: skip
         assert settled.judgement.details["members"] == members

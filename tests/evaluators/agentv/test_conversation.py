@@ -6,17 +6,24 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentv.conversation import Talk, TalkJudge, TurnOfTalk, rounds_of
+from agentci.evaluators.agentv.conversation import (
+    Conversation,
+    ConversationEvaluator,
+    ConversationTurn,
+    split_rounds,
+)
 from agentci.model.json import JsonObject
-from agentci.model.requests import RunCommand, Settled
-from agentci.model.transcript import Message, ToolUse, Transcript
+from agentci.model.requests import ConstantJudgement, RunCommand
+from agentci.model.trace import Message, ToolUse, Transcript
 from tests.evaluators.agentv.samples import case, suite_of
 
 SYSTEM = {"role": "system", "content": "s"}
 
 
-def _turn(asked: str, *expected: JsonObject) -> TurnOfTalk:
-    return TurnOfTalk(asked=({"role": "user", "content": asked},), expected=expected)
+def _turn(asked: str, *expected: JsonObject) -> ConversationTurn:
+    return ConversationTurn(
+        input_messages=({"role": "user", "content": asked},), expected_messages=expected
+    )
 
 
 def _run(*said: str) -> Transcript:
@@ -29,18 +36,23 @@ def _message(role: str, text: str) -> Message:
     return Message(role=role, content=text.removesuffix("+") or None, tool_calls=uses)
 
 
-TALK = Talk(
-    opening=(SYSTEM,), turns=(_turn("q1", {"role": "assistant", "content": "a"}), _turn("q2"))
+TALK = Conversation(
+    preamble=(SYSTEM,), turns=(_turn("q1", {"role": "assistant", "content": "a"}), _turn("q2"))
 )
 RUN = _run("system: s", "user: q1", "assistant: a1", "user: q2", "assistant: +", "assistant: a2")
 
 
-def _judge(turn: int | None, talk: Talk = TALK, **entry: Any) -> TalkJudge:
+def _judge(turn: int | None, talk: Conversation = TALK, **entry: Any) -> ConversationEvaluator:
     [judge] = suite_of({"name": "e", **entry}, key="tests").evaluators
-    return TalkJudge(identity=judge.identity, judge=judge, talk=talk, turn=turn)  # type: ignore[arg-type] # every evaluator of an eval file is one
+    return ConversationEvaluator(
+        identity=judge.identity,
+        evaluator=judge,  # type: ignore[arg-type] # every evaluator of an eval file is one
+        conversation=talk,
+        turn=turn,
+    )
 
 
-def _given(turn: int | None, talk: Talk = TALK, run: Transcript = RUN) -> Any:
+def _given(turn: int | None, talk: Conversation = TALK, run: Transcript = RUN) -> Any:
     judge = _judge(turn, talk, type="code_judge", script=["x"])
     request = judge.ask(case(run))
     assert isinstance(request, RunCommand)
@@ -62,13 +74,13 @@ class TestATurn:
         assert (given["output"], given["expected_output"]) == ("a2", [])
 
     def test_may_be_given_with_the_last_rounds_alone(self) -> None:
-        talk = Talk(opening=TALK.opening, turns=TALK.turns, window=1)
+        talk = Conversation(preamble=TALK.preamble, turns=TALK.turns, window=1)
         assert [each["content"] for each in _given(1, talk)["input"]] == ["s", "q2", "a2"]
 
     def test_is_judged_as_any_run(self) -> None:
         judge = _judge(1, type="equals", value="a2")
         reply = judge.ask(case(RUN))
-        assert isinstance(reply, Settled)
+        assert isinstance(reply, ConstantJudgement)
         assert judge.read(reply).score == 1
         assert judge.needs == ()
 
@@ -86,8 +98,8 @@ class TestAConversation:
 
     def test_tells_data_as_json(self) -> None:
         data: JsonObject = {"role": "user", "content": {"k": 1}}
-        turn = TurnOfTalk(asked=(data,), expected=())
-        given = _given(None, Talk(opening=(), turns=(turn,)), _run("assistant: a"))
+        turn = ConversationTurn(input_messages=(data,), expected_messages=())
+        given = _given(None, Conversation(preamble=(), turns=(turn,)), _run("assistant: a"))
         assert given["output"] == 'user: {"k":1}\n\nassistant: a'
 
     @pytest.mark.parametrize("turn", [None, 0])
@@ -97,12 +109,12 @@ class TestAConversation:
 
     def test_may_open_with_what_the_assistant_is_said_to_have_said(self) -> None:
         opening = ({"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"})
-        talk = Talk(opening=opening, turns=(_turn("q1"),))
+        talk = Conversation(preamble=opening, turns=(_turn("q1"),))
         whole = _run("user: hi", "assistant: ho", "user: q1", "assistant: a1")
         for run in (whole, _run("user: q1", "assistant: a1")):
             assert _given(0, talk, run)["output"] == "a1"
-        assert [each["content"] for each in talk.begun] == ["hi", "ho", "q1"]
-        assert Talk(opening=opening, turns=()).begun == opening
+        assert [each["content"] for each in talk.first_input] == ["hi", "ho", "q1"]
+        assert Conversation(preamble=opening, turns=()).first_input == opening
 
 
 class TestRounds:
@@ -121,4 +133,4 @@ class TestRounds:
     def test_begin_with_users_or_after_answers(
         self, said: tuple[str, ...], sizes: list[int]
     ) -> None:
-        assert [len(each) for each in rounds_of(_run(*said))] == sizes
+        assert [len(each) for each in split_rounds(_run(*said))] == sizes

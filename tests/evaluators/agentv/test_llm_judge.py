@@ -11,10 +11,16 @@ from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.evaluator import Evaluator
 from agentci.model.case import Case
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, Question, WantedPanel
-from agentci.model.requests import Compose, ProgramReply, RunCommand, Settled
-from agentci.model.ruling import Mark, Ruling, Verdict
-from agentci.model.transcript import Message, ToolUse, Transcript
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    JudgePrompt,
+    JudgeScore,
+    RequiredJudge,
+    Verdict,
+)
+from agentci.model.requests import Compose, ConstantJudgement, ProgramOutput, RunCommand
+from agentci.model.trace import Message, ToolUse, Transcript
 from tests.evaluators.agentv.samples import case, printed, said, suite_of
 
 LLM = {"name": "j", "type": "llm_judge", "judge": {"command": ["judge"]}}
@@ -30,19 +36,19 @@ def judge(key: str = "cases", **fields: Any) -> Evaluator:
     return only(suite_of({**LLM, **fields}, key=key))
 
 
-def asked(of: Evaluator, given: Case | None = None) -> Question:
+def asked(of: Evaluator, given: Case | None = None) -> JudgePrompt:
     request = of.ask(given or case(said(ANSWER)))
     assert isinstance(request, AskModel)
-    return request.question
+    return request.prompt
 
 
-def ruled(*verdicts: Verdict, failures: int = 0, **values: Any) -> Ruling:
-    return Ruling(values=values, verdicts=verdicts, failures=("no",) * failures)
+def ruled(*verdicts: Verdict, failures: int = 0, **values: Any) -> AggregateVerdict:
+    return AggregateVerdict(values=values, verdicts=verdicts, failures=("no",) * failures)
 
 
 def scored(score: float, **fields: Any) -> Verdict:
     notes = {"hits": (), "misses": (), **fields.pop("notes", {})}
-    return Verdict(marks={"score": Mark(value=score)}, notes=notes, **fields)
+    return Verdict(scores={"score": JudgeScore(value=score)}, notes=notes, **fields)
 
 
 def outside(text: str) -> str:
@@ -171,7 +177,7 @@ class TestAPromptThatAProgramPrints:
         told = json.loads(command.stdin)
         assert (told["candidate_answer"], told["config"]) == (ANSWER, {"n": 1})
 
-    def written(self, prompt: str, **fields: Any) -> Question:
+    def written(self, prompt: str, **fields: Any) -> JudgePrompt:
         evaluator = judge(prompt={"command": ["python3", "p.py"]}, config={"n": 2}, **fields)
         used = ToolUse(tool="t", input={"q": 1}, output=["All is well in Paris."])
         messages = (
@@ -186,7 +192,7 @@ class TestAPromptThatAProgramPrints:
         assert json.loads(command.stdin)["config"] == {"n": 2}
         then = request.then((printed(prompt),))
         assert isinstance(then, AskModel)
-        return then.question
+        return then.prompt
 
     def test_is_asked_with_what_strangers_wrote_between_markers(self) -> None:
         user = self.written(f"\ufeffBe strict: {ANSWER}\nAll is well in Paris.\n").user
@@ -218,7 +224,7 @@ class TestAPromptThatAProgramPrints:
         with pytest.raises(
             EvaluatorError, match=r"template of 'j' printed no prompt: byte 1, 0xe9"
         ):
-            request.then((ProgramReply(stdout=b"\xe9", stderr="", exit_code=0),))
+            request.then((ProgramOutput(stdout=b"\xe9", stderr="", exit_code=0),))
 
     def test_of_another_engine_is_a_mistake_of_ours(self) -> None:
         request = judge(prompt={"script": ["p.py"]}).ask(case(said(ANSWER)))
@@ -228,7 +234,7 @@ class TestAPromptThatAProgramPrints:
 
 
 class TestTheAnswer:
-    def read(self, reply: Ruling, **fields: Any) -> Judgement:
+    def read(self, reply: AggregateVerdict, **fields: Any) -> Judgement:
         return judge(**fields).read(reply)
 
     def test_is_a_score_with_the_first_of_its_reasons(self) -> None:
@@ -269,10 +275,10 @@ class TestAComposite:
         assert isinstance(then, Compose)
         return then
 
-    def question(self, evaluator: Evaluator) -> Question:
+    def question(self, evaluator: Evaluator) -> JudgePrompt:
         [(_, request)] = self.asked(evaluator).parts
         assert isinstance(request, AskModel)
-        return request.question
+        return request.prompt
 
     def test_is_summed_up_by_a_model_that_is_told_all_results(self) -> None:
         user = self.question(self.composite()).user
@@ -295,7 +301,7 @@ class TestAComposite:
         evaluator = self.composite()
         verdict = scored(0.5, reason="so", notes={"misses": ("m",)})
         settled = self.asked(evaluator).then((ruled(verdict, score=0.5),))
-        assert isinstance(settled, Settled)
+        assert isinstance(settled, ConstantJudgement)
         told = evaluator.read(settled)
         assert (told.score, told.misses, told.reasoning) == (0.5, ("m",), "so")
         assert told.details == {"members": {"m": {"score": 0.9, "verdict": "pass"}}}
@@ -312,9 +318,9 @@ class TestAComposite:
 class TestAnEntry:
     def test_names_whoever_judges(self) -> None:
         [wanted] = judge().needs
-        assert isinstance(wanted, WantedPanel)
-        assert (wanted.name, wanted.panel.settings.command) == ("j", ("judge",))
-        assert (str(wanted.place), wanted.panel.folder) == ("a.eval.yaml:1:141", "/w")
+        assert isinstance(wanted, RequiredJudge)
+        assert (wanted.name, wanted.judge.settings.command) == ("j", ("judge",))
+        assert (str(wanted.place), wanted.judge.folder) == ("a.eval.yaml:1:141", "/w")
 
     @pytest.mark.parametrize(
         ("fields", "key", "why"),

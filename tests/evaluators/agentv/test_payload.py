@@ -5,14 +5,17 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from agentci._util.text.javascript import number, stringify
-from agentci.evaluators.agentv.helpers import candidate_answer_of, question_of, reference_answer_of
-from agentci.evaluators.agentv.payload import Wire, payload
-from agentci.evaluators.agentv.trace_summary import summary_of
-from agentci.model.transcript import Message, TokenUsage, ToolUse, Transcript
+from agentci._util.text.javascript import format_js_number, stringify_json
+from agentci.evaluators.agentv.case_texts import (
+    extract_candidate_answer,
+    extract_question,
+    extract_reference_answer,
+)
+from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input, make_trace_summary
+from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
 from tests.evaluators.agentv.samples import said, sample
 
-WIRES: Final[tuple[Wire, ...]] = get_args(Wire)
+WIRES: Final[tuple[PayloadFormat, ...]] = get_args(PayloadFormat)
 RUN = Transcript(
     messages=(
         Message(role="user", content="q"),
@@ -42,13 +45,15 @@ RUN = Transcript(
 )
 
 
-def _told(wire: Wire, **fields: Any) -> Any:
-    return json.loads(payload(sample(**fields), RUN, {"maxItems": 5}, wire))
+def _told(wire: PayloadFormat, **fields: Any) -> Any:
+    return json.loads(make_judge_input(sample(**fields), RUN, {"maxItems": 5}, wire))
 
 
 class TestThePayload:
     def test_is_printed_with_two_spaces_a_level(self) -> None:
-        assert payload(sample(), RUN, None, "snake").startswith('{\n  "question": "Say it",\n')
+        assert make_judge_input(sample(), RUN, None, "snake").startswith(
+            '{\n  "question": "Say it",\n'
+        )
 
     def test_of_the_first_generation_has_these_keys(self) -> None:
         assert [*_told("camel")] == [
@@ -66,7 +71,7 @@ class TestThePayload:
         assert {"tool_calls", "tool_names", "toolNames", "eventCount"} <= summary.keys()
 
     @pytest.mark.parametrize("wire", WIRES)
-    def test_leaves_the_keys_of_users_alone(self, wire: Wire) -> None:
+    def test_leaves_the_keys_of_users_alone(self, wire: PayloadFormat) -> None:
         written = json.dumps(
             _told(wire, expected_messages=({"role": "user", "content": {"aB": 1}},))
         )
@@ -91,7 +96,7 @@ class TestThePayload:
         assert told["expectedMessages"][0]["content"][0]["resolvedPath"] == "/w/a"
 
     def test_of_the_fourth_generation_begins_with_what_was_asked(self) -> None:
-        alone = json.loads(payload(sample(), said("x"), None, "v4"))["messages"]
+        alone = json.loads(make_judge_input(sample(), said("x"), None, "v4"))["messages"]
         assert [message["role"] for message in alone] == ["user", "assistant"]
         assert [message["role"] for message in _told("v4")["messages"]][:1] == ["user"]
 
@@ -104,13 +109,13 @@ class TestThePayload:
         assert trace["tool_calls"] == {"readFile": 1, "search": 1}
 
     def test_of_a_run_without_messages_has_no_events(self) -> None:
-        told = json.loads(payload(sample(), Transcript(messages=()), None, "v4"))
+        told = json.loads(make_judge_input(sample(), Transcript(messages=()), None, "v4"))
         assert (told["trace"]["events"], told["output"]) == ([], "")
 
 
 class TestTheSummary:
     def test_counts_and_measures(self) -> None:
-        assert summary_of(RUN) == {
+        assert make_trace_summary(RUN) == {
             "event_count": 2,
             "tool_names": ["readFile", "search"],
             "tool_calls_by_name": {"readFile": 1, "search": 1},
@@ -125,13 +130,13 @@ class TestTheSummary:
         }
 
     def test_leaves_out_what_is_not_known(self) -> None:
-        assert [*summary_of(said("x"))] == [
+        assert [*make_trace_summary(said("x"))] == [
             "event_count", "tool_names", "tool_calls_by_name", "error_count", "llm_call_count",
         ]  # fmt: skip
 
     def test_takes_times_without_a_zone_for_utc(self) -> None:
         run = Transcript(messages=(Message(role="user", start_time="2026-01-01T00:00:00"),))
-        assert summary_of(run)["start_time"] == "2026-01-01T00:00:00.000Z"
+        assert make_trace_summary(run)["start_time"] == "2026-01-01T00:00:00.000Z"
 
 
 class TestWhatIsDerived:
@@ -143,7 +148,7 @@ class TestWhatIsDerived:
             {"role": "user", "content": {"k": 1.0}},
             {"role": "assistant", "tool_calls": [{"tool": "x"}]},
         )
-        assert question_of(sample(input_messages=messages)) == 'a b {\n  "k": 1\n}'
+        assert extract_question(sample(input_messages=messages)) == 'a b {\n  "k": 1\n}'
 
     @pytest.mark.parametrize(
         ("last", "answer"),
@@ -156,15 +161,15 @@ class TestWhatIsDerived:
     )
     def test_the_reference_is_the_last_expected_message(self, last: Any, answer: str) -> None:
         messages = ({"role": "assistant", "content": "first"}, {"role": "assistant", **last})
-        assert reference_answer_of(sample(expected_messages=messages)) == answer
+        assert extract_reference_answer(sample(expected_messages=messages)) == answer
 
     def test_the_answer_is_the_last_of_the_assistant_that_has_content(self) -> None:
-        assert candidate_answer_of(RUN) == "final"
+        assert extract_candidate_answer(RUN) == "final"
         data = Transcript(messages=(Message(role="assistant", content={"k": [1, "é"]}),))
-        assert candidate_answer_of(data) == '{"k":[1,"é"]}'
-        assert candidate_answer_of(Transcript(messages=())) == ""
+        assert extract_candidate_answer(data) == '{"k":[1,"é"]}'
+        assert extract_candidate_answer(Transcript(messages=())) == ""
 
 
 def test_numbers_are_written_as_in_javascript() -> None:
-    assert [number(value) for value in (3500, 3500.0, 0.5)] == ["3500", "3500", "0.5"]
-    assert stringify({"a": [1.0, (2.5,)]}) == '{"a":[1,[2.5]]}'
+    assert [format_js_number(value) for value in (3500, 3500.0, 0.5)] == ["3500", "3500", "0.5"]
+    assert stringify_json({"a": [1.0, (2.5,)]}) == '{"a":[1,[2.5]]}'

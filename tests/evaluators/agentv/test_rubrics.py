@@ -7,8 +7,15 @@ import pytest
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import Evaluator
 from agentci.model.judgement import Judgement
-from agentci.model.judging import AskModel, Checklist, Question
-from agentci.model.ruling import Mark, Ruling, Value, Verdict
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    ChecklistSchema,
+    JudgePrompt,
+    JudgeScore,
+    ScoreValue,
+    Verdict,
+)
 from tests.evaluators.agentv.samples import case, said, suite_of, used
 
 JUDGE = {"command": ["judge"]}
@@ -20,22 +27,22 @@ def judge(*criteria: Any, key: str = "cases", **fields: Any) -> Evaluator:
     return evaluator
 
 
-def asked(of: Evaluator, **case_fields: Any) -> Question:
+def asked(of: Evaluator, **case_fields: Any) -> JudgePrompt:
     request = of.ask(case(said("x"), **case_fields))
     assert isinstance(request, AskModel)
-    return request.question
+    return request.prompt
 
 
-def read(of: Evaluator, **values: Value) -> Judgement:
-    marks = {name: Mark(value=value, reason=f"r{name}") for name, value in values.items()}
-    return of.read(Ruling(values=values, verdicts=(Verdict(marks=marks, reason="all"),)))
+def read(of: Evaluator, **values: ScoreValue) -> Judgement:
+    marks = {name: JudgeScore(value=value, reason=f"r{name}") for name, value in values.items()}
+    return of.read(AggregateVerdict(values=values, verdicts=(Verdict(scores=marks, reason="all"),)))
 
 
 class TestTheQuestion:
     def test_lists_the_criteria_as_instructions(self) -> None:
         evaluator = judge("Says it.", {"id": "b", "outcome": "Is kind.", "required": False})
         question = asked(evaluator)
-        assert question.form == Checklist(names=("rubric-1", "b"))
+        assert question.schema == ChecklistSchema(names=("rubric-1", "b"))
         assert "[[ ## rubrics ## ]]\n- [rubric-1] (required): Says it.\n- [b]: Is kind." in (
             question.user
         )
@@ -45,7 +52,7 @@ class TestTheQuestion:
     def test_lists_what_grades_mean(self) -> None:
         given = {"id": "a", "outcome": "Is right.", "weight": 2, "min_score": 0.7}
         question = asked(judge({**given, "score_ranges": {"4": "fair", "0": "bad"}}))
-        assert question.form == Checklist(names=("a",), kind="number")
+        assert question.schema == ChecklistSchema(names=("a",), kind="number")
         lines = (
             "- [a] (required: at least 7) (weight: 2): Is right.\n"
             "  - 0 to 3: bad\n"
@@ -56,7 +63,7 @@ class TestTheQuestion:
     def test_tells_which_tools_were_used(self) -> None:
         request = judge("Searches.").ask(case(used("search")))
         assert isinstance(request, AskModel)
-        assert "[[ ## tool_calls ## ]]\n<untrusted" in request.question.user
+        assert "[[ ## tool_calls ## ]]\n<untrusted" in request.prompt.user
         assert "tool_calls" not in asked(judge("Searches.")).user
 
     def test_asks_by_a_template_of_ones_own_with_the_rubrics_in_it_or_below_it(self) -> None:
@@ -128,10 +135,10 @@ class TestCriteriaThatAreMetOrNot:
 
     def test_have_a_majority_each_and_the_reason_of_one_who_is_of_it(self) -> None:
         verdicts = tuple(
-            Verdict(marks={"rubric-1": Mark(value=value, reason=f"because {n}")})
+            Verdict(scores={"rubric-1": JudgeScore(value=value, reason=f"because {n}")})
             for n, value in enumerate([False, True, True])
         )
-        told = judge("a").read(Ruling(values={"rubric-1": True}, verdicts=verdicts))
+        told = judge("a").read(AggregateVerdict(values={"rubric-1": True}, verdicts=verdicts))
         assert told.hits == ("[rubric-1] a: because 1",)
         assert told.details["criteria"] == {
             "rubric-1": {"satisfied": True, "samples": "2 of 3 passed"}

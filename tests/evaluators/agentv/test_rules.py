@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from agentci.evaluators.agentv.dates import day_of
-from agentci.evaluators.agentv.recorded import recorded
-from agentci.evaluators.constant import settled
+from agentci.evaluators.agentv.field_accuracy import parse_day
+from agentci.evaluators.agentv.findings import get_recorded_run
+from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import Case
 from agentci.model.judgement import Judgement
-from agentci.model.requests import ProgramReply
-from agentci.model.trace import Trace
-from agentci.model.transcript import TokenUsage, Transcript
+from agentci.model.requests import ProgramOutput
+from agentci.model.trace import TokenUsage, Trace, Transcript
 from tests.evaluators.agentv.samples import PLACE, judged, said, used
 
 
@@ -140,12 +139,12 @@ class TestDates:
         ],
     )
     def test_are_days_in_utc(self, text: str, day: str | None) -> None:
-        found = day_of(text, ())
+        found = parse_day(text, ())
         assert (found and found.isoformat()) == day
 
     def test_of_numbers_follow_the_formats_unless_these_disagree(self) -> None:
         told = [
-            str(day_of("03/05/2026", formats))
+            str(parse_day("03/05/2026", formats))
             for formats in (["DD/MM/YYYY"], ["MM/DD/YYYY"], ["DD/MM/YYYY", "MM/DD/YYYY"])
         ]
         assert told == ["2026-05-03", "2026-03-05", "2026-03-05"]
@@ -222,6 +221,6 @@ def test_a_borderline_score_is_called_so() -> None:
 def test_what_is_no_case_of_an_eval_file_is_a_mistake_of_ours() -> None:
     trace = Trace(id="a", key="a", turns=(), place=PLACE)
     with pytest.raises(TypeError):
-        recorded(Case(id="a", trace=trace, transcript=Transcript(messages=())))
+        get_recorded_run(Case(id="a", trace=trace, transcript=Transcript(messages=())))
     with pytest.raises(TypeError):
-        settled(ProgramReply(stdout=b"", stderr="", exit_code=0))
+        extract_judgement(ProgramOutput(stdout=b"", stderr="", exit_code=0))

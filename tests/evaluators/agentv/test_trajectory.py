@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.model.judgement import Judgement
-from agentci.model.transcript import ToolUse
+from agentci.model.trace import ToolUse
 from tests.evaluators.agentv.samples import judged, used
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.metrics.response_match import measure, rouge_1, words
+from agentci.evaluators.metrics.response_match import measure, rouge_1, split_words
 from agentci.model.trace import Turn
 
 with warnings.catch_warnings():
@@ -67,7 +67,7 @@ def test_scores(candidate: str, reference: str, score: float) -> None:
     ],
 )
 def test_words(text: str, expected: Sequence[str]) -> None:
-    assert words(text) == expected
+    assert split_words(text) == expected
 
 
 def test_the_score_is_the_mean_over_the_turns() -> None:

@@ -9,10 +9,10 @@ from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
 from agentci.evaluators.evaluator import Evaluator
-from agentci.model.case import Case, Golden
+from agentci.model.case import Case, EvalCase
 from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.requests import Compose, Reply, Settled, Task
+from agentci.model.problem import Place
+from agentci.model.requests import Compose, ConstantJudgement, Response, Task
 from agentci.model.trace import ToolCall, Trace, Turn
 from tests.helpers.programs import AnyPrograms
 
@@ -29,8 +29,8 @@ def a_case(*answers: str | None, golden: tuple[str, ...] = ("Paris",), calls: An
     return Case(
         id="c",
         trace=Trace(id="x", key="x", turns=turns, place=PLACE),
-        golden=Golden(id="c", turns=tuple(map(turn, golden)), place=PLACE) if golden else None,
-        no_golden_because=None if golden else "no matching eval case",
+        expected=EvalCase(id="c", turns=tuple(map(turn, golden)), place=PLACE) if golden else None,
+        unmatched_reason=None if golden else "no matching eval case",
     )
 
 
@@ -56,13 +56,13 @@ def asked(one: Evaluator, case: Case) -> tuple[Task, ...]:
     return tuple(task for _, task in request.parts)
 
 
-def read(one: Evaluator, case: Case, *replies: Reply) -> Judgement:
+def read(one: Evaluator, case: Case, *replies: Response) -> Judgement:
     """What an evaluator makes of the replies to what it asks."""
     request = one.ask(case)
     assert isinstance(request, Compose)
     assert len(request.parts) == len(replies)
     settled = request.then(replies)
-    assert isinstance(settled, Settled)
+    assert isinstance(settled, ConstantJudgement)
     return one.read(settled)
 
 

@@ -6,17 +6,18 @@ import pytest
 
 from agentci.config.overrides import Overrides
 from agentci.errors import EvaluatorError, InputError
-from agentci.model.embedding import CompareEmbeddings, Likeness
-from agentci.model.judging import ModelReply, ModelSettings, Prices, WantedPanel
-from agentci.model.requests import Measurement
+from agentci.model.judges import ModelResponse, ModelSettings, RequiredJudge, TokenPrices
+from agentci.model.requests import CompareEmbeddings, EmbeddingSimilarity, MetricResult
 from tests.evaluators.openai_eval.configs import a_case, asked, evaluator, judged, read
 
 COSINE = {"type": "text_similarity", "evaluation_metric": "cosine"}
 JUDGE = {"provider": "openai", "model": "m", "embedding_model": "e"}
 
 
-def likeness(cosine: float) -> Likeness:
-    return Likeness(cosine=cosine, reply=ModelReply(text=repr(cosine), ending="complete"))
+def likeness(cosine: float) -> EmbeddingSimilarity:
+    return EmbeddingSimilarity(
+        cosine=cosine, response=ModelResponse(text=repr(cosine), ending="complete")
+    )
 
 
 def settings(own: object = None, shared: object = None, model: str = "") -> ModelSettings:
@@ -24,10 +25,10 @@ def settings(own: object = None, shared: object = None, model: str = "") -> Mode
     one = evaluator(COSINE, shared=shared, overrides=Overrides(judge_model=model), **fields)
     [need] = one.needs
     [task] = asked(one, a_case("x"))
-    assert isinstance(need, WantedPanel)
+    assert isinstance(need, RequiredJudge)
     assert isinstance(task, CompareEmbeddings)
-    assert need.panel == task.panel
-    return task.panel.settings
+    assert need.judge == task.judge
+    return task.judge.settings
 
 
 def test_each_turn_is_compared_with_its_golden_one() -> None:
@@ -89,7 +90,7 @@ class TestModels:
             model="e",
             base_url="http://x",
             output_tokens=0,
-            prices=Prices(input_usd=1, output_usd=2),
+            prices=TokenPrices(input_usd=1, output_usd=2),
         )
 
     @pytest.mark.parametrize(
@@ -148,5 +149,5 @@ class TestModels:
 
 
 def test_another_reply_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="Measurement came"):
-        read(evaluator(COSINE, shared=JUDGE), a_case("x"), Measurement(score=1, turn_scores=()))
+    with pytest.raises(TypeError, match="MetricResult came"):
+        read(evaluator(COSINE, shared=JUDGE), a_case("x"), MetricResult(score=1, turn_scores=()))

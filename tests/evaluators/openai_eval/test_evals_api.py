@@ -6,14 +6,15 @@ import pytest
 
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.evaluator import Evaluator
-from agentci.model.grading import (
+from agentci.model.requests import (
     EvalsService,
-    GradeRemotely,
-    RemoteGrade,
-    RemoteGrades,
-    WantedService,
+    GradeWithService,
+    MetricResult,
+    RequiredService,
+    ServiceGrade,
+    ServiceGrades,
+    Skip,
 )
-from agentci.model.requests import Measurement, Skip
 from tests.evaluators.openai_eval.configs import a_case, asked, evaluator, read
 
 URL = "https://r.openai.azure.com/openai/v1"
@@ -26,9 +27,9 @@ def remote(grader: object, **fields: Any) -> Evaluator:
     return evaluator(grader, **{"backend": "remote", "base_url": URL, **fields})
 
 
-def graded(*grades: tuple[float, bool], **details: str) -> RemoteGrades:
-    return RemoteGrades(
-        grades=tuple(RemoteGrade(score=s, passed=p, details=details) for s, p in grades)
+def graded(*grades: tuple[float, bool], **details: str) -> ServiceGrades:
+    return ServiceGrades(
+        grades=tuple(ServiceGrade(score=s, passed=p, details=details) for s, p in grades)
     )
 
 
@@ -36,10 +37,10 @@ def test_the_service_is_needed_and_given_all_turns_at_once() -> None:
     one = remote(COSINE, api_key_env="KEY", threshold=0.8, timeout=9)
     service = EvalsService(base_url=URL, key_variable="KEY")
     [wanted] = one.needs
-    assert isinstance(wanted, WantedService)
+    assert isinstance(wanted, RequiredService)
     assert (wanted.service, wanted.name) == (service, "e")
     assert asked(one, a_case("Rome", "Oslo", golden=("Paris", "Oslo"))) == (
-        GradeRemotely(
+        GradeWithService(
             service=service,
             name="agentci e",
             criterion={
@@ -89,7 +90,7 @@ def test_turns_without_a_partner_fail_the_case() -> None:
 def test_scores_are_shares_of_their_range() -> None:
     one = remote({**SCORES, "pass_threshold": 4})
     [request] = asked(one, a_case("x"))
-    assert isinstance(request, GradeRemotely)
+    assert isinstance(request, GradeWithService)
     assert (request.criterion["range"], request.criterion["pass_threshold"]) == ([1, 5], 4)
     judgement = read(one, a_case("x"), graded((3, False), reason="so", label="fair"))
     assert (judgement.score, judgement.reasoning) == (0.5, "so")
@@ -113,7 +114,7 @@ def test_labels_have_no_threshold() -> None:
         "passing_labels": ["a"],
     }
     [request] = asked(remote(labels), a_case("x"))
-    assert isinstance(request, GradeRemotely)
+    assert isinstance(request, GradeWithService)
     assert request.criterion == {
         **labels,
         "input": [{"type": "message", "role": "user", "content": MESSAGES[0]["content"]}],
@@ -139,5 +140,5 @@ def test_what_no_service_has_is_refused(grader: object, why: str) -> None:
 
 
 def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="Measurement came"):
-        read(remote(COSINE), a_case("x"), Measurement(score=1, turn_scores=()))
+    with pytest.raises(TypeError, match="MetricResult came"):
+        read(remote(COSINE), a_case("x"), MetricResult(score=1, turn_scores=()))

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.model.case import Case
-from agentci.model.dataset import Row
+from agentci.model.case import Case, DatasetRow
 from agentci.model.judgement import Judgement
 from agentci.model.requests import Skip
 from agentci.model.trace import ToolCall
@@ -33,11 +32,11 @@ class TestThresholds:
     ) -> None:
         identity = evaluator({**FUZZY, **own}, **fields).identity
         assert identity.threshold == threshold
-        assert identity.bar == f"at least {threshold:g} in every turn"
+        assert identity.requirement == f"at least {threshold:g} in every turn"
 
     def test_a_string_check_has_none(self) -> None:
         identity = evaluator(EQUAL, threshold=0.3).identity
-        assert (identity.threshold, identity.bar) == (None, "1 in every turn")
+        assert (identity.threshold, identity.requirement) == (None, "1 in every turn")
 
     def test_what_reaches_it_passes(self) -> None:
         assert judged(a_case("Pari"), FUZZY, threshold=8 / 9).passed is True
@@ -246,14 +245,16 @@ class TestTurns:
 
 class TestDatasets:
     def test_columns_are_there_for_templates(self) -> None:
-        row = Row(id="r", query="Capital?", columns={"truth": "Rome"}, place=PLACE)
-        case = replace(a_case("Rome", golden=()), row=row)
+        row = DatasetRow(id="r", query="Capital?", columns={"truth": "Rome"}, place=PLACE)
+        case = replace(a_case("Rome", golden=()), dataset_row=row)
         grader = {**EQUAL, "reference": "{{ item.truth }}"}
         assert judged(case, grader).passed is True
 
     def test_may_bring_what_is_expected_but_not_what_was_recorded(self) -> None:
         columns = {"expected_response": "Rome", "actual_response": "Rome"}
-        case = replace(a_case("Oslo"), row=Row(id="r", query="", columns=columns, place=PLACE))
+        case = replace(
+            a_case("Oslo"), dataset_row=DatasetRow(id="r", query="", columns=columns, place=PLACE)
+        )
         assert judged(case, EQUAL).misses == ("turn 1: eq: expected 'Rome', got 'Oslo'",)
 
     def test_a_column_that_is_not_there_is_an_error(self) -> None:

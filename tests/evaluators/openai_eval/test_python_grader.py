@@ -4,25 +4,25 @@ import json
 
 import pytest
 
-from agentci._util.child_programs import GRADE
+from agentci._util.child_programs import GRADE_PATH
 from agentci.errors import EvaluatorError, InputError
-from agentci.model.program import LocalProgram, Wanted
-from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from agentci.model.program import LocalProgram, RequiredProgram
+from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
 from tests.evaluators.openai_eval.configs import a_case, asked, evaluator, read
 
 SOURCE = "def grade(sample, item):\n    return 1.0\n"
 GRADER = {"type": "python", "source": SOURCE}
 
 
-def said(stdout: str, code: int = 0) -> ProgramReply:
-    return ProgramReply(stdout=stdout.encode(), stderr="KeyError: 'x'", exit_code=code)
+def said(stdout: str, code: int = 0) -> ProgramOutput:
+    return ProgramOutput(stdout=stdout.encode(), stderr="KeyError: 'x'", exit_code=code)
 
 
 def test_each_turn_is_a_call_without_network() -> None:
     first, second = asked(evaluator(GRADER, timeout=7), a_case("Paris", "Rome", golden=()))
     assert isinstance(first, RunProgram)
     assert isinstance(second, RunProgram)
-    assert first.program == LocalProgram(path=GRADE)
+    assert first.program == LocalProgram(path=GRADE_PATH)
     assert (first.timeout_seconds, first.network, first.memory_mb) == (7, False, 2048)
     given = json.loads(second.stdin)
     assert (given["function"], given["source"]) == ("grade", SOURCE)
@@ -34,8 +34,8 @@ def test_each_turn_is_a_call_without_network() -> None:
 
 def test_what_calls_it_is_needed_so_that_replies_are_kept() -> None:
     [wanted] = evaluator(GRADER).needs
-    assert isinstance(wanted, Wanted)
-    assert (wanted.program, wanted.name) == (LocalProgram(path=GRADE), "e")
+    assert isinstance(wanted, RequiredProgram)
+    assert (wanted.program, wanted.name) == (LocalProgram(path=GRADE_PATH), "e")
 
 
 def test_the_score_is_what_it_returns() -> None:
@@ -53,7 +53,7 @@ def test_the_score_is_what_it_returns() -> None:
         (said("", 1), "turn 1: grade exited with code 1: KeyError: 'x'"),
     ],
 )
-def test_what_is_no_score_is_an_error(reply: ProgramReply, why: str) -> None:
+def test_what_is_no_score_is_an_error(reply: ProgramOutput, why: str) -> None:
     with pytest.raises(EvaluatorError, match=why):
         read(evaluator(GRADER), a_case("a"), reply)
 
@@ -74,8 +74,8 @@ def test_a_formula_may_have_it_beside_others() -> None:
 
 
 def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="Measurement came"):
-        read(evaluator(GRADER), a_case("a"), Measurement(score=1, turn_scores=()))
+    with pytest.raises(TypeError, match="MetricResult came"):
+        read(evaluator(GRADER), a_case("a"), MetricResult(score=1, turn_scores=()))
 
 
 @pytest.mark.parametrize(

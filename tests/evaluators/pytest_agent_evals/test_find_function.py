@@ -3,15 +3,15 @@
 import pytest
 
 from agentci.errors import InputError
-from agentci.evaluators.context import TextFile
-from agentci.evaluators.pytest_agent_evals.find_function import check_function
-from agentci.model.place import Place
+from agentci.evaluators.evaluator_type import TextFile
+from agentci.evaluators.pytest_agent_evals.grader import check_function_exists
+from agentci.model.problem import Place
 
 PLACE = Place(file="agentci.yaml", line=3)
 
 
 def _check(text: str) -> None:
-    check_function(TextFile(name="g.py", text=text), "grade", PLACE)
+    check_function_exists(TextFile(name="g.py", text=text), "grade", PLACE)
 
 
 @pytest.mark.parametrize(

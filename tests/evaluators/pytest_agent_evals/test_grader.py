@@ -5,22 +5,26 @@ import json
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.pytest_agent_evals.grader import Grader
+from agentci.evaluators.pytest_agent_evals.grader import GraderEvaluator
 from agentci.model.case import Case
-from agentci.model.identity import Identity
-from agentci.model.judgement import Judgement
-from agentci.model.place import Place
-from agentci.model.program import LocalProgram, Wanted
-from agentci.model.requests import Measurement, ProgramReply, RunProgram
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
+from agentci.model.program import LocalProgram, RequiredProgram
+from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 PROGRAM = LocalProgram(path="/evals/graders.py")
-RUN = RunProgram(program=PROGRAM, timeout_seconds=120, grades=True)
-GRADER = Grader(
-    identity=Identity(
-        name="short", type="grader", bar="at least 0.5", threshold=0.5, required=True, place=PLACE
+RUN = RunProgram(program=PROGRAM, timeout_seconds=120, calls_function=True)
+GRADER = GraderEvaluator(
+    identity=EvaluatorIdentity(
+        name="short",
+        type="grader",
+        requirement="at least 0.5",
+        threshold=0.5,
+        required=True,
+        place=PLACE,
     ),
     function="is_short",
     run=RUN,
@@ -31,7 +35,7 @@ CASE = Case(id="c", trace=Trace(id="t", key="t", turns=(TURN,), place=PLACE))
 
 
 def _read(printed: str, *, exit_code: int = 0, stderr: str = "") -> Judgement:
-    return GRADER.read(ProgramReply(stdout=printed.encode(), stderr=stderr, exit_code=exit_code))
+    return GRADER.read(ProgramOutput(stdout=printed.encode(), stderr=stderr, exit_code=exit_code))
 
 
 def test_has_its_function_called_with_the_case() -> None:
@@ -40,7 +44,7 @@ def test_has_its_function_called_with_the_case() -> None:
     told = json.loads(asked.stdin)
     assert (told["function"], told["sample"]["output_text"]) == ("is_short", "Sunny.")
     assert told["item"]["query"] == "Weather?"
-    assert GRADER.needs == (Wanted(program=PROGRAM, name="short", place=PLACE),)
+    assert GRADER.needs == (RequiredProgram(program=PROGRAM, name="short", place=PLACE),)
 
 
 @pytest.mark.parametrize(("score", "passed"), [(0.5, True), (1, True), (0.49, False), (0, False)])
@@ -94,4 +98,4 @@ def test_an_exception_is_an_error_with_what_was_printed_of_it() -> None:
 
 def test_reads_nothing_but_replies_of_programs() -> None:
     with pytest.raises(TypeError):
-        GRADER.read(Measurement(score=1, turn_scores=()))
+        GRADER.read(MetricResult(score=1, turn_scores=()))

@@ -4,39 +4,43 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentci.evaluators.agentevals.match_eval_case import Matching
-from agentci.evaluators.pytest_agent_evals.match_row import NO_RECORDING, NO_RESPONSE, Rows
-from agentci.model.case import Case, Golden, GoldenSet
-from agentci.model.dataset import Dataset, Row
-from agentci.model.place import Place
+from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher
+from agentci.evaluators.pytest_agent_evals.match_row import NO_RECORDING, NO_RESPONSE, RowMatcher
+from agentci.model.case import Case, Dataset, DatasetRow, EvalCase, EvalSet
+from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 
 PLACE = Place(file="data.jsonl", line=1)
 TURN = Turn(id="", user_text="Where?", answer_parts=("Here.",))
 ROWS = (
-    Row(id="a", query="Where?", columns={"n": 1}, place=PLACE, turn=TURN),
-    Row(id="b", query="When?", columns={"n": 2}, place=PLACE),
+    DatasetRow(id="a", query="Where?", columns={"n": 1}, place=PLACE, turn=TURN),
+    DatasetRow(id="b", query="When?", columns={"n": 2}, place=PLACE),
 )
 UNASKED = tuple(replace(row, turn=None) for row in ROWS)
 
 
 def _trace(asked: str, *, names: str | None = None, key: str = "t") -> Trace:
     turn = Turn(id="1", user_text=asked, answer_parts=("x",))
-    return Trace(id=key, key=key, turns=(turn,), place=PLACE, golden_id=names)
+    return Trace(id=key, key=key, turns=(turn,), place=PLACE, eval_case_id=names)
 
 
 def _cases(
-    rows: Sequence[Row], *traces: Trace, goldens: GoldenSet | None = None
+    rows: Sequence[DatasetRow], *traces: Trace, goldens: EvalSet | None = None
 ) -> tuple[list[Case], list[str]]:
-    paired = Rows(Dataset(rows=tuple(rows), place=PLACE), carries_runs=not traces)
-    cases = [*paired.cases(traces, Matching(goldens, are_alone=False))]
+    paired = RowMatcher(Dataset(rows=tuple(rows), place=PLACE), carries_runs=not traces)
+    cases = [*paired.cases(traces, EvalCaseMatcher(goldens, are_alone=False))]
     return cases, [str(each) for each in paired.problems]
 
 
 def _told(cases: Sequence[Case]) -> list[tuple[str, str | None, str | None]]:
     return [
-        (each.id, None if each.row is None else each.row.id, each.no_run_because) for each in cases
+        (
+            each.id,
+            None if each.dataset_row is None else each.dataset_row.id,
+            each.missing_run_reason,
+        )
+        for each in cases
     ]
 
 
@@ -78,8 +82,10 @@ def test_rows_that_ask_the_same_are_told_apart_by_id_alone() -> None:
 
 
 def test_a_case_has_its_golden_case_too() -> None:
-    golden = Golden(id="g", turns=(Turn(id="", user_text="Where?"),), place=PLACE)
-    goldens = GoldenSet(id="s", cases=(golden,), place=PLACE)
+    golden = EvalCase(id="g", turns=(Turn(id="", user_text="Where?"),), place=PLACE)
+    goldens = EvalSet(id="s", cases=(golden,), place=PLACE)
     for traces in ((), (_trace("Where?"),)):
         cases, _ = _cases(ROWS[:1], *traces, goldens=goldens)
-        assert [(each.id, each.golden, each.row) for each in cases] == [("g", golden, ROWS[0])]
+        assert [(each.id, each.expected, each.dataset_row) for each in cases] == [
+            ("g", golden, ROWS[0])
+        ]

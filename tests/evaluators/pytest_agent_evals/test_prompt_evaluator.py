@@ -5,54 +5,68 @@ import json
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.pytest_agent_evals.build import bar_of, check_template, is_path
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
-    Bar,
     PromptEvaluator,
-    filled,
-    judgement_of,
+    PromptThreshold,
+    check_prompt_template,
+    is_prompt_path,
+    make_prompt_judgement,
+    make_prompt_threshold,
+    parse_filled_template,
 )
-from agentci.model.case import Case
-from agentci.model.dataset import Row
-from agentci.model.identity import Identity
-from agentci.model.judging import AskModel, Form, ModelSettings, Panel, WantedPanel
-from agentci.model.place import Place
-from agentci.model.requests import Measurement, ProgramReply, RunProgram
-from agentci.model.ruling import Mark, Ruling, Verdict
+from agentci.model.case import Case, DatasetRow
+from agentci.model.judgement import EvaluatorIdentity
+from agentci.model.judges import (
+    AggregateVerdict,
+    AskModel,
+    JudgeConfig,
+    JudgeScore,
+    ModelSettings,
+    RequiredJudge,
+    ScoreSchema,
+    Verdict,
+)
+from agentci.model.problem import Place
+from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
-WANTED = WantedPanel(
-    panel=Panel(settings=ModelSettings(provider="openai")), name="kind", place=PLACE
+WANTED = RequiredJudge(
+    judge=JudgeConfig(settings=ModelSettings(provider="openai")), name="kind", place=PLACE
 )
 TURN = Turn(id="1", user_text="Weather?", answer_parts=("Sunny.",))
-ROW = Row(id="r", query="Weather?", columns={"context": "c", "response": "old"}, place=PLACE)
-CASE = Case(id="c", trace=Trace(id="t", key="t", turns=(TURN,), place=PLACE), row=ROW)
+ROW = DatasetRow(id="r", query="Weather?", columns={"context": "c", "response": "old"}, place=PLACE)
+CASE = Case(id="c", trace=Trace(id="t", key="t", turns=(TURN,), place=PLACE), dataset_row=ROW)
 
 
-def _evaluator(bar: Bar) -> PromptEvaluator:
-    identity = Identity(
-        name="kind", type="prompt", bar=bar.in_words, threshold=None, required=True, place=PLACE
+def _evaluator(bar: PromptThreshold) -> PromptEvaluator:
+    identity = EvaluatorIdentity(
+        name="kind",
+        type="prompt",
+        requirement=bar.description,
+        threshold=None,
+        required=True,
+        place=PLACE,
     )
     return PromptEvaluator(identity=identity, template="{{ response }}", bar=bar, wanted=WANTED)
 
 
-RATED = _evaluator(bar_of(3))
+RATED = _evaluator(make_prompt_threshold(3))
 
 
-def _filled(text: str = "A: \0" + "0\0", code: int = 0) -> ProgramReply:
+def _filled(text: str = "A: \0" + "0\0", code: int = 0) -> ProgramOutput:
     told = json.dumps({"text": text, "values": [["response", "Sunny."]]})
-    return ProgramReply(
+    return ProgramOutput(
         stdout=told.encode() if code == 0 else b"",
         stderr="'x' is undefined" if code else "",
         exit_code=code,
     )
 
 
-def _ruling(value: bool | float | str) -> Ruling:
-    verdict = Verdict(marks={"result": Mark(value=value)}, reason="so")
-    return Ruling(values={"result": value}, verdicts=(verdict,))
+def _ruling(value: bool | float | str) -> AggregateVerdict:
+    verdict = Verdict(scores={"result": JudgeScore(value=value)}, reason="so")
+    return AggregateVerdict(values={"result": value}, verdicts=(verdict,))
 
 
 class TestAsk:
@@ -74,9 +88,9 @@ class TestAsk:
     def test_then_asks_a_model_by_it(self) -> None:
         asked = RATED.ask(CASE).then((_filled(),))
         assert isinstance(asked, AskModel)
-        assert asked.panel == WANTED.panel
-        assert asked.question.form == RATED.bar.form
-        assert asked.question.user.startswith("A: <untrusted")
+        assert asked.judge == WANTED.judge
+        assert asked.prompt.schema == RATED.bar.form
+        assert asked.prompt.user.startswith("A: <untrusted")
         assert RATED.needs == (WANTED,)
 
     @pytest.mark.parametrize(
@@ -87,7 +101,7 @@ class TestAsk:
         ],
     )
     def test_asks_nothing_where_the_template_cannot_be_filled(
-        self, reply: ProgramReply, reason: str
+        self, reply: ProgramOutput, reason: str
     ) -> None:
         with pytest.raises(EvaluatorError) as error:
             RATED.ask(CASE).then((reply,))
@@ -95,9 +109,9 @@ class TestAsk:
 
     def test_takes_nothing_else_for_a_filled_template(self) -> None:
         with pytest.raises(TypeError):
-            RATED.ask(CASE).then((Measurement(score=1, turn_scores=()),))
+            RATED.ask(CASE).then((MetricResult(score=1, turn_scores=()),))
         with pytest.raises(TypeError):
-            filled(ProgramReply(stdout=b"{}", stderr="", exit_code=0))
+            parse_filled_template(ProgramOutput(stdout=b"{}", stderr="", exit_code=0))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +133,7 @@ class TestAsk:
 def test_a_number_has_to_reach_the_threshold_and_a_boolean_to_be_it(
     threshold: bool | float, value: bool | float, passed: bool
 ) -> None:
-    judgement = _evaluator(bar_of(threshold)).read(_ruling(value))
+    judgement = _evaluator(make_prompt_threshold(threshold)).read(_ruling(value))
     assert (judgement.passed, judgement.reasoning) == (passed, "so")
     assert judgement.details == {"result": value}
     assert bool(judgement.misses) is not passed
@@ -128,28 +142,32 @@ def test_a_number_has_to_reach_the_threshold_and_a_boolean_to_be_it(
 @pytest.mark.parametrize(
     ("bar", "value", "score"),
     [
-        (bar_of(3), 4.0, None),
-        (bar_of(3.5), 4.0, None),
-        (bar_of(1), 1.0, None),
-        (bar_of(0.5), 0.75, 0.75),
-        (bar_of(1.0), 0.75, 0.75),
-        (bar_of(3, [1, 5]), 4.0, 0.75),
-        (bar_of(3, [1, 5]), 1.0, 0.0),
-        (bar_of(True), True, 1.0),
-        (bar_of(False), True, 0.0),
+        (make_prompt_threshold(3), 4.0, None),
+        (make_prompt_threshold(3.5), 4.0, None),
+        (make_prompt_threshold(1), 1.0, None),
+        (make_prompt_threshold(0.5), 0.75, 0.75),
+        (make_prompt_threshold(1.0), 0.75, 0.75),
+        (make_prompt_threshold(3, [1, 5]), 4.0, 0.75),
+        (make_prompt_threshold(3, [1, 5]), 1.0, 0.0),
+        (make_prompt_threshold(True), True, 1.0),
+        (make_prompt_threshold(False), True, 0.0),
     ],
 )
 def test_there_is_a_score_where_the_scale_is_known(
-    bar: Bar, value: bool | float, score: float | None
+    bar: PromptThreshold, value: bool | float, score: float | None
 ) -> None:
-    assert judgement_of(value, "", bar).score == score
+    assert make_prompt_judgement(value, "", bar).score == score
 
 
 def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
-    assert bar_of(True).form == Form(kind="boolean", value_name="result", reason_name="reason")
-    assert bar_of(0.5).form == Form(value_name="result", reason_name="reason")
-    assert bar_of(3, [1, 5]).form == Form(value_name="result", reason_name="reason", low=1, high=5)
-    assert not bar_of(3).form.is_bounded
+    assert make_prompt_threshold(True).form == ScoreSchema(
+        kind="boolean", value_name="result", reason_name="reason"
+    )
+    assert make_prompt_threshold(0.5).form == ScoreSchema(value_name="result", reason_name="reason")
+    assert make_prompt_threshold(3, [1, 5]).form == ScoreSchema(
+        value_name="result", reason_name="reason", low=1, high=5
+    )
+    assert not make_prompt_threshold(3).form.is_bounded
 
 
 @pytest.mark.parametrize(
@@ -164,12 +182,12 @@ def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
 def test_reports_say_what_was_said_and_what_should_have_been(
     threshold: bool | float, value: bool | float, bar: str, miss: str
 ) -> None:
-    evaluator = _evaluator(bar_of(threshold))
-    assert (evaluator.identity.bar, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
+    evaluator = _evaluator(make_prompt_threshold(threshold))
+    assert (evaluator.identity.requirement, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
 
 
 def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:
-    for reply in (Measurement(score=1, turn_scores=()), _ruling("good")):
+    for reply in (MetricResult(score=1, turn_scores=()), _ruling("good")):
         with pytest.raises(TypeError):
             RATED.read(reply)
 
@@ -185,7 +203,7 @@ def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:
     ],
 )
 def test_one_line_that_puts_nothing_in_is_a_path(prompt: str, named: bool) -> None:
-    assert is_path(prompt) is named
+    assert is_prompt_path(prompt) is named
 
 
 @pytest.mark.parametrize(
@@ -201,7 +219,7 @@ def test_a_template_by_which_nobody_could_judge_is_refused(
     template: str, problem: str, line: int
 ) -> None:
     with pytest.raises(InputError) as error:
-        check_template(template, Place(file="p.md"), line_counts=True)
+        check_prompt_template(template, Place(file="p.md"), line_counts=True)
     [told] = error.value.problems
     assert told.message.startswith(problem)
     assert told.place == replace(Place(file="p.md"), line=line)
@@ -209,4 +227,4 @@ def test_a_template_by_which_nobody_could_judge_is_refused(
 
 def test_the_line_of_a_prompt_in_a_config_is_told_in_words() -> None:
     with pytest.raises(InputError, match="the prompt is no template on its line 2: unexpected"):
-        check_template("a\nb {{ c", PLACE)
+        check_prompt_template("a\nb {{ c", PLACE)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from agentci.evaluators.similarity.registry import SIMILARITIES
-from agentci.evaluators.similarity.tokens import words_13a
+from agentci.evaluators.similarity.measures import SIMILARITIES, tokenize_13a
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -47,7 +46,7 @@ def test_there_is_every_metric_of_the_grader_but_embeddings() -> None:
 @seed(13)
 @given(TEXTS | st.text(alphabet=" a1.,-'&lt;\n$", max_size=20))
 def test_words_are_those_of_13a(text: str) -> None:
-    assert words_13a(text) == SPLIT(text.rstrip()).split()
+    assert tokenize_13a(text) == SPLIT(text.rstrip()).split()
 
 
 @seed(13)
@@ -60,7 +59,7 @@ def test_bleu_is_that_of_sacrebleu(candidate: str, reference: str) -> None:
 @seed(13)
 @given(TEXTS, TEXTS)
 def test_gleu_is_that_of_nltk(candidate: str, reference: str) -> None:
-    expected = sentence_gleu([words_13a(reference)], words_13a(candidate))
+    expected = sentence_gleu([tokenize_13a(reference)], tokenize_13a(candidate))
     assert SIMILARITIES["gleu"](candidate, reference) == expected
 
 
@@ -68,7 +67,7 @@ def test_gleu_is_that_of_nltk(candidate: str, reference: str) -> None:
 @given(TEXTS, TEXTS)
 def test_meteor_is_that_of_nltk_without_synonyms(candidate: str, reference: str) -> None:
     expected = single_meteor_score(
-        words_13a(reference.lower()), words_13a(candidate.lower()), wordnet=NoSynonyms()
+        tokenize_13a(reference.lower()), tokenize_13a(candidate.lower()), wordnet=NoSynonyms()
     )
     assert SIMILARITIES["meteor"](candidate, reference) == pytest.approx(expected, abs=1e-12)
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from agentci.evaluators.similarity.vectors import cosine
+from agentci.evaluators.similarity.measures import cosine_similarity
 
 
 @pytest.mark.parametrize(
@@ -20,15 +20,15 @@ from agentci.evaluators.similarity.vectors import cosine
     ],
 )
 def test_a_cosine_is_that_of_the_angle(mine: list[float], its: list[float], value: float) -> None:
-    assert cosine(mine, its) == pytest.approx(value, abs=1e-15)
+    assert cosine_similarity(mine, its) == pytest.approx(value, abs=1e-15)
 
 
 def test_equal_vectors_are_exactly_alike() -> None:
     vectors = [[math.sin(i * j) for i in range(1, 300)] for j in range(1, 50)]
-    assert {cosine(each, each) for each in vectors} == {1.0}
+    assert {cosine_similarity(each, each) for each in vectors} == {1.0}
 
 
 @pytest.mark.parametrize(("mine", "its"), [([0, 0], [1, 0]), ([1, 0], [0.0, -0.0])])
 def test_zeros_have_no_direction(mine: list[float], its: list[float]) -> None:
     with pytest.raises(ValueError, match="zeros"):
-        cosine(mine, its)
+        cosine_similarity(mine, its)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentci._util.child_programs import MEASURE, is_adk_installed
-from agentci._util.text.strict_json import compact
-from agentci.evaluators.agentevals.adk_json import invocations
-from agentci.evaluators.metrics.registry import HOSTED
+from agentci._util.child_programs import ADK_MEASURE_PATH, is_adk_installed
+from agentci._util.text.json_text import dumps_compact
+from agentci.evaluators.agentevals.vertex_metric import format_invocations
+from agentci.evaluators.metrics.registry import HOSTED_METRICS
 from agentci.model.json import JsonObject
 from agentci.model.trace import Turn
 from tests.helpers.adk import STAND_IN
@@ -27,12 +27,12 @@ def measured(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
     asked: JsonObject = {
         "metric": metric,
         "threshold": 0.5,
-        "actual": invocations(TURNS),
+        "actual": format_invocations(TURNS),
         "golden": None,
     }
     ran = subprocess.run(
-        [sys.executable, MEASURE],
-        input=compact(asked),
+        [sys.executable, ADK_MEASURE_PATH],
+        input=dumps_compact(asked),
         capture_output=True,
         text=True,
         check=True,
@@ -74,7 +74,7 @@ class TestWhetherItIsInstalled:
 
 
 def test_the_metrics_are_on_scales_that_go_up() -> None:
-    for metric in HOSTED.values():
-        assert metric.share(metric.lowest) == 0
-        assert metric.share(metric.highest) == 1
-        assert metric.scaled(metric.share(0.75)) == 0.75
+    for metric in HOSTED_METRICS.values():
+        assert metric.normalize(metric.lowest) == 0
+        assert metric.normalize(metric.highest) == 1
+        assert metric.to_scale(metric.normalize(0.75)) == 0.75

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentci._util.child_programs import GRADE
+from agentci._util.child_programs import GRADE_PATH
 
 SAMPLE = {"output_text": "It is sunny.", "tool_calls": [], "tool_definitions": []}
 ITEM = {"query": "Weather?", "context": "Paris"}
@@ -23,7 +23,7 @@ def _run(
     else:
         file.write_text(source)
     return subprocess.run(
-        [sys.executable, GRADE, *([] if file is None else [str(file)])],
+        [sys.executable, GRADE_PATH, *([] if file is None else [str(file)])],
         input=json.dumps(asked),
         capture_output=True,
         text=True,
@@ -112,7 +112,7 @@ def test_does_not_grade_by_what_cannot_be_run(file: Path, source: str, last: str
     ran = _run(source, file=file)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert last in ran.stderr.splitlines()[-1]
-    assert GRADE not in ran.stderr
+    assert GRADE_PATH not in ran.stderr
 
 
 @pytest.mark.parametrize("in_file", [True, False])

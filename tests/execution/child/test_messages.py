@@ -3,7 +3,7 @@
 import json
 import socket
 
-from agentci.execution.child.messages import LENGTH, answer, receive, send
+from agentci.execution.child.messages import LENGTH, receive, send, send_json
 
 
 def test_a_message_arrives_as_it_was_sent() -> None:
@@ -18,7 +18,7 @@ def test_an_answer_is_json_whatever_it_says() -> None:
     ours, its = socket.socketpair()
     with ours, its:
         said = {"code": -9, "left": False, "refusal": {"errno": None, "reason": 'a "\\\n\x00'}}
-        answer(ours, said | {"more": "\u00e9\udcff"})
+        send_json(ours, said | {"more": "\u00e9\udcff"})
         content = its.recv(1000)
     assert LENGTH.unpack_from(content) == (len(content) - LENGTH.size,)
     assert json.loads(content[LENGTH.size :]) == said | {"more": "\\xe9\\udcff"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentci._util.child_programs import RENDER
+from agentci._util.child_programs import RENDER_PATH
 
 VARIABLES = {
     "query": "Where?",
@@ -21,7 +21,7 @@ VARIABLES = {
 def _run(template: str, **variables: Any) -> subprocess.CompletedProcess[str]:
     asked = {"template": template, "variables": {**VARIABLES, **variables}}
     return subprocess.run(
-        [sys.executable, RENDER],
+        [sys.executable, RENDER_PATH],
         input=json.dumps(asked),
         capture_output=True,
         text=True,

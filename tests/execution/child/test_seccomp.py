@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.child import identity, kernel, landlock, seccomp
+from agentci.execution.child import kernel, landlock, privileges, seccomp
 from tests.execution.child.bpf import verdict
 
 HEADERS = {
@@ -20,15 +20,15 @@ HARMLESS = {
     "x86_64": (0, 1, 2, 9, 59, 60, 61, 293),
     "aarch64": (63, 64, 56, 222, 221, 93, 260, 59),
 }
-REFUSED = seccomp.REFUSE | errno.EPERM
-UNKNOWN = seccomp.REFUSE | errno.ENOSYS
+REFUSED = seccomp.RETURN_ERRNO | errno.EPERM
+UNKNOWN = seccomp.RETURN_ERRNO | errno.ENOSYS
 
 machines = pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 
 
 def _verdict(machine: str, number: int, *, network: bool = True, argument: int = 0) -> int:
     return verdict(
-        seccomp.filter_of(machine, network=network),
+        seccomp.make_filter(machine, network=network),
         architecture=seccomp.ARCHITECTURES[machine],
         number=number,
         argument=argument,
@@ -42,22 +42,22 @@ class TestAFilter:
         assert verdicts == {seccomp.ALLOW}
 
     def test_refuses_what_no_evaluator_needs(self, machine: str) -> None:
-        calls = seccomp.CALLS[machine]
-        for name in calls.keys() - seccomp.JUDGED_APART:
+        calls = seccomp.SYSTEM_CALLS[machine]
+        for name in calls.keys() - seccomp.CONDITIONAL_CALLS:
             assert _verdict(machine, calls[name]) == REFUSED, name
 
     def test_refuses_sockets_where_there_is_no_network(self, machine: str) -> None:
-        number = seccomp.CALLS[machine]["socket"]
+        number = seccomp.SYSTEM_CALLS[machine]["socket"]
         assert _verdict(machine, number, network=False) == REFUSED
         assert _verdict(machine, number, network=True) == seccomp.ALLOW
 
     def test_refuses_those_of_this_machine_alone_where_they_are_root_s(self, machine: str) -> None:
-        program = seccomp.filter_of(machine, network=True, local=False)
+        program = seccomp.make_filter(machine, network=True, local=False)
         told = {
             family: verdict(
                 program,
                 architecture=seccomp.ARCHITECTURES[machine],
-                number=seccomp.CALLS[machine]["socket"],
+                number=seccomp.SYSTEM_CALLS[machine]["socket"],
                 argument=family,
             )
             for family in (1, 2, 10)
@@ -70,13 +70,13 @@ class TestAFilter:
     def test_lets_make_pairs_that_stay_with_each_other(
         self, machine: str, walls: dict[str, bool]
     ) -> None:
-        program = seccomp.filter_of(machine, **{"network": False, **walls})
+        program = seccomp.make_filter(machine, **{"network": False, **walls})
 
         def told(family: int, kind: int) -> int:
             return verdict(
                 program,
                 architecture=seccomp.ARCHITECTURES[machine],
-                number=seccomp.CALLS[machine]["socketpair"],
+                number=seccomp.SYSTEM_CALLS[machine]["socketpair"],
                 first=family,
                 place=1,
                 argument=kind,
@@ -89,17 +89,17 @@ class TestAFilter:
         assert told(tipc, stream) == REFUSED
 
     def test_lets_make_pairs_of_all_kinds_where_there_is_a_network(self, machine: str) -> None:
-        number = seccomp.CALLS[machine]["socketpair"]
+        number = seccomp.SYSTEM_CALLS[machine]["socketpair"]
         assert _verdict(machine, number, network=True) == seccomp.ALLOW
 
     def test_lets_a_program_change_no_limits_but_its_own(self, machine: str) -> None:
-        number = seccomp.CALLS[machine]["prlimit64"]
+        number = seccomp.SYSTEM_CALLS[machine]["prlimit64"]
         assert _verdict(machine, number, argument=0) == seccomp.ALLOW
         assert _verdict(machine, number, argument=4711) == REFUSED
 
     def test_asks_for_every_socket_of_a_program_that_may_reach_a_port(self, machine: str) -> None:
-        calls, fast_open, urgent = seccomp.CALLS[machine], 0x20000000, 1
-        program = seccomp.filter_of(machine, network=False, local=False, asks=True)
+        calls, fast_open, urgent = seccomp.SYSTEM_CALLS[machine], 0x20000000, 1
+        program = seccomp.make_filter(machine, network=False, local=False, asks=True)
 
         def told(name: str, place: int = 0, argument: int = 0) -> int:
             return verdict(
@@ -110,7 +110,7 @@ class TestAFilter:
                 place=place,
             )
 
-        assert {told("socket", argument=family) for family in (1, 2, 10)} == {seccomp.ASK}
+        assert {told("socket", argument=family) for family in (1, 2, 10)} == {seccomp.NOTIFY}
         assert {told(name) for name in ("bind", "listen")} == {REFUSED}
         for name, place in {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}.items():
             assert told(name, place, fast_open | urgent) == REFUSED
@@ -118,22 +118,22 @@ class TestAFilter:
         assert told("clone", argument=0x10000000 | 17) == REFUSED
 
     def test_lets_fork_but_not_into_namespaces(self, machine: str) -> None:
-        number = seccomp.CALLS[machine]["clone"]
+        number = seccomp.SYSTEM_CALLS[machine]["clone"]
         thread, new_user, new_network = 0x3D0F00, 0x10000000 | 17, 0x40000000 | 17
         assert _verdict(machine, number, argument=thread) == seccomp.ALLOW
         assert _verdict(machine, number, argument=new_user) == REFUSED
         assert _verdict(machine, number, argument=new_network) == REFUSED
 
     def test_knows_no_clone3_so_that_libraries_take_clone(self, machine: str) -> None:
-        assert _verdict(machine, seccomp.CALLS[machine]["clone3"]) == UNKNOWN
+        assert _verdict(machine, seccomp.SYSTEM_CALLS[machine]["clone3"]) == UNKNOWN
 
     def test_ends_what_calls_by_the_table_of_another_processor(self, machine: str) -> None:
         i386 = 0x40000003
-        program = seccomp.filter_of(machine, network=True)
-        assert verdict(program, architecture=i386, number=0) == seccomp.KILL
+        program = seccomp.make_filter(machine, network=True)
+        assert verdict(program, architecture=i386, number=0) == seccomp.KILL_PROCESS
 
     def test_fits_into_the_kernel(self, machine: str) -> None:
-        program = seccomp.filter_of(machine, network=False)
+        program = seccomp.make_filter(machine, network=False)
         assert len(program) // seccomp.INSTRUCTION.size < 4096
 
     def test_goes_by_the_numbers_of_the_kernel(self, machine: str) -> None:
@@ -144,7 +144,7 @@ class TestAFilter:
             r"^#define __NR(?:3264)?_(\w+)\s+(\d+)$", header.read_text(), re.MULTILINE
         )
         known = {name: int(number) for name, number in defined}
-        ours = seccomp.CALLS[machine]
+        ours = seccomp.SYSTEM_CALLS[machine]
         assert {name: known[name] for name in ours.keys() & known} == {
             name: ours[name] for name in ours.keys() & known
         }
@@ -157,7 +157,7 @@ def test_a_filter_for_x86_64_knows_no_x32() -> None:
 
 def test_of_other_processors_the_numbers_are_not_known() -> None:
     with pytest.raises(KeyError):
-        seccomp.filter_of("riscv64", network=True)
+        seccomp.make_filter("riscv64", network=True)
 
 
 def test_a_refusal_of_the_kernel_is_an_error() -> None:
@@ -166,5 +166,5 @@ def test_a_refusal_of_the_kernel_is_an_error() -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         landlock.restrict_self(10_000, 0)
     with pytest.raises(OSError, match="Operation not permitted"):
-        kernel.capset(struct.pack("=Ii", identity.VERSION_3, os.getppid()), bytes(24))
+        kernel.capset(struct.pack("=Ii", privileges.CAPABILITY_VERSION_3, os.getppid()), bytes(24))
     assert os.getpid() == kernel.syscall({"x86_64": 39}.get(os.uname().machine, 172))()

@@ -11,7 +11,7 @@ from agentci.execution.child import tmpdir
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "private"
-    tmpdir.make(bytes(path), None)
+    tmpdir.make_tmpdir(bytes(path), None)
     return path
 
 
@@ -22,7 +22,7 @@ def test_nobody_else_may_enter_one(path: Path) -> None:
 
 def test_one_that_is_there_is_not_taken(path: Path) -> None:
     with pytest.raises(FileExistsError):
-        tmpdir.make(bytes(path), None)
+        tmpdir.make_tmpdir(bytes(path), None)
 
 
 class TestRemoval:
@@ -34,7 +34,7 @@ class TestRemoval:
         (path / "tmp" / "link").symlink_to(outside)
         (path / "1").mkdir()
         (path / "1" / "file").touch()
-        assert tmpdir.remove(bytes(path))
+        assert tmpdir.remove_tmpdir(bytes(path))
         assert not path.exists()
         assert (outside / "below").is_dir()
 
@@ -42,7 +42,7 @@ class TestRemoval:
         (path / "home" / "closed" / "below").mkdir(parents=True)
         for folder in ("home/closed/below", "home/closed", "home", ""):
             (path / folder).chmod(0)
-        assert tmpdir.remove(bytes(path))
+        assert tmpdir.remove_tmpdir(bytes(path))
         assert not path.exists()
 
     def test_is_stopped_by_no_depth(self, path: Path) -> None:
@@ -54,16 +54,16 @@ class TestRemoval:
                 os.chdir("d")
         finally:
             os.chdir(before)
-        assert tmpdir.remove(bytes(path))
+        assert tmpdir.remove_tmpdir(bytes(path))
         assert not path.exists()
 
     def test_of_what_is_not_there_or_no_folder_does_nothing(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path)
-        assert not tmpdir.remove(bytes(tmp_path / "nothing"))
-        assert not tmpdir.remove(bytes(tmp_path / "link"))
+        assert not tmpdir.remove_tmpdir(bytes(tmp_path / "nothing"))
+        assert not tmpdir.remove_tmpdir(bytes(tmp_path / "link"))
 
     def test_gives_up_in_time(self, path: Path) -> None:
-        assert not tmpdir.remove(bytes(path), seconds=-1)
+        assert not tmpdir.remove_tmpdir(bytes(path), seconds=-1)
         assert path.exists()
 
 
@@ -71,8 +71,8 @@ def test_size_is_what_takes_up_disk(path: Path) -> None:
     (path / "tmp" / "file").write_bytes(b"x" * 1_000_000)
     with (path / "home" / "sparse").open("wb") as file:
         file.truncate(10**9)
-    assert 1_000_000 <= tmpdir.size(bytes(path), 10**9) < 2_000_000
-    assert tmpdir.size(bytes(path.parent / "nothing"), 1) == 0
+    assert 1_000_000 <= tmpdir.measure_size(bytes(path), 10**9) < 2_000_000
+    assert tmpdir.measure_size(bytes(path.parent / "nothing"), 1) == 0
 
 
 def test_size_counts_files_that_hold_nothing(path: Path) -> None:
@@ -80,4 +80,4 @@ def test_size_counts_files_that_hold_nothing(path: Path) -> None:
     empty.mkdir(parents=True)
     for number in range(500):
         (empty / str(number)).touch()
-    assert tmpdir.size(bytes(path), 10**9) >= 500 * tmpdir.LEAST_BYTES
+    assert tmpdir.measure_size(bytes(path), 10**9) >= 500 * tmpdir.MIN_FILE_BYTES

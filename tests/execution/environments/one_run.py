@@ -14,7 +14,7 @@ def main(cache: str, index: str, tool: str, requirement: str) -> None:
         workshop_with(tool, index=index),
         tell=lambda sentence: print(f"told: {sentence}", flush=True),  # noqa: T201
     )
-    python = environments.python_for(Requirements(text=requirement), name="one")
+    python = environments.get_python(Requirements(text=requirement), name="one")
     print(python, flush=True)  # noqa: T201 (its output)
 
 

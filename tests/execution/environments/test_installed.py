@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci.execution.environments import installed
-from agentci.execution.environments.manifest import LARGE_BYTES, MANIFEST, render
+from agentci.execution.environments.installed import LARGE_BYTES, MANIFEST, format_manifest
 
 pytestmark = pytest.mark.slow
 
@@ -26,22 +26,22 @@ def home(tmp_path: Path) -> Path:
     (folder / "small.py").write_text("small")
     (folder / "large.so").write_bytes(b"x" * LARGE_BYTES)
     (folder / "link").symlink_to("bin")
-    (tmp_path / MANIFEST).write_bytes(render(folder))
+    (tmp_path / MANIFEST).write_bytes(format_manifest(folder))
     return tmp_path
 
 
 def test_one_that_is_as_it_was_made_is_found(home: Path) -> None:
-    assert installed.find(home) == home / "1234"
+    assert installed.find_environment(home) == home / "1234"
 
 
 def test_one_without_a_manifest_was_never_completed(home: Path) -> None:
     (home / MANIFEST).unlink()
-    assert installed.find(home) is None
+    assert installed.find_environment(home) is None
 
 
 def test_one_in_another_place_is_the_same(home: Path, tmp_path: Path) -> None:
     moved = home.rename(tmp_path.with_name(f"{tmp_path.name}-moved"))
-    assert installed.find(moved) == moved / "1234"
+    assert installed.find_environment(moved) == moved / "1234"
 
 
 def change_python(folder: Path) -> None:
@@ -68,23 +68,25 @@ def replace_link(folder: Path) -> None:
 )
 def test_one_that_changed_is_damaged(home: Path, damage: Damage, name: str) -> None:
     damage(home / "1234")
-    with pytest.raises(installed.DamagedError, match=f"changed since: {name}"):
-        installed.find(home)
+    with pytest.raises(installed.DamagedEnvironmentError, match=f"changed since: {name}"):
+        installed.find_environment(home)
 
 
 def test_one_whose_files_are_gone_is_damaged(home: Path) -> None:
     (home / "1234").rename(home / "5678")
-    with pytest.raises(installed.DamagedError, match="No such file"):
-        installed.find(home)
+    with pytest.raises(installed.DamagedEnvironmentError, match="No such file"):
+        installed.find_environment(home)
 
 
 def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) -> None:
     python = home / "1234" / "bin" / "python"
     python.unlink()
     python.symlink_to("/nowhere/python")
-    (home / MANIFEST).write_bytes(render(home / "1234"))
-    with pytest.raises(installed.DamagedError, match="its Python is gone: /nowhere/python"):
-        installed.find(home)
+    (home / MANIFEST).write_bytes(format_manifest(home / "1234"))
+    with pytest.raises(
+        installed.DamagedEnvironmentError, match="its Python is gone: /nowhere/python"
+    ):
+        installed.find_environment(home)
 
 
 @pytest.mark.parametrize(
@@ -103,22 +105,22 @@ def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) ->
 )
 def test_one_with_a_manifest_that_is_none_is_damaged(home: Path, manifest: bytes) -> None:
     (home / MANIFEST).write_bytes(manifest)
-    with pytest.raises(installed.DamagedError, match="not as it was written"):
-        installed.find(home)
+    with pytest.raises(installed.DamagedEnvironmentError, match="not as it was written"):
+        installed.find_environment(home)
 
 
 @pytest.mark.parametrize("folder", ["..", "../1234/..", "", "."])
 def test_a_manifest_leads_nowhere_else(home: Path, folder: str) -> None:
     (home / MANIFEST).write_text(json.dumps({"folder": folder, "files": {}}))
-    with pytest.raises(installed.DamagedError):
-        installed.find(home)
+    with pytest.raises(installed.DamagedEnvironmentError):
+        installed.find_environment(home)
 
 
 def test_a_manifest_that_cannot_be_read_is_damage(home: Path) -> None:
     (home / MANIFEST).unlink()
     (home / MANIFEST).mkdir()
-    with pytest.raises(installed.DamagedError, match="cannot be read"):
-        installed.find(home)
+    with pytest.raises(installed.DamagedEnvironmentError, match="cannot be read"):
+        installed.find_environment(home)
 
 
 def test_one_that_cannot_be_read_for_now_is_not_damaged(home: Path) -> None:
@@ -126,7 +128,7 @@ def test_one_that_cannot_be_read_for_now_is_not_damaged(home: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            installed.find(home)
+            installed.find_environment(home)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert installed.find(home)
+    assert installed.find_environment(home)

@@ -5,7 +5,11 @@ import time
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.requirement_lines import Lines, Package, parse
+from agentci.execution.environments.requirements import (
+    RequiredPackage,
+    RequirementLines,
+    parse_requirements,
+)
 
 SHA256 = "a" * 64
 
@@ -25,7 +29,9 @@ class TestWhatIsInstalled:
         ],
     )
     def test_packages_of_an_index(self, line: str, name: str) -> None:
-        assert parse(line) == Lines(packages=(Package(name=name, line=line),))
+        assert parse_requirements(line) == RequirementLines(
+            packages=(RequiredPackage(name=name, line=line),)
+        )
 
     @pytest.mark.parametrize(
         ("line", "name"),
@@ -36,7 +42,9 @@ class TestWhatIsInstalled:
         ],
     )
     def test_packages_with_a_safe_address(self, line: str, name: str) -> None:
-        assert parse(line) == Lines(packages=(Package(name=name, line=line, direct=True),))
+        assert parse_requirements(line) == RequirementLines(
+            packages=(RequiredPackage(name=name, line=line, direct=True),)
+        )
 
     @pytest.mark.parametrize(
         ("line", "options"),
@@ -53,22 +61,22 @@ class TestWhatIsInstalled:
         ],
     )
     def test_where_packages_come_from(self, line: str, options: list[str]) -> None:
-        assert parse(line) == Lines(options=tuple(options))
+        assert parse_requirements(line) == RequirementLines(options=tuple(options))
 
     def test_hashes_of_packages_on_continued_lines(self) -> None:
         text = f"demo==1.0 \\\n    --hash=sha256:{SHA256} \\\n    --hash=sha256:{SHA256}\nother==2"
-        hashed, other = parse(text).packages
+        hashed, other = parse_requirements(text).packages
         assert hashed.line == f"demo==1.0 --hash=sha256:{SHA256} --hash=sha256:{SHA256}"
         assert hashed.hashed
         assert not other.hashed
-        assert parse(text).hashed
+        assert parse_requirements(text).hashed
 
     def test_nothing_of_comments_and_blanks(self) -> None:
         text = "# all of it\n\n  # with a path \\\nnltk  # for stems\n\t\nrouge\\\n\n"
-        assert [each.line for each in parse(text).packages] == ["nltk", "rouge"]
+        assert [each.line for each in parse_requirements(text).packages] == ["nltk", "rouge"]
 
     def test_the_last_line_even_when_it_wants_to_be_continued(self) -> None:
-        assert [each.line for each in parse("nltk\\").packages] == ["nltk"]
+        assert [each.line for each in parse_requirements("nltk\\").packages] == ["nltk"]
 
 
 class TestWhatIsRefused:
@@ -113,7 +121,7 @@ class TestWhatIsRefused:
     )
     def test_what_would_take_something_of_the_machine(self, line: str, reason: str) -> None:
         with pytest.raises(EvaluatorError, match=reason) as refused:
-            parse(f"nltk\n\n{line}\n")
+            parse_requirements(f"nltk\n\n{line}\n")
         assert "requirements.txt line 3" in str(refused.value)
 
     @pytest.mark.parametrize("split", ["\x0b", "\x0c", "\x1c", "\x85", "\N{LINE SEPARATOR}", "\r"])
@@ -121,16 +129,16 @@ class TestWhatIsRefused:
         self, split: str
     ) -> None:
         with pytest.raises(EvaluatorError, match="reads another file"):
-            parse(f"nltk  # harmless{split}-r /etc/passwd")
+            parse_requirements(f"nltk  # harmless{split}-r /etc/passwd")
 
     def test_what_continues_an_innocent_line(self) -> None:
         with pytest.raises(EvaluatorError, match="reads another file"):
-            parse("\\\n-r /etc/passwd")
+            parse_requirements("\\\n-r /etc/passwd")
 
     def test_a_line_without_end_at_once_and_in_few_words(self) -> None:
         begun = time.monotonic()
         for line in (f"nltk{' ' * 500_000}!", f"a{'.' * 500_000}!", f"a {'[' * 500_000}"):
             with pytest.raises(EvaluatorError) as refused:
-                parse(line)
+                parse_requirements(line)
             assert len(str(refused.value)) < 500
         assert time.monotonic() - begun < 5

@@ -3,8 +3,8 @@
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.key import digest_of
-from agentci.execution.environments.requirements import Requirements, requirements_of
+from agentci.execution.environments.key import compute_environment_key
+from agentci.execution.environments.requirements import Requirements, decode_requirements
 
 HASH = f"--hash=sha256:{'a' * 64}"
 OTHER_HASH = f"--hash=sha256:{'b' * 64}"
@@ -12,21 +12,21 @@ OTHER_HASH = f"--hash=sha256:{'b' * 64}"
 
 class TestTheContentOfAFile:
     def test_is_text_with_or_without_a_byte_order_mark(self) -> None:
-        assert requirements_of(b"\xef\xbb\xbfnltk\n") == requirements_of(b"nltk\n")
+        assert decode_requirements(b"\xef\xbb\xbfnltk\n") == decode_requirements(b"nltk\n")
 
     def test_is_refused_in_another_encoding(self) -> None:
         with pytest.raises(EvaluatorError, match="not UTF-8"):
-            requirements_of("nltk".encode("utf-16"))
+            decode_requirements("nltk".encode("utf-16"))
 
     def test_keeps_its_lock(self) -> None:
         locked = (f"nltk==3.9 {HASH}",)
-        assert requirements_of(b"nltk", locked=locked).locked == locked
+        assert decode_requirements(b"nltk", locked=locked).locked == locked
 
 
 class TestWhatIsInstalled:
     def test_is_the_text_and_the_sdk(self) -> None:
         requirements = Requirements(text="rouge\nnltk>=3\n--index-url https://a.example")
-        assert requirements.installed() == (
+        assert requirements.install_lines() == (
             "--index-url https://a.example",
             "agentevals-evaluator-sdk>=0.1.1",
             "nltk>=3",
@@ -37,21 +37,21 @@ class TestWhatIsInstalled:
         "named", ["agentevals-evaluator-sdk==0.1.0", "AgentEvals_Evaluator.SDK"]
     )
     def test_is_the_sdk_that_the_text_names(self, named: str) -> None:
-        assert Requirements(text=named).installed() == (named,)
+        assert Requirements(text=named).install_lines() == (named,)
 
     def test_is_the_lock_and_the_indexes_of_the_text(self) -> None:
         requirements = Requirements(
             text="nltk\n--extra-index-url https://a.example",
             locked=(f"nltk==3.9 {HASH}", f"click==8.1 ; sys_platform == 'linux' {HASH} {HASH}"),
         )
-        assert requirements.installed() == (
+        assert requirements.install_lines() == (
             "--extra-index-url https://a.example",
             f"click==8.1 ; sys_platform == 'linux' {HASH} {HASH}",
             f"nltk==3.9 {HASH}",
         )
 
     def test_is_the_text_alone_where_it_wants_hashes(self) -> None:
-        assert Requirements(text=f"nltk==3.9 {HASH}").installed() == (
+        assert Requirements(text=f"nltk==3.9 {HASH}").install_lines() == (
             "--require-hashes",
             f"nltk==3.9 {HASH}",
         )
@@ -61,13 +61,13 @@ class TestALock:
     @pytest.mark.parametrize("line", ["nltk==3.9", f"nltk {HASH}", f"-r x {HASH}", f"./x {HASH}"])
     def test_names_every_version_and_its_hashes(self, line: str) -> None:
         with pytest.raises(EvaluatorError, match="not locked by its hash"):
-            Requirements(text="nltk", locked=(line,)).installed()
+            Requirements(text="nltk", locked=(line,)).install_lines()
 
     def test_does_not_go_with_addresses(self) -> None:
         with pytest.raises(EvaluatorError, match="cannot be locked"):
             Requirements(
                 text="demo @ https://example.com/demo.whl", locked=(f"demo==1 {HASH}",)
-            ).installed()
+            ).install_lines()
 
 
 class TestTheSameEnvironment:
@@ -75,7 +75,9 @@ class TestTheSameEnvironment:
         "text", ["rouge\nnltk>=3\n", "# stems\nnltk>=3 # yes\n\nrouge", "nltk>=3\nrouge\nrouge"]
     )
     def test_is_for_the_same_packages(self, text: str) -> None:
-        assert digest_of(Requirements(text=text)) == digest_of(Requirements(text="nltk>=3\nrouge"))
+        assert compute_environment_key(Requirements(text=text)) == compute_environment_key(
+            Requirements(text="nltk>=3\nrouge")
+        )
 
     @pytest.mark.parametrize(
         "other",
@@ -90,11 +92,13 @@ class TestTheSameEnvironment:
     )
     def test_is_not_for_others(self, other: Requirements) -> None:
         others = {
-            digest_of(Requirements(text="nltk")),
-            digest_of(Requirements(text="nltk", locked=(f"nltk==3.9 {HASH} {OTHER_HASH}",))),
+            compute_environment_key(Requirements(text="nltk")),
+            compute_environment_key(
+                Requirements(text="nltk", locked=(f"nltk==3.9 {HASH} {OTHER_HASH}",))
+            ),
         }
-        assert digest_of(other) not in others
+        assert compute_environment_key(other) not in others
 
     def test_is_not_for_what_is_refused(self) -> None:
         with pytest.raises(EvaluatorError, match="reads another file"):
-            digest_of(Requirements(text="-r other.txt"))
+            compute_environment_key(Requirements(text="-r other.txt"))

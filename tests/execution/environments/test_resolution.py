@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.requirements import LOCKED, Requirements
-from agentci.execution.environments.resolution import resolve
+from agentci.execution.environments.requirements import LOCKED_LINE, Requirements
+from agentci.execution.environments.resolution import resolve_requirements
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 
@@ -20,12 +20,12 @@ class TestAResolution:
         self, tool: str, index: PackageIndex
     ) -> None:
         digest = index.add("demo-words", "3.0")
-        resolution = resolve(
+        resolution = resolve_requirements(
             Requirements(text="Demo_Greeting"), workshop=workshop_with(tool, index=index.url)
         )
         names = [line.partition(" ")[0] for line in resolution.lines]
         assert names == ["agentevals-evaluator-sdk==0.2.0", "demo-greeting==1.0", "demo-words==3.0"]
-        assert all(LOCKED.fullmatch(line) for line in resolution.lines)
+        assert all(LOCKED_LINE.fullmatch(line) for line in resolution.lines)
         assert resolution.lines[-1] == f"demo-words==3.0 --hash=sha256:{digest}"
         assert resolution.universal == (tool == "uv")
         assert "127.0.0.1" not in str(resolution)
@@ -33,8 +33,8 @@ class TestAResolution:
     def test_finds_out_what_an_index_does_not_tell(self, tool: str, index: PackageIndex) -> None:
         index.algorithm = ""
         workshop = workshop_with(tool, index=index.url)
-        resolution = resolve(Requirements(text="demo-words"), workshop=workshop)
-        assert all(LOCKED.fullmatch(line) for line in resolution.lines)
+        resolution = resolve_requirements(Requirements(text="demo-words"), workshop=workshop)
+        assert all(LOCKED_LINE.fullmatch(line) for line in resolution.lines)
 
 
 class TestAResolutionByUv:
@@ -42,22 +42,22 @@ class TestAResolutionByUv:
         text = "demo-words ; python_version >= '3.11'"
         workshop = workshop_with("uv", index=index.url)
         locked = Requirements(
-            text=text, locked=resolve(Requirements(text=text), workshop=workshop).lines
+            text=text, locked=resolve_requirements(Requirements(text=text), workshop=workshop).lines
         )
-        assert environments_at(tmp_path, workshop).python_for(locked, name="words")
+        assert environments_at(tmp_path, workshop).get_python(locked, name="words")
 
     def test_of_what_is_not_there_fails_in_the_words_of_the_installer(
         self, index: PackageIndex
     ) -> None:
         with pytest.raises(EvaluatorError, match="demo-missing"):
-            resolve(
+            resolve_requirements(
                 Requirements(text="demo-missing"), workshop=workshop_with("uv", index=index.url)
             )
 
     def test_holds_for_other_platforms(self, index: PackageIndex) -> None:
         text = "demo-words==1.0 ; sys_platform == 'win32'\ndemo-words==2.0 ; os_name == 'posix'"
         workshop = workshop_with("uv", index=index.url)
-        lines = resolve(Requirements(text=text), workshop=workshop).lines
+        lines = resolve_requirements(Requirements(text=text), workshop=workshop).lines
         assert [line.partition(" --hash")[0] for line in lines[1:]] == [
             "demo-words==1.0 ; sys_platform == 'win32'",
             "demo-words==2.0 ; os_name == 'posix'",
@@ -65,7 +65,7 @@ class TestAResolutionByUv:
 
     def test_looks_for_what_is_newer_than_the_lock(self, index: PackageIndex) -> None:
         old = Requirements(text="demo-words", locked=(f"demo-words==1.0 --hash=sha256:{'a' * 64}",))
-        resolution = resolve(old, workshop=workshop_with("uv", index=index.url))
+        resolution = resolve_requirements(old, workshop=workshop_with("uv", index=index.url))
         assert resolution.lines[-1].startswith("demo-words==2.0 ")
 
 
@@ -75,11 +75,13 @@ class TestWhatCannotBeLocked:
     ) -> None:
         monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
         with pytest.raises(EvaluatorError, match=r"could not install.*/nowhere"):
-            resolve(Requirements(text="nltk"), workshop=workshop_with("uv", index=index.url))
+            resolve_requirements(
+                Requirements(text="nltk"), workshop=workshop_with("uv", index=index.url)
+            )
 
     def test_is_what_has_an_address_of_its_own(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match=r"cannot be locked.*name one of an index"):
-            resolve(
+            resolve_requirements(
                 Requirements(text="demo @ https://example.com/demo.whl"),
                 workshop=workshop_with("uv", index=index.url),
             )
@@ -87,9 +89,13 @@ class TestWhatCannotBeLocked:
 
     def test_is_what_is_refused(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match="reads another file"):
-            resolve(Requirements(text="-r x"), workshop=workshop_with("uv", index=index.url))
+            resolve_requirements(
+                Requirements(text="-r x"), workshop=workshop_with("uv", index=index.url)
+            )
 
     def test_is_what_an_index_tells_a_weak_digest_of(self, index: PackageIndex) -> None:
         index.algorithm = "md5"
         with pytest.raises(EvaluatorError, match="cannot be locked: its index tells no sha256"):
-            resolve(Requirements(text="demo-words"), workshop=workshop_with("uv", index=index.url))
+            resolve_requirements(
+                Requirements(text="demo-words"), workshop=workshop_with("uv", index=index.url)
+            )

@@ -39,7 +39,7 @@ class TestAnEnvironment:
     ) -> None:
         told: list[str] = []
         workshop = workshop_with(tool, index=index.url)
-        python = environments_at(tmp_path, workshop, tell=told.append).python_for(
+        python = environments_at(tmp_path, workshop, tell=told.append).get_python(
             GREETING, name="greets"
         )
         assert Path(python).is_absolute()
@@ -60,7 +60,7 @@ class TestAnEnvironment:
             text="demo-words", locked=(f"demo-words==1.5 --hash=sha256:{digest}",)
         )
         workshop = workshop_with(tool, index=index.url)
-        python = environments_at(tmp_path, workshop).python_for(locked, name="words")
+        python = environments_at(tmp_path, workshop).get_python(locked, name="words")
         assert run(python, "import demo_words; print(demo_words.VERSION)") == "1.5"
         assert index.count("agentevals") == 0
 
@@ -70,7 +70,7 @@ class TestAnEnvironment:
         line = f"demo-words==2.0 --hash=sha256:{'0' * 64}"
         environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
         with pytest.raises(EvaluatorError) as refused:
-            environments.python_for(Requirements(text="x", locked=(line,)), name="words")
+            environments.get_python(Requirements(text="x", locked=(line,)), name="words")
         assert str(refused.value).startswith(
             "could not install its requirements (requirements.txt): "
         )
@@ -83,7 +83,7 @@ class TestAnEnvironment:
         environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
         for _ in range(2):
             with pytest.raises(EvaluatorError, match=r"(?s)could not install.*demo-missing"):
-                environments.python_for(Requirements(text="demo-missing"), name="misses")
+                environments.get_python(Requirements(text="demo-missing"), name="misses")
         assert index.count("/simple/demo-missing") == 1
 
     def test_is_not_waited_for_when_everything_is_to_end(
@@ -93,7 +93,7 @@ class TestAnEnvironment:
         workshop = workshop_with(tool, index=index.url)
         environments = environments_at(tmp_path, workshop)
         with ThreadPoolExecutor() as pool:
-            asked = pool.submit(environments.python_for, GREETING, name="greets")
+            asked = pool.submit(environments.get_python, GREETING, name="greets")
             assert index.wait_for("/files/demo-words")
             workshop.executor.stop()
             assert "was interrupted" in str(asked.exception(timeout=5))
@@ -130,10 +130,10 @@ class TestEqualRequirements:
         )
         with ThreadPoolExecutor() as pool:
             pythons = set(
-                pool.map(lambda text: first.python_for(Requirements(text=text), name="a"), texts)
+                pool.map(lambda text: first.get_python(Requirements(text=text), name="a"), texts)
             )
         second = environments_at(tmp_path, workshop, tell=told.append, offline=True)
-        pythons.add(second.python_for(GREETING, name="b"))
+        pythons.add(second.get_python(GREETING, name="b"))
         assert len(pythons) == 1
         assert told == ["installing requirements of a (2 packages)"]
 
@@ -155,7 +155,7 @@ class TestAnInstallation:
         index.hold("demo-words")
         workshop = workshop_with("uv", index=index.url, timeout_seconds=0.8)
         with pytest.raises(EvaluatorError, match=r"longer than 0\.8s and was ended"):
-            environments_at(tmp_path, workshop).python_for(GREETING, name="greets")
+            environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         assert not files_below(tmp_path / "environments")
 
     def test_takes_hashes_of_a_file_without_a_lock_at_their_word(
@@ -165,9 +165,9 @@ class TestAnInstallation:
         environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
         good = Requirements(text=f"demo-words==1.5 --hash=sha256:{digest}")
         bad = Requirements(text=f"demo-words==1.5 --hash=sha256:{'0' * 64}")
-        assert environments.python_for(good, name="words")
+        assert environments.get_python(good, name="words")
         with pytest.raises(EvaluatorError, match="could not install"):
-            environments.python_for(bad, name="words")
+            environments.get_python(bad, name="words")
 
     def test_does_not_see_settings_of_the_workspace(
         self, tmp_path: Path, index: PackageIndex
@@ -176,14 +176,14 @@ class TestAnInstallation:
         workshop = workshop_with("uv", index=index.url)
         environment = {k: v for k, v in workshop.environment.items() if k != "UV_NO_CONFIG"}
         environments = environments_at(tmp_path / ".c", replace(workshop, environment=environment))
-        assert environments.python_for(GREETING, name="greets")
+        assert environments.get_python(GREETING, name="greets")
 
 
 class TestOffline:
     def test_says_what_is_missing_and_what_to_do(self, tmp_path: Path, index: PackageIndex) -> None:
         environments = environments_at(tmp_path, workshop_with("uv", index=index.url), offline=True)
         with pytest.raises(EvaluatorError) as refused:
-            environments.python_for(Requirements(text="demo-words==2"), name="words")
+            environments.get_python(Requirements(text="demo-words==2"), name="words")
         assert str(refused.value) == (
             "needs agentevals-evaluator-sdk>=0.1.1, demo-words==2 installed, and the cache has no"
             " environment with that; run once without --offline and with the same --cache-dir"
@@ -193,11 +193,11 @@ class TestOffline:
 
     def test_does_not_use_what_is_damaged(self, tmp_path: Path, index: PackageIndex) -> None:
         workshop = workshop_with("uv", index=index.url)
-        python = environments_at(tmp_path, workshop).python_for(GREETING, name="greets")
+        python = environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         Path(python).with_name("sitecustomize.py").write_text("")
         offline = environments_at(tmp_path, workshop, offline=True)
         with pytest.raises(EvaluatorError) as refused:
-            offline.python_for(GREETING, name="greets")
+            offline.get_python(GREETING, name="greets")
         assert "changed since: bin/sitecustomize.py" in str(refused.value)
         assert "run once without --offline" in str(refused.value)
 
@@ -206,11 +206,11 @@ class TestADamagedEnvironment:
     def test_is_made_again(self, tmp_path: Path, index: PackageIndex) -> None:
         told: list[str] = []
         workshop = workshop_with("uv", index=index.url)
-        python = environments_at(tmp_path, workshop).python_for(GREETING, name="greets")
+        python = environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         module = Path(run(python, "import demo_words; print(demo_words.__file__)"))
         module.write_text("raise SystemExit('other content')")
         again = environments_at(tmp_path, workshop, tell=told.append)
-        mended = again.python_for(GREETING, name="greets")
+        mended = again.get_python(GREETING, name="greets")
         assert run(mended, LINES) == "0.2.0"
         assert "the environment of greets is damaged" in told[0]
         assert "demo_words.py" in told[0]
@@ -225,7 +225,7 @@ class TestACache:
             tmp_path / "file" / "cache", workshop_with("uv", index=index.url)
         )
         with pytest.raises(EvaluatorError, match=r"(?s)could not install.*--cache-dir"):
-            environments.python_for(GREETING, name="greets")
+            environments.get_python(GREETING, name="greets")
 
     def test_that_is_used_for_something_else_is_left_alone(
         self, tmp_path: Path, index: PackageIndex
@@ -233,13 +233,13 @@ class TestACache:
         (tmp_path / "thesis.txt").write_text("")
         environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
         with pytest.raises(EvaluatorError, match=r"no cache of agentci"):
-            environments.python_for(GREETING, name="greets")
+            environments.get_python(GREETING, name="greets")
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
     def test_gets_what_is_made_for_its_owner(self, tmp_path: Path, index: PackageIndex) -> None:
         environments = environments_at(tmp_path / "cache", workshop_with("uv", index=index.url))
         environments.owner = tmp_path
-        python = environments.python_for(GREETING, name="greets")
+        python = environments.get_python(GREETING, name="greets")
         assert Path(python).lstat().st_uid == tmp_path.stat().st_uid
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.execution.environments.variables import installer_environment
+from agentci.execution.environment_variables import make_installer_environment
 
 SECRET = "s3cr3t"
 
@@ -17,7 +17,7 @@ SECRET = "s3cr3t"
     ],
 )  # fmt: skip
 def test_passes_on(name: str) -> None:
-    assert installer_environment({name: "/x"})[name] == "/x"
+    assert make_installer_environment({name: "/x"})[name] == "/x"
 
 
 @pytest.mark.parametrize(
@@ -29,28 +29,28 @@ def test_passes_on(name: str) -> None:
     ],
 )  # fmt: skip
 def test_keeps_to_itself(name: str) -> None:
-    assert SECRET not in installer_environment({name: SECRET}).values()
+    assert SECRET not in make_installer_environment({name: SECRET}).values()
 
 
 @given(name=st.text(min_size=1).filter(lambda name: name.upper() == name))
 def test_keeps_anything_unknown_to_itself(name: str) -> None:
-    known = installer_environment({})
-    seen = installer_environment({f"X_{name}": SECRET})
+    known = make_installer_environment({})
+    seen = make_installer_environment({f"X_{name}": SECRET})
     assert seen == known
 
 
 class TestAnIndexThatIsNamedForPip:
     def test_is_the_one_for_uv_as_well(self) -> None:
-        seen = installer_environment({"PIP_INDEX_URL": "https://a.example"})
+        seen = make_installer_environment({"PIP_INDEX_URL": "https://a.example"})
         assert seen["UV_DEFAULT_INDEX"] == "https://a.example"
 
     @pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "UV_INDEX_URL"])
     def test_leaves_uv_with_its_own(self, name: str) -> None:
         of_uv = {name: "https://b.example"}
-        seen = installer_environment({"PIP_INDEX_URL": "https://a.example", **of_uv})
+        seen = make_installer_environment({"PIP_INDEX_URL": "https://a.example", **of_uv})
         assert {key: seen.get(key) for key in of_uv} == of_uv
         assert "https://a.example" not in {seen.get("UV_DEFAULT_INDEX"), seen.get("UV_INDEX_URL")}
 
 
 def test_a_user_who_installs_for_himself_alone_does_not_stop_us() -> None:
-    assert installer_environment({"PIP_USER": "1"})["PIP_USER"] == "0"
+    assert make_installer_environment({"PIP_USER": "1"})["PIP_USER"] == "0"

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agentci.execution.environments.installer_runner import Workshop
-from agentci.execution.environments.store import Environments
-from agentci.execution.environments.variables import installer_environment
+from agentci.execution.environment_variables import make_installer_environment
+from agentci.execution.environments.installers import InstallerRunner
+from agentci.execution.environments.store import EnvironmentStore
 from agentci.execution.local import LocalExecutor
 
 TOOLS: Final = ("uv", "pip")
 
 
-def workshop_with(tool: str, *, index: str, timeout_seconds: float = 50) -> Workshop:
+def workshop_with(tool: str, *, index: str, timeout_seconds: float = 50) -> InstallerRunner:
     """A workshop whose only installer is ``tool``, and whose only index is ``index``."""
     environ = {
         "PATH": os.environ["PATH"],
@@ -25,9 +25,9 @@ def workshop_with(tool: str, *, index: str, timeout_seconds: float = 50) -> Work
         "UV_HTTP_RETRIES": "0",
         "UV_NO_CONFIG": "1",
     }
-    return Workshop(
+    return InstallerRunner(
         executor=LocalExecutor(),
-        environment=installer_environment(environ),
+        environment=make_installer_environment(environ),
         search_path=str(Path(sys.executable).parent) if tool == "uv" else "",
         timeout_seconds=timeout_seconds,
     )
@@ -35,10 +35,10 @@ def workshop_with(tool: str, *, index: str, timeout_seconds: float = 50) -> Work
 
 def environments_at(
     folder: Path,
-    workshop: Workshop,
+    workshop: InstallerRunner,
     *,
     tell: Callable[[str], None] = lambda _: None,
     offline: bool = False,
-) -> Environments:
+) -> EnvironmentStore:
     """Environments in a cache, as a run would have them."""
-    return Environments(folder, workshop=workshop, tell=tell, offline=offline)
+    return EnvironmentStore(folder, installer_runner=workshop, notify=tell, offline=offline)

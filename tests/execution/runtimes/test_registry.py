@@ -12,9 +12,9 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.execution.runtimes.registry import (
     RUNTIMES,
-    command_elsewhere,
-    command_for,
-    why_unsupported,
+    find_unsupported_reason,
+    make_command,
+    make_image_command,
 )
 from tests.helpers.support import EVALUATORS
 
@@ -38,28 +38,28 @@ def _score(command: tuple[str, ...]) -> float:
 
 @pytest.mark.parametrize("program", ["good.py", "good.js", "good.ts", "good.sh"])
 def test_a_program_of_any_language_judges(program: str) -> None:
-    assert _score(command_for(EVALUATORS / program, search_path=PATH)) == 1
+    assert _score(make_command(EVALUATORS / program, search_path=PATH)) == 1
 
 
 @pytest.mark.parametrize("program", ["good.js", "good.ts"])
 def test_node_is_found_without_a_search_path(program: str) -> None:
-    assert _score(command_for(EVALUATORS / program, search_path="")) == 1
+    assert _score(make_command(EVALUATORS / program, search_path="")) == 1
 
 
 def test_python_files_run_under_our_own_python() -> None:
-    assert command_for(Path(__file__), search_path="") == (sys.executable, __file__)
+    assert make_command(Path(__file__), search_path="") == (sys.executable, __file__)
 
 
 def test_python_files_import_their_neighbours(tmp_path: Path) -> None:
     (tmp_path / "neighbour.py").write_text("SCORE = 0.25")
     program = tmp_path / "evaluator.py"
     program.write_text("import neighbour; print('{\"score\": %s}' % neighbour.SCORE)")
-    assert _score(command_for(program, search_path=PATH)) == 0.25
+    assert _score(make_command(program, search_path=PATH)) == 0.25
 
 
 @pytest.mark.parametrize("name", ["EV.PY", "ev.Js", "ev.mts"])
 def test_extensions_are_known_in_either_case(name: str, tmp_path: Path) -> None:
-    assert why_unsupported(tmp_path / name) is None
+    assert find_unsupported_reason(tmp_path / name) is None
 
 
 class TestTypeScript:
@@ -70,13 +70,13 @@ class TestTypeScript:
         self, version: str, tmp_path: Path
     ) -> None:
         node = _node_of(version, tmp_path)
-        command = command_for(EVALUATORS / "good.ts", search_path=str(tmp_path))
+        command = make_command(EVALUATORS / "good.ts", search_path=str(tmp_path))
         assert command == (node, str(EVALUATORS / "good.ts"))
 
     @pytest.mark.parametrize("version", ["20.20.2", "22.17.9", "23.5.0"])
     def test_passes_over_a_node_that_does_not(self, version: str, tmp_path: Path) -> None:
         node = _node_of(version, tmp_path)
-        command = command_for(EVALUATORS / "good.ts", search_path=str(tmp_path))
+        command = make_command(EVALUATORS / "good.ts", search_path=str(tmp_path))
         assert command[0] != node
 
     @pytest.mark.parametrize("script", ["exit 1", "echo hello", "exit 0"])
@@ -84,12 +84,12 @@ class TestTypeScript:
         self, script: str, tmp_path: Path
     ) -> None:
         node = _executable(tmp_path / "node", f"#!/bin/sh\n{script}\n")
-        command = command_for(EVALUATORS / "good.ts", search_path=str(tmp_path))
+        command = make_command(EVALUATORS / "good.ts", search_path=str(tmp_path))
         assert command[0] != node
 
     def test_an_old_node_runs_javascript_all_the_same(self, tmp_path: Path) -> None:
         node = _node_of("18.0.0", tmp_path)
-        assert command_for(EVALUATORS / "good.js", search_path=str(tmp_path))[0] == node
+        assert make_command(EVALUATORS / "good.js", search_path=str(tmp_path))[0] == node
 
 
 @pytest.mark.usefixtures("without_the_wheel")
@@ -121,17 +121,18 @@ class TestAnyExecutable:
     def test_runs_as_it_is(self) -> None:
         true = shutil.which("true")
         assert true
-        assert command_for(Path(true), search_path="") == (true,)
+        assert make_command(Path(true), search_path="") == (true,)
 
     def test_is_supported(self, tmp_path: Path) -> None:
         assert (
-            why_unsupported(Path(_executable(tmp_path / "check.rb", "#!/usr/bin/ruby\n"))) is None
+            find_unsupported_reason(Path(_executable(tmp_path / "check.rb", "#!/usr/bin/ruby\n")))
+            is None
         )
 
     def test_is_not_supported_without_the_bit(self, tmp_path: Path) -> None:
         program = tmp_path / "check.rb"
         program.write_text("#!/usr/bin/ruby\n")
-        assert why_unsupported(program) == (
+        assert find_unsupported_reason(program) == (
             "'check.rb' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts,"
             " nor executable (chmod +x, and a #! line)"
         )
@@ -153,27 +154,27 @@ class TestAnyExecutable:
     ) -> None:
         program = Path(_executable(tmp_path / "check", content))
         with pytest.raises(EvaluatorError) as caught:
-            command_for(program, search_path=PATH)
+            make_command(program, search_path=PATH)
         assert complaint in str(caught.value)
 
     def test_a_lost_bit_is_explained(self, tmp_path: Path) -> None:
         program = tmp_path / "check"
         program.write_text("#!/bin/sh\n")
         with pytest.raises(EvaluatorError, match=r"check is not executable; run chmod \+x on it"):
-            command_for(program, search_path=PATH)
+            make_command(program, search_path=PATH)
 
     @pytest.mark.parametrize("first_line", ["", "#!", "#! /bin/sh -e", "#!/usr/bin/env bash"])
     def test_a_first_line_that_may_work_is_left_to_the_system(
         self, first_line: str, tmp_path: Path
     ) -> None:
         program = Path(_executable(tmp_path / "check", f"{first_line}\n"))
-        assert command_for(program, search_path=PATH) == (str(program),)
+        assert make_command(program, search_path=PATH) == (str(program),)
 
 
 @pytest.mark.parametrize("name", ["gone.py", "gone.js", "gone"])
 def test_a_file_that_is_gone_is_told(name: str, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match=f"^Evaluator file not found: {tmp_path / name}$"):
-        command_for(tmp_path / name, search_path=PATH)
+        make_command(tmp_path / name, search_path=PATH)
 
 
 def test_no_extension_belongs_to_two_runtimes() -> None:
@@ -193,7 +194,7 @@ def _node_of(version: str, folder: Path) -> str:
 
 def _complaint_of(program: str, search_path: Path) -> str:
     with pytest.raises(EvaluatorError) as caught:
-        command_for(EVALUATORS / program, search_path=str(search_path))
+        make_command(EVALUATORS / program, search_path=str(search_path))
     return str(caught.value)
 
 
@@ -205,12 +206,12 @@ def test_elsewhere_an_interpreter_is_known_by_its_name(
     program: str, interpreter: tuple[str, ...]
 ) -> None:
     path = EVALUATORS / program
-    assert command_elsewhere(path) == (*interpreter, str(path))
+    assert make_image_command(path) == (*interpreter, str(path))
 
 
 def test_elsewhere_a_file_has_to_be_there_and_executable_as_well(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="Evaluator file not found"):
-        command_elsewhere(tmp_path / "gone")
+        make_image_command(tmp_path / "gone")
     (tmp_path / "plain").touch()
     with pytest.raises(EvaluatorError, match=r"is not executable; run chmod \+x"):
-        command_elsewhere(tmp_path / "plain")
+        make_image_command(tmp_path / "plain")

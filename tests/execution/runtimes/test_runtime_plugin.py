@@ -7,10 +7,10 @@ import pytest
 
 from agentci.errors import EvaluatorError, InputError
 from agentci.execution.runtimes.registry import (
-    GROUP,
-    command_elsewhere,
-    command_for,
-    why_unsupported,
+    RUNTIME_GROUP,
+    find_unsupported_reason,
+    make_command,
+    make_image_command,
 )
 from tests.helpers.packages import install
 
@@ -50,57 +50,57 @@ def program(tmp_path: Path) -> Path:
 
 def bring(site: Path, module: str, points: Mapping[str, str] | None = None) -> str:
     """Install a package with runtimes: by default its module is one, called ``ruby``."""
-    return install(site, GROUP, points or {"ruby": ""}, module=module)
+    return install(site, RUNTIME_GROUP, points or {"ruby": ""}, module=module)
 
 
 class TestARuntimeOfAnotherPackage:
     def test_runs_the_files_of_its_extensions(self, site: Path, program: Path) -> None:
         bring(site, RUBY)
-        assert why_unsupported(program) is None
-        assert command_for(program, search_path="/bin") == ("ruby", str(program), "/bin")
+        assert find_unsupported_reason(program) is None
+        assert make_command(program, search_path="/bin") == ("ruby", str(program), "/bin")
 
     def test_may_be_an_instance_of_a_class(self, site: Path, program: Path) -> None:
         bring(site, INSTANCE, {"ruby": "RUBY"})
-        assert command_for(program, search_path="/bin") == ("ruby", str(program))
+        assert make_command(program, search_path="/bin") == ("ruby", str(program))
 
     def test_knows_extensions_in_either_case(self, site: Path, tmp_path: Path) -> None:
         bring(site, RUBY)
-        assert why_unsupported(tmp_path / "CHECK.RB") is None
+        assert find_unsupported_reason(tmp_path / "CHECK.RB") is None
 
     def test_runs_an_executable_file_before_its_first_line_does(
         self, site: Path, program: Path
     ) -> None:
         program.chmod(0o755)
         bring(site, RUBY)
-        assert command_for(program, search_path="")[0] == "ruby"
+        assert make_command(program, search_path="")[0] == "ruby"
 
     def test_does_not_take_files_from_ours(self, site: Path, tmp_path: Path) -> None:
         bring(site, RUBY)
         path = tmp_path / "check.py"
         path.touch()
-        assert command_for(path, search_path="")[0] != "ruby"
+        assert make_command(path, search_path="")[0] != "ruby"
 
     def test_does_not_take_the_place_of_ours(self, site: Path, program: Path) -> None:
         bring(site, RUBY, {"node": ""})
-        assert why_unsupported(program) is not None
+        assert find_unsupported_reason(program) is not None
 
     def test_is_named_where_no_runtime_fits(self, site: Path, tmp_path: Path) -> None:
         bring(site, RUBY)
         path = tmp_path / "check.pl"
         path.touch()
-        assert why_unsupported(path) == (
+        assert find_unsupported_reason(path) == (
             "'check.pl' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts, .rb,"
             " nor executable (chmod +x, and a #! line)"
         )
 
     def test_may_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
         bring(site, f"{RUBY}\nELSEWHERE = ('ruby', '-W0')")
-        assert command_elsewhere(program) == ("ruby", "-W0", str(program))
+        assert make_image_command(program) == ("ruby", "-W0", str(program))
 
     def test_need_not_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
         package = bring(site, RUBY)
         with pytest.raises(EvaluatorError) as error:
-            command_elsewhere(program)
+            make_image_command(program)
         assert str(error.value) == (
             f"the runtime 'ruby' of the package {package} does not say what runs .rb files in an"
             " image; use `executor: local`"
@@ -112,7 +112,7 @@ class TestARuntimeOfAnotherPackage:
         )
         bring(site, f"from agentci.errors import EvaluatorError\n{module}")
         with pytest.raises(EvaluatorError, match=r"^Ruby not found on PATH$"):
-            command_for(program, search_path="")
+            make_command(program, search_path="")
 
 
 BROKEN = [
@@ -137,7 +137,7 @@ class TestARuntimeThatIsBroken:
     ) -> None:
         package = bring(site, module)
         with pytest.raises(InputError) as refusal:
-            why_unsupported(program)
+            find_unsupported_reason(program)
         assert f"the package {package} brings 'ruby' for agentci.runtimes, {complaint}" in str(
             refusal.value
         )
@@ -145,12 +145,12 @@ class TestARuntimeThatIsBroken:
     def test_is_no_class_that_was_not_made(self, site: Path, program: Path) -> None:
         bring(site, INSTANCE, {"ruby": "Ruby"})
         with pytest.raises(InputError, match="which is not a runtime"):
-            why_unsupported(program)
+            find_unsupported_reason(program)
 
     def test_costs_a_remote_program_its_checks_alone(self, site: Path, program: Path) -> None:
         bring(site, "import gone")
         with pytest.raises(EvaluatorError, match="which cannot be loaded"):
-            command_for(program, search_path="")
+            make_command(program, search_path="")
 
     @pytest.mark.parametrize("name", ["check.py", "check.ts", "check"])
     def test_is_not_looked_at_where_ours_do(self, name: str, site: Path, tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ class TestARuntimeThatIsBroken:
         path = tmp_path / name
         path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
-        assert why_unsupported(path) is None
+        assert find_unsupported_reason(path) is None
 
     def test_shares_no_extension_with_another_one(self, site: Path, program: Path) -> None:
         one, other = bring(site, RUBY, {"a": ""}), bring(site, RUBY, {"b": ""})
         with pytest.raises(InputError) as refusal:
-            why_unsupported(program)
+            find_unsupported_reason(program)
         assert str(refusal.value) == (
             f"the runtime 'a' of the package {one} and the runtime 'b' of the package {other}"
             " both run .rb files (uninstall one of them)"
@@ -185,7 +185,7 @@ class TestARuntimeThatIsBroken:
     ) -> None:
         package = bring(site, f"{RUBY.partition('return')[0]}return {result}\n")
         with pytest.raises(EvaluatorError) as error:
-            command_for(program, search_path="")
+            make_command(program, search_path="")
         assert str(error.value) == (
             f"the runtime 'ruby' of the package {package} does not work: {complaint};"
             " tell the authors of that package"

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentci.errors import GitHubError
-from agentci.github.api.access import access_of
-from agentci.github.api.client import MAX_PAGES, GitHubApi
+from agentci.github.api_client import MAX_PAGES, GitHubApi, read_api_access
 from tests._util.http.patience import Patience
 from tests._util.http.servers import Answer, Raw, head, script, serve
 from tests.github.api.description import NEEDS_DESCRIPTION, UndescribedError
@@ -18,7 +17,7 @@ COMMENTS = "issues/7/comments"
 
 @pytest.fixture
 def api(hub: Hub, patience: Patience) -> GitHubApi:
-    return GitHubApi(access_of(hub.environ), patience.client())
+    return GitHubApi(read_api_access(hub.environ), patience.client())
 
 
 def refused(ask: Callable[[], object]) -> GitHubError:
@@ -102,7 +101,9 @@ class TestWhatIsInTheWay:
 
     def test_is_a_token_that_is_not_valid(self, hub: Hub, patience: Patience) -> None:
         environ = hub.environ | {"INPUT_GITHUB-TOKEN": "old"}
-        error = refused(lambda: GitHubApi(access_of(environ), patience.client()).get(COMMENTS))
+        error = refused(
+            lambda: GitHubApi(read_api_access(environ), patience.client()).get(COMMENTS)
+        )
         assert (error.status, error.denied) == (401, False)
         assert "github-token" in str(error.hint)
         assert "old" not in f"{error} {error.hint}"
@@ -119,7 +120,9 @@ class TestWhatIsInTheWay:
     @pytest.mark.parametrize("name", ["GITHUB_REPOSITORY", "INPUT_GITHUB-TOKEN"])
     def test_is_what_is_not_set(self, name: str, hub: Hub, patience: Patience) -> None:
         environ = {key: value for key, value in hub.environ.items() if key != name}
-        error = refused(lambda: GitHubApi(access_of(environ), patience.client()).get(COMMENTS))
+        error = refused(
+            lambda: GitHubApi(read_api_access(environ), patience.client()).get(COMMENTS)
+        )
         assert "set" in str(error.hint)
         assert hub.asked == []
 
@@ -144,7 +147,7 @@ class TestWhatIsInTheWay:
 
     def test_is_that_nobody_is_there(self, patience: Patience) -> None:
         environ = {"GITHUB_API_URL": "http://127.0.0.1:9", "GITHUB_REPOSITORY": REPOSITORY}
-        client = GitHubApi(access_of(environ | {"GITHUB_TOKEN": TOKEN}), patience.client())
+        client = GitHubApi(read_api_access(environ | {"GITHUB_TOKEN": TOKEN}), patience.client())
         assert "cannot be had" in str(refused(lambda: client.get(COMMENTS)))
 
 
@@ -175,7 +178,9 @@ class TestABusyServer:
         half = Raw(pieces=[head(201, "Content-Length: 9"), b"x"])
         with serve(script(half)) as server:
             environ = {"GITHUB_API_URL": server.url, "GITHUB_REPOSITORY": REPOSITORY}
-            client = GitHubApi(access_of(environ | {"GITHUB_TOKEN": TOKEN}), patience.client())
+            client = GitHubApi(
+                read_api_access(environ | {"GITHUB_TOKEN": TOKEN}), patience.client()
+            )
             assert "nobody knows" in str(refused(lambda: client.post(COMMENTS, {"body": "x"})))
         assert len(server.asked) == 1
 
@@ -183,11 +188,11 @@ class TestABusyServer:
 class TestTheToken:
     def test_of_the_input_goes_before_that_of_the_environment(self) -> None:
         both = {"INPUT_GITHUB-TOKEN": " a\n", "GITHUB_TOKEN": "b"}
-        assert access_of(both).token == "a"
-        assert access_of({"GITHUB_TOKEN": "b"}).token == "b"
+        assert read_api_access(both).token == "a"
+        assert read_api_access({"GITHUB_TOKEN": "b"}).token == "b"
 
     def test_is_not_shown(self) -> None:
-        assert "hush" not in repr(access_of({"GITHUB_TOKEN": "hush"}))
+        assert "hush" not in repr(read_api_access({"GITHUB_TOKEN": "hush"}))
 
 
 class TestTheDescription:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.cache.init import is_cache
-from agentci._util.zip_archive import pack
+from agentci._util.cache_folder import is_cache
+from agentci._util.zip_archive import make_zip_archive
 from agentci.errors import UnreachableError
-from agentci.github.baseline.cache import BaselineStore, Kept
+from agentci.github.baseline.cache import BaselineCacheStats, BaselineStore
 from tests.remote.cache.samples import as_nobody, finish, leftovers, run_python, start_python
 
 COMMIT, OTHER = "a" * 40, "b" * 40
@@ -111,7 +111,7 @@ class TestTheFolder:
         folder.mkdir()
         (folder / "baselines").symlink_to(tmp_path / "elsewhere")
         store = BaselineStore(folder)
-        evil = pack("results.json", b"evil")
+        evil = make_zip_archive("results.json", b"evil")
         store._path(COMMIT, SERIES).write_bytes(evil)
         assert store.find(COMMIT, SERIES) is None
         store.put(COMMIT, SERIES, b"{}")
@@ -134,13 +134,15 @@ class TestTheFolder:
 
 
 class TestWhatIsDamaged:
-    @pytest.mark.parametrize("content", [b"", b"PK", b"x" * 100, pack("other.json", b"{}")])
+    @pytest.mark.parametrize(
+        "content", [b"", b"PK", b"x" * 100, make_zip_archive("other.json", b"{}")]
+    )
     def test_is_not_there_and_makes_room(
         self, store: BaselineStore, folder: Path, content: bytes
     ) -> None:
         store.put(COMMIT, SERIES, b"{}")
         entry(folder).write_bytes(content)
-        assert store.inspect() == Kept(sound=0, damaged=1, size_bytes=len(content))
+        assert store.inspect() == BaselineCacheStats(sound=0, damaged=1, size_bytes=len(content))
         assert store.find(COMMIT, SERIES) is None
         assert list((folder / "baselines").iterdir()) == []
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.evals_api.grading import RemoteGrading, key_header
+from agentci.judges.evals_api_client import EvalsApiClient, make_key_header
 from agentci.judges.transport import Transport
-from agentci.model.grading import EvalsService, GradeRemotely, RemoteGrades
+from agentci.model.requests import EvalsService, GradeWithService, ServiceGrades
 from tests._util.http.patience import Patience
 from tests._util.http.servers import Answer, Server, serve
 from tests.judges.evals_api.service import FakeEvals
@@ -25,14 +25,14 @@ class Bench:
         self.server = server
         self.patience = Patience()
 
-    def grade(self, *texts: str, **others: Any) -> RemoteGrades:
+    def grade(self, *texts: str, **others: Any) -> ServiceGrades:
         transport = Transport(
             tell=self.patience.told.append,
             stopped=others.pop("stopped", lambda: False),
             sleep=self.patience.sleep,
             clock=self.patience.clock,
         )
-        grading = RemoteGrading(transport, variables={"KEY": KEY}, sleep=self.patience.sleep)
+        grading = EvalsApiClient(transport, variables={"KEY": KEY}, sleep=self.patience.sleep)
         service = EvalsService(base_url=f"{self.server.url}/v1/", key_variable="KEY")
         request = {
             "service": service,
@@ -41,7 +41,7 @@ class Bench:
             "items": tuple({"text": text, "row": 1} for text in texts),
             "timeout_seconds": 60,
         }
-        return grading.grade(GradeRemotely(**{**request, **others}))
+        return grading.grade(GradeWithService(**{**request, **others}))
 
 
 @pytest.fixture
@@ -214,8 +214,8 @@ def test_an_address_that_cannot_be_used_is_an_error(bench: Bench) -> None:
 
 
 def test_azures_keys_have_a_header_of_their_own() -> None:
-    assert key_header("https://r.openai.azure.com/openai/v1", "k") == {"api-key": "k"}
-    assert key_header("https://r.services.ai.azure.com/api/projects/p/openai/v1", "k") == {
+    assert make_key_header("https://r.openai.azure.com/openai/v1", "k") == {"api-key": "k"}
+    assert make_key_header("https://r.services.ai.azure.com/api/projects/p/openai/v1", "k") == {
         "Authorization": "Bearer k"
     }
-    assert key_header("https://r.openai.azure.com/openai/v1", "") == {}
+    assert make_key_header("https://r.openai.azure.com/openai/v1", "") == {}

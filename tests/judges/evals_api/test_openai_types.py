@@ -4,21 +4,19 @@ from typing import Any, get_args
 
 import pytest
 
-from agentci.evaluators.openai_eval.model_grader_specs import (
-    LabelModel,
-    Message,
-    SamplingParams,
-    ScoreModel,
-)
-from agentci.evaluators.openai_eval.specs import (
+from agentci.evaluators.openai_eval.entries import (
+    GraderMessage,
     GraderSpec,
-    MetricName,
-    PythonFunction,
-    StringCheck,
-    TextSimilarity,
+    LabelModelSpec,
+    PythonGraderSpec,
+    SamplingParams,
+    ScoreModelSpec,
+    SimilarityMetricName,
+    StringCheckSpec,
+    TextSimilaritySpec,
 )
-from agentci.judges.evals_api.wire import check_run, eval_body, grades_of, run_body
-from agentci.model.grading import GradeRemotely, RemoteGrade
+from agentci.judges.evals_api_client import check_run, make_eval_body, make_run_body, parse_grades
+from agentci.model.requests import GradeWithService, ServiceGrade
 from tests.evaluators.openai_eval.configs import a_case, asked, evaluator
 from tests.helpers.openai_types import answered_as, sent_as, theirs
 from tests.judges.evals_api.answers import DELETED, a_run, an_eval, an_item
@@ -38,7 +36,7 @@ SAMPLING = {
 }
 LABELS = {"type": "label_model", "model": "m", "labels": ["a", "b"], "passing_labels": ["a"]}
 SCORES = {"type": "score_model", "model": "m", "range": [1, 5], "sampling_params": SAMPLING}
-METRICS = sorted({*get_args(MetricName)} - {"cosine_tf"})
+METRICS = sorted({*get_args(SimilarityMetricName)} - {"cosine_tf"})
 GRADERS: tuple[dict[str, Any], ...] = (
     *({"type": "text_similarity", "evaluation_metric": metric} for metric in METRICS),
     *({"type": "string_check", "operation": each} for each in ("eq", "ne", "like", "ilike")),
@@ -48,10 +46,10 @@ GRADERS: tuple[dict[str, Any], ...] = (
 )
 
 
-def request(grader: dict[str, Any]) -> GradeRemotely:
+def request(grader: dict[str, Any]) -> GradeWithService:
     remote = evaluator(grader, backend="remote", base_url="https://r.example/openai/v1")
     [task] = asked(remote, a_case("Rome", None, golden=("Paris", "Oslo")))
-    assert isinstance(task, GradeRemotely)
+    assert isinstance(task, GradeWithService)
     return task
 
 
@@ -59,20 +57,20 @@ def request(grader: dict[str, Any]) -> GradeRemotely:
     "grader", GRADERS, ids=lambda each: "-".join(map(str, [*each.values()][:2]))
 )
 def test_every_eval_and_run_is_one_that_the_api_takes(grader: dict[str, Any]) -> None:
-    made = eval_body(request(grader))
+    made = make_eval_body(request(grader))
     assert sent_as(theirs("eval_create_params", "EvalCreateParams"), made) == made
-    run = run_body(request(grader))
+    run = make_run_body(request(grader))
     assert sent_as(theirs("evals.run_create_params", "RunCreateParams"), run) == run
 
 
 @pytest.mark.parametrize(
     ("ours", "name"),
     [
-        (TextSimilarity, "text_similarity"),
-        (StringCheck, "string_check"),
-        (LabelModel, "label_model"),
-        (ScoreModel, "score_model"),
-        (PythonFunction, "python"),
+        (TextSimilaritySpec, "text_similarity"),
+        (StringCheckSpec, "string_check"),
+        (LabelModelSpec, "label_model"),
+        (ScoreModelSpec, "score_model"),
+        (PythonGraderSpec, "python"),
     ],
 )
 def test_every_field_of_a_grader_is_known(ours: type[GraderSpec], name: str) -> None:
@@ -85,11 +83,11 @@ def test_so_is_every_way_to_sample_every_metric_and_every_role() -> None:
     module = "graders.score_model_grader"
     sampling = theirs(module, "SamplingParams").model_fields
     assert sampling.keys() == SamplingParams.model_fields.keys()
-    assert choices(theirs(module, "Input"), "role") == choices(Message, "role")
+    assert choices(theirs(module, "Input"), "role") == choices(GraderMessage, "role")
     similarity = theirs("graders.text_similarity_grader", "TextSimilarityGrader")
     assert choices(similarity, "evaluation_metric") == {*METRICS}
     check = theirs("graders.string_check_grader", "StringCheckGrader")
-    assert choices(check, "operation") == choices(StringCheck, "operation")
+    assert choices(check, "operation") == choices(StringCheckSpec, "operation")
 
 
 def choices(model: Any, field: str) -> set[Any]:
@@ -104,14 +102,14 @@ def test_what_it_answers_is_read() -> None:
         answered_as(listed, an_item(1, 0.5, passed=False, label="fair")),
         answered_as(listed, an_item(0, 1, passed=True)),
     ]
-    assert grades_of(items, 2) == (
-        RemoteGrade(score=1, passed=True, details={}),
-        RemoteGrade(score=0.5, passed=False, details={"label": "fair"}),
+    assert parse_grades(items, 2) == (
+        ServiceGrade(score=1, passed=True, details={}),
+        ServiceGrade(score=0.5, passed=False, details={"label": "fair"}),
     )
 
 
 def test_our_servers_answer_as_it_does() -> None:
-    made: Any = eval_body(request(GRADERS[0]))
+    made: Any = make_eval_body(request(GRADERS[0]))
     [criterion] = made["testing_criteria"]
     schema = made["data_source_config"]["item_schema"]
     answers = (

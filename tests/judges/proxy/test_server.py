@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.proxy.server import MAX_BODY_BYTES, MAX_CONNECTIONS, serving
-from agentci.judges.proxy.target import Target
-from agentci.model.judging import ModelReply, Question
+from agentci.judges.target_proxy import MAX_BODY_BYTES, MAX_CONNECTIONS, ProxyTarget, serve_target
+from agentci.model.judges import JudgePrompt, ModelResponse
 
 TOKEN = "f" * 64
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
@@ -27,17 +26,17 @@ def recorded(name: str) -> Any:
     return json.loads((Path(__file__).parent / name).read_text())
 
 
-def echo(question: Question) -> ModelReply:
-    return ModelReply(text=f"{question.system}{question.user}", ending="complete")
+def echo(question: JudgePrompt) -> ModelResponse:
+    return ModelResponse(text=f"{question.system}{question.user}", ending="complete")
 
 
-def target(ask: Callable[[Question], ModelReply] = echo, max_calls: int = 500) -> Target:
-    return Target(ask, name="default", token=TOKEN, max_calls=max_calls)
+def target(ask: Callable[[JudgePrompt], ModelResponse] = echo, max_calls: int = 500) -> ProxyTarget:
+    return ProxyTarget(ask, name="default", token=TOKEN, max_calls=max_calls)
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with serving(target(), max_seconds=0.5) as port:
+    with serve_target(target(), max_seconds=0.5) as port:
         yield port
 
 
@@ -61,13 +60,13 @@ def said(port: int, sent: bytes) -> bytes:
 def test_a_recorded_exchange_with_agentv_comes_out_the_same() -> None:
     texts = ['{"score": 0.75', None, "again"]
 
-    def ask(_: Question) -> ModelReply:
+    def ask(_: JudgePrompt) -> ModelResponse:
         text = texts.pop(0)
         if text is None:
             raise EvaluatorError("it is down")
-        return ModelReply(text=text, ending="complete")
+        return ModelResponse(text=text, ending="complete")
 
-    with serving(target(ask, max_calls=3)) as port:
+    with serve_target(target(ask, max_calls=3)) as port:
         for each in recorded("exchange.json"):
             token = "wrong" if each["status"] == 401 else f"Bearer {TOKEN}"
             body = _sent(each["request_body"])
@@ -176,14 +175,14 @@ def test_many_ask_at_a_time(port: int) -> None:
 
 
 def test_those_who_ask_at_a_time_are_not_asked_for_more_than_may_be() -> None:
-    asked: list[Question] = []
+    asked: list[JudgePrompt] = []
 
-    def ask(question: Question) -> ModelReply:
+    def ask(question: JudgePrompt) -> ModelResponse:
         asked.append(question)
         time.sleep(0.01)
         return echo(question)
 
-    with serving(target(ask, max_calls=10)) as port, ThreadPoolExecutor(32) as pool:
+    with serve_target(target(ask, max_calls=10)) as port, ThreadPoolExecutor(32) as pool:
         told = list(
             pool.map(lambda _: call(port, "POST", "/invoke", b'{"question": "Q"}'), range(40))
         )
@@ -235,13 +234,13 @@ def test_who_goes_before_the_answer_harms_nobody(port: int) -> None:
 def test_it_ends_with_its_program_whatever_the_model_is_doing() -> None:
     asked, answers = threading.Event(), threading.Event()
 
-    def ask(question: Question) -> ModelReply:
+    def ask(question: JudgePrompt) -> ModelResponse:
         asked.set()
         answers.wait(20)
         return echo(question)
 
     with ThreadPoolExecutor() as pool:
-        with serving(target(ask)) as port:
+        with serve_target(target(ask)) as port:
             told = pool.submit(call, port, "POST", "/invoke", b'{"question": "Q"}')
             assert asked.wait(10)
             begun = time.monotonic()
@@ -254,6 +253,6 @@ def test_it_ends_with_its_program_whatever_the_model_is_doing() -> None:
 
 
 def test_each_has_a_port_of_its_own() -> None:
-    with serving(target()) as one, serving(target()) as other:
+    with serve_target(target()) as one, serve_target(target()) as other:
         assert one != other
         assert [call(port, "GET", "/info")[0] for port in (one, other)] == [200, 200]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.judges.proxy.target import Asked, Target
-from agentci.model.judging import ModelReply, Question
+from agentci.judges.target_proxy import ProxyRequest, ProxyTarget
+from agentci.model.judges import JudgePrompt, ModelResponse
 
 TOKEN = "0123456789abcdef" * 4
 SENT = "which nobody wants"
@@ -19,29 +19,29 @@ class Model:
     """Answers what it is asked with the question, unless it was told to fail."""
 
     def __init__(self, **reply: Any) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[JudgePrompt] = []
         self.fails = False
         self._reply = reply
 
-    def ask(self, question: Question) -> ModelReply:
+    def ask(self, question: JudgePrompt) -> ModelResponse:
         self.asked.append(question)
         if self.fails:
             raise EvaluatorError("it is down")
-        return ModelReply(text=f"to {question.user}", ending="complete", **self._reply)
+        return ModelResponse(text=f"to {question.user}", ending="complete", **self._reply)
 
 
 class Program:
     """Asks, with the right token unless it is told another."""
 
     def __init__(self, model: Model, max_calls: int = 50) -> None:
-        self.target = Target(model.ask, name="m", token=TOKEN, max_calls=max_calls)
+        self.target = ProxyTarget(model.ask, name="m", token=TOKEN, max_calls=max_calls)
 
     def call(
         self, method: str, path: str, body: object = None, *, token: str = f"Bearer {TOKEN}"
     ) -> tuple[int, Any]:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        asked = Asked(method=method, path=path, authorization=token, body=content)
-        answer = self.target.answer(asked)
+        asked = ProxyRequest(method=method, path=path, authorization=token, body=content)
+        answer = self.target.respond(asked)
         return answer.status.value, answer.content
 
     def invoke(self, **body: object) -> tuple[int, Any]:
@@ -67,7 +67,7 @@ def test_an_answer_is_told_in_the_words_of_all_generations() -> None:
             "tokenUsage": {"input": 3, "output": 0},
         },
     )
-    assert model.asked == [Question(system="S", user="Q", form=None)]
+    assert model.asked == [JudgePrompt(system="S", user="Q", schema=None)]
 
 
 def test_what_tokens_it_took_is_told_where_the_service_said_so() -> None:
@@ -201,11 +201,11 @@ def test_a_program_that_has_ended_asks_no_more() -> None:
     model = Model()
     program = Program(model)
 
-    def ask(question: Question) -> ModelReply:
+    def ask(question: JudgePrompt) -> ModelResponse:
         program.target.close()
         return Model.ask(model, question)
 
-    program.target = Target(ask, name="m", token=TOKEN, max_calls=9)
+    program.target = ProxyTarget(ask, name="m", token=TOKEN, max_calls=9)
     told = program.batch({"question": "a"}, {"question": "b"})[1]["responses"]
     assert [each["rawText"] for each in told] == ["to a", "Error: Proxy is shutting down"]
     why = "Proxy is shutting down"
@@ -217,14 +217,16 @@ def test_a_program_that_has_ended_asks_no_more() -> None:
 def test_what_else_a_program_sends_is_gone_while_a_model_answers(path: str) -> None:
     kept: list[int] = []
 
-    def ask(_: Question) -> ModelReply:
+    def ask(_: JudgePrompt) -> ModelResponse:
         # Lists of others may hold anything, which need not bear to be compared.
         lists = (each for each in gc.get_objects() if type(each) is list and len(each) == 1)
         kept.append(sum(type(each[0]) is str and each[0] == SENT for each in lists))
-        return ModelReply(text="", ending="complete")
+        return ModelResponse(text="", ending="complete")
 
-    target = Target(ask, name="m", token=TOKEN, max_calls=1)
+    target = ProxyTarget(ask, name="m", token=TOKEN, max_calls=1)
     wish = {"question": "Q", "else": [[SENT]] * 100}
     body = json.dumps(wish if path == "/invoke" else {"requests": [wish]}).encode()
-    target.answer(Asked(method="POST", path=path, authorization=f"Bearer {TOKEN}", body=body))
+    target.respond(
+        ProxyRequest(method="POST", path=path, authorization=f"Bearer {TOKEN}", body=body)
+    )
     assert kept == [1]  # ours

@@ -6,19 +6,18 @@ from typing import Any
 import pytest
 
 from agentci.errors import RecordingError
-from agentci.model.place import Place
-from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
-from agentci.model.transcript import Message, TokenUsage, ToolUse
-from agentci.recordings.agentv.read import first_value, read_rows
+from agentci.model.problem import Place
+from agentci.model.trace import Message, TokenUsage, ToolCall, ToolResponse, ToolUse, Trace, Turn
+from agentci.recordings.agentv.read import read_first_value, read_recorded_runs
 from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.transcripts import run_of, turn_of
+from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
 
 ANSWER = {"role": "assistant", "content": "hello"}
 
 
 def _read(*rows: Any, of_one_case: bool = False) -> tuple[RecordedRun, ...]:
     text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in rows)
-    return read_rows(text.encode(), file="o.jsonl", of_one_case=of_one_case)
+    return read_recorded_runs(text.encode(), file="o.jsonl", of_one_case=of_one_case)
 
 
 class TestTheCliProvider:
@@ -64,7 +63,7 @@ class TestTheCliProvider:
         assert run.transcript.messages[-1].content == content
 
     def test_may_give_one_list(self) -> None:
-        runs = read_rows(b'[{"id": "a", "text": "x"}]', file="o", of_one_case=False)
+        runs = read_recorded_runs(b'[{"id": "a", "text": "x"}]', file="o", of_one_case=False)
         assert [run.case_id for run in runs] == ["a"]
 
     def test_does_not_measure_less_than_nothing(self) -> None:
@@ -148,8 +147,8 @@ def test_what_is_no_output_is_told_on_its_line(row: Any, why: str) -> None:
 def test_what_is_no_json_is_told() -> None:
     with pytest.raises(RecordingError, match="is no JSON"):
         _read("nothing")
-    assert first_value(iter([b"nothing"]), file="o") is None
-    assert first_value(iter([b"[1] 2"]), file="o") == [1]
+    assert read_first_value(iter([b"nothing"]), file="o") is None
+    assert read_first_value(iter([b"[1] 2"]), file="o") == [1]
 
 
 class TestATrace:
@@ -164,9 +163,9 @@ class TestATrace:
             answer_parts=("a",),
             intermediate_texts=("hm",),
             tool_calls=(ToolCall(name="x", args={"k": 1}, id="c"), ToolCall(name="y")),
-            tool_responses=(ToolResponse(name="x", output="out", call=0),),
+            tool_responses=(ToolResponse(name="x", output="out", call_index=0),),
         )
-        run = run_of(self._trace(turn))
+        run = convert_trace_to_run(self._trace(turn))
         assert (run.case_id, run.question) == (None, "q")
         assert run.transcript.messages == (
             Message(role="user", content="q"),
@@ -182,7 +181,7 @@ class TestATrace:
         )
 
     def test_measures_what_is_known(self) -> None:
-        run = run_of(
+        run = convert_trace_to_run(
             self._trace(
                 Turn(id="1", user_text=""),
                 tokens={"total_prompt": 3, "total_output": 4, "cache_read_tokens": 0},
@@ -194,7 +193,7 @@ class TestATrace:
         assert run.transcript.duration_ms == 12.5
 
     def test_does_not_add_up_what_may_have_had_pauses(self) -> None:
-        run = run_of(self._trace(latency={"overall": {"count": 2, "max": 12.5}}))
+        run = convert_trace_to_run(self._trace(latency={"overall": {"count": 2, "max": 12.5}}))
         assert (run.transcript.duration_ms, run.transcript.token_usage) == (None, None)
         assert run.question is None
 
@@ -206,7 +205,7 @@ def test_a_transcript_is_shown_as_one_turn() -> None:
             "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "x", "output": 1}]}],
         }
     )
-    turn = turn_of(run.transcript, question="q", answer="")
+    turn = convert_transcript_to_turn(run.transcript, question="q", answer="")
     assert (turn.user_text, turn.final_text) == ("q", None)
     assert turn.tool_calls == (ToolCall(name="x"),)
-    assert turn.tool_responses == (ToolResponse(name="x", output=1, call=0),)
+    assert turn.tool_responses == (ToolResponse(name="x", output=1, call_index=0),)

@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.model.transcript import Message, TokenUsage, ToolUse, Transcript
-from agentci.recordings.agentv.read import read_rows
-from agentci.recordings.agentv.write import row_of
+from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
+from agentci.recordings.agentv.read import read_recorded_runs
+from agentci.recordings.agentv.transcripts import make_run_row
 from tests.helpers.building import values
 
 NUMBERS = st.floats(0, 1e6) | st.integers(0, 10**6)
@@ -48,6 +48,6 @@ TRANSCRIPTS = values(
 
 @given(transcript=TRANSCRIPTS, attempt=st.none() | st.integers(0, 9))
 def test_a_run_survives(transcript: Transcript, attempt: int | None) -> None:
-    content = json.dumps(row_of("a", attempt, transcript)).encode()
-    [run] = read_rows(content, file="o.jsonl", of_one_case=False)
+    content = json.dumps(make_run_row("a", attempt, transcript)).encode()
+    [run] = read_recorded_runs(content, file="o.jsonl", of_one_case=False)
     assert (run.case_id, run.attempt, run.transcript) == ("a", attempt, transcript)

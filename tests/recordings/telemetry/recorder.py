@@ -4,13 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agentci._util.spool import Spool
+from agentci._util.files import SpooledChunks
 from agentci.model.trace import Trace, Turn
-from agentci.recordings.telemetry.conversion import trace_of
-from agentci.recordings.telemetry.groups import GroupBy, groups_of
-from agentci.recordings.telemetry.serialize import pack_trace, unpack_trace
-from agentci.recordings.telemetry.span import Event, LogRecord, Record, Span
-from agentci.recordings.telemetry.stored_trace import Recorded, set_aside, tree_of
+from agentci.recordings.telemetry.conversion import GroupBy, convert_to_trace, group_traces
+from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, TelemetryRecord
+from agentci.recordings.telemetry.stored_trace import (
+    StoredTrace,
+    load_tree,
+    pack_trace,
+    store_traces,
+    unpack_trace,
+)
 from agentci.recordings.telemetry.trace_tree import SpanTree
 
 Attributes: TypeAlias = Mapping[str, Any]
@@ -90,8 +94,8 @@ def tool(
     return span(span_id, {key: value for key, value in recorded.items() if value}, **more)
 
 
-def event(name: str, payload: Attributes, *, at: int = 0) -> Event:
-    return Event(name=name, time=at * MILLISECOND, payload=payload)
+def event(name: str, payload: Attributes, *, at: int = 0) -> SpanEvent:
+    return SpanEvent(name=name, time=at * MILLISECOND, payload=payload)
 
 
 def log(span_id: str | None, name: str, payload: Attributes, *, at: int = 0) -> LogRecord:
@@ -117,27 +121,27 @@ def answers(result: Any, call: str | None = None, name: str | None = None) -> Me
 
 
 # Chunks are taken by their numbers, whatever recordings they are of; most lie in its file.
-SPOOL = Spool(memory_bytes=1000)
+SPOOL = SpooledChunks(memory_bytes=1000)
 
 
-def read(*records: Record, file: str = "run.json") -> tuple[Recorded, ...]:
-    return set_aside(records, file=file, spool=SPOOL)[0]
+def read(*records: TelemetryRecord, file: str = "run.json") -> tuple[StoredTrace, ...]:
+    return store_traces(records, file=file, spool=SPOOL)[0]
 
 
-def trees(*records: Record, file: str = "run.json") -> tuple[SpanTree, ...]:
-    return tuple(tree_of(one, SPOOL) for one in read(*records, file=file))
+def trees(*records: TelemetryRecord, file: str = "run.json") -> tuple[SpanTree, ...]:
+    return tuple(load_tree(one, SPOOL) for one in read(*records, file=file))
 
 
 def traces(
-    *recordings: Sequence[Recorded], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
+    *recordings: Sequence[StoredTrace], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
 ) -> tuple[Trace, ...]:
-    groups = groups_of(
+    groups = group_traces(
         [one for recording in recordings for one in recording],
         SPOOL,
         group_by=group_by,
         multi_turn_goldens=multi_turn_goldens,
     )
-    return tuple(_set_aside(trace_of(group, SPOOL)) for group in groups)
+    return tuple(_set_aside(convert_to_trace(group, SPOOL)) for group in groups)
 
 
 def _set_aside(trace: Trace) -> Trace:
@@ -145,13 +149,13 @@ def _set_aside(trace: Trace) -> Trace:
     return unpack_trace(pack_trace(trace), place=trace.place, warnings=trace.warnings)
 
 
-def trace(*records: Record) -> Trace:
+def trace(*records: TelemetryRecord) -> Trace:
     """The one trace that the records make."""
     (only,) = traces(read(*records))
     return only
 
 
-def turn(*records: Record) -> Turn:
+def turn(*records: TelemetryRecord) -> Turn:
     """The one turn that the records make."""
     (only,) = trace(*records).turns
     return only

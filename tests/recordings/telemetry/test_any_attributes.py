@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.span import Event, LogRecord, Record, Span
+from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, TelemetryRecord
 from tests.helpers.building import values
 from tests.recordings.telemetry.recorder import read, traces
 
@@ -53,7 +53,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 VALUES = JSON | JSON.map(json.dumps)
 NAMES = st.sampled_from(
     [
-        *sorted(semconv.SPAN_NAMES.exact),
+        *sorted(semconv.SPAN_ATTRIBUTES.exact),
         semconv.ADK_REQUEST,
         semconv.ADK_RESPONSE,
         semconv.ADK_TOOL_ARGUMENTS,
@@ -64,12 +64,12 @@ NAMES = st.sampled_from(
 )
 OPERATIONS = st.sampled_from(["chat", "invoke_agent", "invoke_workflow", "execute_tool"])
 ATTRIBUTES = st.builds(
-    lambda operation, values: {**values, semconv.OPERATION: operation},
+    lambda operation, values: {**values, semconv.OPERATION_NAME: operation},
     OPERATIONS | VALUES,
     st.dictionaries(NAMES, VALUES, max_size=6),
 )
 EVENTS = values(
-    Event,
+    SpanEvent,
     name=st.sampled_from(sorted(semconv.READ_EVENTS)),
     time=st.integers(0, 9),
     payload=st.dictionaries(WORDS, VALUES, max_size=4),
@@ -93,11 +93,11 @@ LOGS = values(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, even
 
 @given(st.lists(SPANS, min_size=1, max_size=7), st.lists(LOGS, max_size=3), st.booleans())
 def test_turns_come_out(spans: list[Span], logs: list[LogRecord], together: bool) -> None:
-    records: list[Record] = [*spans, *logs]
+    records: list[TelemetryRecord] = [*spans, *logs]
     recording = read(*records)
     found = traces(recording, recording[:1], multi_turn_goldens=together)
     assert found
     json.dumps([to_builtins(trace) for trace in found], allow_nan=False)
     for turn in (turn for trace in found for turn in trace.turns):
         assert all(part for part in turn.answer_parts)
-        assert all(response.call is not None for response in turn.tool_responses)
+        assert all(response.call_index is not None for response in turn.tool_responses)

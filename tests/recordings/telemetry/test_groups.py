@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agentci.recordings.telemetry.groups import GroupBy
-from agentci.recordings.telemetry.span import Record, Span
+from agentci.recordings.telemetry.conversion import GroupBy
+from agentci.recordings.telemetry.spans import Span, TelemetryRecord
 from tests.recordings.telemetry.recorder import (
     agent,
     answers,
@@ -124,13 +124,13 @@ class TestGoldens:
         self, attributes: Any, resource: Any, golden: str
     ) -> None:
         (found,) = traces(read(lone("t", attributes=attributes, resource=resource)))
-        assert found.golden_id == golden
+        assert found.eval_case_id == golden
 
     def test_the_first_span_of_the_file_has_the_word(self) -> None:
         first = lone("t", 50, {self.CASE: "first"})
         earlier = span("x", {self.CASE: "earlier"}, trace="t", at=(0, 1))
         (found,) = traces(read(first, earlier))
-        assert found.golden_id == "first"
+        assert found.eval_case_id == "first"
 
 
 class TestRecordedTwice:
@@ -153,7 +153,7 @@ class TestRecordedTwice:
 
     def test_logs_count_once(self) -> None:
         said = log("c", "gen_ai.choice", {"content": "hello"})
-        records: list[Record] = [agent("a"), chat("c", under="a"), said]
+        records: list[TelemetryRecord] = [agent("a"), chat("c", under="a"), said]
         (found,) = traces(read(*records), read(*records))
         assert found.turns[0].final_text == "hello"
 

@@ -3,10 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.model.place import Place
+from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
-from agentci.recordings.telemetry.serialize import pack, pack_trace, unpack, unpack_trace
-from agentci.recordings.telemetry.span import LogRecord, Span
+from agentci.recordings.telemetry.spans import LogRecord, Span
+from agentci.recordings.telemetry.stored_trace import (
+    pack_records,
+    pack_trace,
+    unpack_records,
+    unpack_trace,
+)
 from tests.helpers.building import values
 from tests.recordings.telemetry.test_any_attributes import JSON, LOGS, SPANS
 
@@ -25,7 +30,7 @@ TURNS = values(
             output=JSON,
             id=NAMES,
             failed=st.booleans(),
-            call=st.none() | st.integers(0, 9),
+            call_index=st.none() | st.integers(0, 9),
         ),
         max_size=2,
     ).map(tuple),
@@ -39,7 +44,7 @@ TRACES = values(
     key=TEXT,
     turns=st.lists(TURNS, max_size=2).map(tuple),
     place=st.just(Place(file="run.json")),
-    golden_id=NAMES,
+    eval_case_id=NAMES,
     performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
     warnings=st.lists(TEXT, max_size=2).map(tuple),
 )
@@ -47,12 +52,12 @@ TRACES = values(
 
 @given(st.lists(SPANS | LOGS, max_size=4))
 def test_records(records: list[Span | LogRecord]) -> None:
-    assert list(unpack(pack(records))) == records
+    assert list(unpack_records(pack_records(records))) == records
 
 
 def test_records_that_say_nothing() -> None:
     bare = Span(trace_id="t", id="a", parent_id=None, name="", start=0, end=0)
-    assert list(unpack(pack([bare]))) == [bare]
+    assert list(unpack_records(pack_records([bare]))) == [bare]
 
 
 @given(TRACES)

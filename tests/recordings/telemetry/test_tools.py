@@ -45,7 +45,7 @@ class TestFromSpans:
             agent("a"), asking(DONE), tool("t", "f", call="x", args={"a": 1}, result=[2], under="a")
         )
         assert found.tool_calls == (ToolCall(name="f", args={"a": 1}, id="x"),)
-        assert found.tool_responses == (ToolResponse(name="f", output=[2], id="x", call=0),)
+        assert found.tool_responses == (ToolResponse(name="f", output=[2], id="x", call_index=0),)
 
     def test_text_that_is_no_json_is_kept(self) -> None:
         attributes = {
@@ -79,7 +79,7 @@ class TestFromSpans:
 
     def test_a_failed_tool_answers_even_without_a_result(self) -> None:
         found = turn(agent("a"), asking(DONE), tool("t", "f", under="a", failed=True))
-        assert found.tool_responses == (ToolResponse(name="f", failed=True, call=0),)
+        assert found.tool_responses == (ToolResponse(name="f", failed=True, call_index=0),)
 
     def test_a_tool_without_a_result_does_not_answer(self) -> None:
         assert turn(agent("a"), asking(DONE), tool("t", under="a")).tool_responses == ()
@@ -121,7 +121,7 @@ class TestFromSpans:
             tool("u", **inner, result=7, under="between"),
         )
         assert found.tool_calls == (ToolCall(name="f", args={"a": 1}, id="x"),)
-        assert found.tool_responses == (ToolResponse(name="f", output=7, id="x", call=0),)
+        assert found.tool_responses == (ToolResponse(name="f", output=7, id="x", call_index=0),)
 
     def test_a_different_tool_inside_a_tool_is_a_call_of_its_own(self) -> None:
         found = turn(agent("a"), asking(DONE), tool("t", "f", under="a"), tool("u", "g", under="t"))
@@ -149,7 +149,10 @@ class TestFromMessages:
             ToolCall(name="f", args={"a": 1}, id="t1"),
             ToolCall(name="g", args={}, id="t2"),
         )
-        assert [(one.output, one.call) for one in found.turns[0].tool_responses] == [(1, 0), (2, 1)]
+        assert [(one.output, one.call_index) for one in found.turns[0].tool_responses] == [
+            (1, 0),
+            (2, 1),
+        ]
         assert found.warnings == ()
 
     @pytest.mark.parametrize(
@@ -173,16 +176,18 @@ class TestFromMessages:
         found = turn(
             agent("a"), asking(calls("f", {}, "x"), calls("g", {}, "x")), shown(answers(1, "x"))
         )
-        assert [response.call for response in found.tool_responses] == [0]
+        assert [response.call_index for response in found.tool_responses] == [0]
 
     def test_an_answer_without_an_id_goes_to_the_first_call_that_fits(self) -> None:
         found = trace(agent("a"), asking(calls("f"), calls("g")), shown(answers(1, name="g")))
-        assert found.turns[0].tool_responses == (ToolResponse(name="g", output=1, call=1),)
+        assert found.turns[0].tool_responses == (ToolResponse(name="g", output=1, call_index=1),)
         assert found.warnings == ()
 
     def test_an_answer_with_a_foreign_id_is_joined_by_order_and_said_so(self) -> None:
         found = trace(agent("a"), asking(calls("f", {}, "t1")), shown(answers(1, "zz")))
-        assert found.turns[0].tool_responses == (ToolResponse(name="f", output=1, id="t1", call=0),)
+        assert found.turns[0].tool_responses == (
+            ToolResponse(name="f", output=1, id="t1", call_index=0),
+        )
         assert found.warnings == (
             "tool f result joined by order (response id 'zz' matches no call)",
         )
@@ -195,7 +200,7 @@ class TestFromMessages:
             shown(*history),
             chat("e", [HI, *history], [DONE], under="a", at=(700, 800)),
         )
-        assert [one.call for one in found.tool_responses] == [0]
+        assert [one.call_index for one in found.tool_responses] == [0]
 
     def test_calls_on_the_providers_side_are_none_of_the_agents(self) -> None:
         part = {"type": "server_tool_call", "name": "search"}

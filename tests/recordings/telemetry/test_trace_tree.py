@@ -1,7 +1,7 @@
 """Traces put together from spans that may be twice there, orphaned or their own ancestors."""
 
-from agentci.recordings.telemetry.span import Rejection
-from agentci.recordings.telemetry.stored_trace import tree_of
+from agentci.recordings.telemetry.spans import RejectedSpan
+from agentci.recordings.telemetry.stored_trace import load_tree
 from tests.recordings.telemetry.recorder import SPOOL, log, read, span, trees
 
 
@@ -69,8 +69,12 @@ def test_logs_of_known_traces_are_kept() -> None:
 
 
 def test_rejections_are_said_of_every_trace() -> None:
-    rejections = [Rejection(reason="no id"), Rejection(reason="no id"), Rejection(reason="bad id")]
+    rejections = [
+        RejectedSpan(reason="no id"),
+        RejectedSpan(reason="no id"),
+        RejectedSpan(reason="bad id"),
+    ]
     found = read(*rejections, span("1", trace="a"), span("2", trace="b"), file="x")
     complaints = ("1 span rejected: bad id", "2 spans rejected: no id")
-    assert [one.complaints for one in found] == [complaints, complaints]
-    assert [tree_of(one, SPOOL).warnings for one in found] == [complaints, complaints]
+    assert [one.warnings for one in found] == [complaints, complaints]
+    assert [load_tree(one, SPOOL).warnings for one in found] == [complaints, complaints]

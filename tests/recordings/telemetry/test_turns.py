@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.recordings.telemetry.span import Span
+from agentci.recordings.telemetry.spans import Span
 from tests.recordings.telemetry.recorder import (
     agent,
     answers,

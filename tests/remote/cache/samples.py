@@ -7,21 +7,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.remote.cache.entry import Key
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.model.program import ProgramFile, ProgramSnapshot
+from agentci.remote.cache.index import EvaluatorKey
+from agentci.remote.cache.store import EvaluatorCache
 from tests.helpers.support import ROOT
 
 NOBODY = 65534
-KEY = Key(source="github", repository="org/evals", commit="8c1f" * 10, ref="tone/tone.py")
-OTHER_KEY = Key(source="github", repository="org/evals", commit="77aa" * 10, ref="tone/tone.py")
+KEY = EvaluatorKey(source="github", repository="org/evals", commit="8c1f" * 10, ref="tone/tone.py")
+OTHER_KEY = EvaluatorKey(
+    source="github", repository="org/evals", commit="77aa" * 10, ref="tone/tone.py"
+)
 FILES = {
     "tone.py": ProgramFile(content=b"#!/usr/bin/env python3\nprint(1)\n", executable=True),
     "words/rude.txt": ProgramFile(content=b"damn\n"),
     "evaluator.yaml": ProgramFile(content=b"name: tone\n"),
 }
-SNAPSHOT = Snapshot(entry="tone.py", files=FILES)
-OTHER_SNAPSHOT = Snapshot(entry="a.py", files={"a.py": ProgramFile(content=b"pass\n")})
+SNAPSHOT = ProgramSnapshot(entry="tone.py", files=FILES)
+OTHER_SNAPSHOT = ProgramSnapshot(entry="a.py", files={"a.py": ProgramFile(content=b"pass\n")})
 
 
 @contextmanager
@@ -36,13 +38,13 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(user)
 
 
-def index_of(store: EvaluatorStore) -> list[Path]:
+def index_of(store: EvaluatorCache) -> list[Path]:
     """All files of the index."""
     folder = store.folder / "evaluators" / "index"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def trees_of(store: EvaluatorStore) -> list[Path]:
+def trees_of(store: EvaluatorCache) -> list[Path]:
     """All folders of evaluators."""
     return sorted((store.folder / "evaluators" / "trees").iterdir())
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.errors import RefusedError
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.remote.cache.entry import Key
-from agentci.remote.cache.evaluators import EvaluatorStore
-from agentci.remote.cache.manifest import folders_of
+from agentci.errors import PermanentFetchError
+from agentci.model.program import ProgramFile, ProgramSnapshot
+from agentci.remote.cache.index import EvaluatorKey, find_parent_folders
+from agentci.remote.cache.store import EvaluatorCache
 from tests.helpers.building import values
 from tests.remote.cache.samples import (
     FILES,
@@ -31,62 +30,62 @@ from tests.remote.cache.samples import (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EvaluatorStore:
-    return EvaluatorStore(tmp_path / "cache")
+def store(tmp_path: Path) -> EvaluatorCache:
+    return EvaluatorCache(tmp_path / "cache")
 
 
 class TestWhatWasPut:
-    def test_is_found_again(self, store: EvaluatorStore) -> None:
+    def test_is_found_again(self, store: EvaluatorCache) -> None:
         assert store.find(KEY) is None
         put = store.put(KEY, SNAPSHOT)
         assert store.find(KEY) == put
-        assert EvaluatorStore(store.folder).find(KEY) == put
+        assert EvaluatorCache(store.folder).find(KEY) == put
         assert put.path == put.folder / "tone.py"
         assert put.path.read_bytes() == FILES["tone.py"].content
         assert list(put.digests) == ["evaluator.yaml", "tone.py", "words/rude.txt"]
         assert put.digests["words/rude.txt"] == sha256(b"damn\n").hexdigest()
 
-    def test_is_not_found_under_another_key(self, store: EvaluatorStore) -> None:
+    def test_is_not_found_under_another_key(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         assert store.find(OTHER_KEY) is None
 
     def test_lies_at_an_absolute_path(
-        self, store: EvaluatorStore, monkeypatch: pytest.MonkeyPatch
+        self, store: EvaluatorCache, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store.put(KEY, SNAPSHOT)
         monkeypatch.chdir(store.folder.parent)
-        found = EvaluatorStore(Path("cache")).find(KEY)
+        found = EvaluatorCache(Path("cache")).find(KEY)
         assert found == store.find(KEY)
         assert found is not None
         assert found.path.is_absolute()
 
-    def test_has_a_folder_with_nothing_else_in_it(self, store: EvaluatorStore) -> None:
+    def test_has_a_folder_with_nothing_else_in_it(self, store: EvaluatorCache) -> None:
         folder = store.put(KEY, SNAPSHOT).folder
         files = [path for path in folder.rglob("*") if path.is_file()]
         assert {path.relative_to(folder).as_posix() for path in files} == set(FILES)
 
-    def test_replaces_what_was_there(self, store: EvaluatorStore) -> None:
+    def test_replaces_what_was_there(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         put = store.put(KEY, OTHER_SNAPSHOT)
         assert store.find(KEY) == put
         assert put.path.name == "a.py"
 
-    def test_shares_a_folder_with_what_is_equal(self, store: EvaluatorStore) -> None:
+    def test_shares_a_folder_with_what_is_equal(self, store: EvaluatorCache) -> None:
         assert store.put(KEY, SNAPSHOT) == store.put(OTHER_KEY, SNAPSHOT)
         assert len(trees_of(store)) == 1
         assert len(index_of(store)) == 2
 
-    def test_shares_none_with_what_differs_in_a_mode(self, store: EvaluatorStore) -> None:
+    def test_shares_none_with_what_differs_in_a_mode(self, store: EvaluatorCache) -> None:
         files = {**FILES, "tone.py": ProgramFile(content=FILES["tone.py"].content)}
-        put = store.put(OTHER_KEY, Snapshot(entry="tone.py", files=files))
+        put = store.put(OTHER_KEY, ProgramSnapshot(entry="tone.py", files=files))
         assert store.put(KEY, SNAPSHOT).folder != put.folder
 
-    def test_leaves_nothing_half_made(self, store: EvaluatorStore) -> None:
+    def test_leaves_nothing_half_made(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         store.put(OTHER_KEY, SNAPSHOT)
         assert leftovers(store.folder) == []
 
-    def test_is_found_in_a_millisecond(self, store: EvaluatorStore) -> None:
+    def test_is_found_in_a_millisecond(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         took = []
         for _ in range(50):
@@ -95,14 +94,14 @@ class TestWhatWasPut:
             took.append(time.perf_counter() - begun)
         assert min(took) < 0.001
 
-    def test_has_modes_that_do_not_hang_on_the_umask(self, store: EvaluatorStore) -> None:
+    def test_has_modes_that_do_not_hang_on_the_umask(self, store: EvaluatorCache) -> None:
         script = """
 import os, sys
 from pathlib import Path
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT
 os.umask(0o077)
-EvaluatorStore(Path(sys.argv[1])).put(KEY, SNAPSHOT)
+EvaluatorCache(Path(sys.argv[1])).put(KEY, SNAPSHOT)
 """
         run_python(script, store.folder)
         found = store.find(KEY)
@@ -118,8 +117,8 @@ EvaluatorStore(Path(sys.argv[1])).put(KEY, SNAPSHOT)
         workspace = tmp_path / "workspace"
         workspace.mkdir()
         os.chown(workspace, NOBODY, NOBODY)
-        store = EvaluatorStore(workspace / ".agentci" / "cache", owner=workspace)
-        with store.claim(KEY):
+        store = EvaluatorCache(workspace / ".agentci" / "cache", owner=workspace)
+        with store.lock(KEY):
             store.put(KEY, SNAPSHOT)
         made = list(workspace.rglob("*"))
         assert len(made) > 10
@@ -127,25 +126,25 @@ EvaluatorStore(Path(sys.argv[1])).put(KEY, SNAPSHOT)
 
 
 class TestTheFolder:
-    def test_is_told_to_backups_and_to_git(self, store: EvaluatorStore) -> None:
+    def test_is_told_to_backups_and_to_git(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         tag = (store.folder / "CACHEDIR.TAG").read_text()
         assert tag.startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
         assert (store.folder / ".gitignore").read_text() == "*\n"
 
-    def test_is_not_made_by_looking(self, store: EvaluatorStore) -> None:
+    def test_is_not_made_by_looking(self, store: EvaluatorCache) -> None:
         assert store.find(KEY) is None
-        assert list(store.entries()) == []
+        assert list(store.list_entries()) == []
         assert not store.folder.exists()
 
-    def test_may_be_moved(self, store: EvaluatorStore, tmp_path: Path) -> None:
+    def test_may_be_moved(self, store: EvaluatorCache, tmp_path: Path) -> None:
         store.put(KEY, SNAPSHOT)
         shutil.move(store.folder, tmp_path / "elsewhere")
-        found = EvaluatorStore(tmp_path / "elsewhere").find(KEY)
+        found = EvaluatorCache(tmp_path / "elsewhere").find(KEY)
         assert found is not None
         assert found.path.is_relative_to(tmp_path / "elsewhere")
 
-    def test_loses_what_was_left_half_made_long_ago(self, store: EvaluatorStore) -> None:
+    def test_loses_what_was_left_half_made_long_ago(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         parents = [store.folder, *(store.folder / "evaluators" / n for n in ("index", "trees"))]
         for parent in parents:
@@ -159,34 +158,34 @@ class TestTheFolder:
 
 
 class TestEntries:
-    def test_are_all_that_was_put(self, store: EvaluatorStore) -> None:
+    def test_are_all_that_was_put(self, store: EvaluatorCache) -> None:
         one, other = store.put(KEY, SNAPSHOT), store.put(OTHER_KEY, OTHER_SNAPSHOT)
-        entries = {entry.key: entry for entry in store.entries()}
+        entries = {entry.key: entry for entry in store.list_entries()}
         assert set(entries) == {KEY, OTHER_KEY}
-        assert (entries[KEY].stored, entries[OTHER_KEY].stored) == (one, other)
+        assert (entries[KEY].evaluator, entries[OTHER_KEY].evaluator) == (one, other)
         assert entries[OTHER_KEY].size_bytes == len(b"pass\n")
-        assert entries[KEY].damage is None
+        assert entries[KEY].corruption is None
 
-    def test_are_not_what_is_half_made(self, store: EvaluatorStore) -> None:
+    def test_are_not_what_is_half_made(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         (store.folder / "evaluators" / "index" / ".tmp-x").touch()
-        assert [entry.damage for entry in store.entries()] == [None]
+        assert [entry.corruption for entry in store.list_entries()] == [None]
 
-    def test_are_told_from_what_somebody_else_put_there(self, store: EvaluatorStore) -> None:
+    def test_are_told_from_what_somebody_else_put_there(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         (store.folder / "evaluators" / "index" / "notes.txt").write_text("buy milk")
-        damage = {entry.name: entry.damage for entry in store.entries()}
+        damage = {entry.name: entry.corruption for entry in store.list_entries()}
         assert "not JSON" in str(damage["notes.txt"])
         assert len(damage) == 2
 
-    def test_may_go_while_they_are_read(self, store: EvaluatorStore) -> None:
+    def test_may_go_while_they_are_read(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         store.put(OTHER_KEY, SNAPSHOT)
-        entries = store.entries()
+        entries = store.list_entries()
         next(entries)
         for path in index_of(store):
             path.unlink()
-        assert [entry.damage for entry in entries] == ["it was removed just now"]
+        assert [entry.corruption for entry in entries] == ["it was removed just now"]
 
 
 class TestASnapshotThatCannotBeKept:
@@ -197,40 +196,40 @@ class TestASnapshotThatCannotBeKept:
             *("a\\b", "a\0b", "a\ud800", "x" * 256, "/".join("x" * 700)),
         ],
     )
-    def test_has_an_odd_path(self, store: EvaluatorStore, path: str) -> None:
-        snapshot = Snapshot(entry="tone.py", files={**FILES, path: ProgramFile(content=b"")})
-        with pytest.raises(RefusedError, match="no path inside a folder"):
+    def test_has_an_odd_path(self, store: EvaluatorCache, path: str) -> None:
+        snapshot = ProgramSnapshot(entry="tone.py", files={**FILES, path: ProgramFile(content=b"")})
+        with pytest.raises(PermanentFetchError, match="no path inside a folder"):
             store.put(KEY, snapshot)
         assert not store.folder.exists()
 
-    def test_has_a_file_that_is_a_folder_too(self, store: EvaluatorStore) -> None:
+    def test_has_a_file_that_is_a_folder_too(self, store: EvaluatorCache) -> None:
         files = {"a": ProgramFile(content=b""), "a/b/c": ProgramFile(content=b"")}
-        with pytest.raises(RefusedError, match="'a' is both a file and a folder"):
-            store.put(KEY, Snapshot(entry="a", files=files))
+        with pytest.raises(PermanentFetchError, match="'a' is both a file and a folder"):
+            store.put(KEY, ProgramSnapshot(entry="a", files=files))
 
-    def test_lacks_its_program(self, store: EvaluatorStore) -> None:
-        with pytest.raises(RefusedError, match=r"'b\.py' is not among the files"):
-            store.put(KEY, Snapshot(entry="b.py", files=FILES))
+    def test_lacks_its_program(self, store: EvaluatorCache) -> None:
+        with pytest.raises(PermanentFetchError, match=r"'b\.py' is not among the files"):
+            store.put(KEY, ProgramSnapshot(entry="b.py", files=FILES))
 
-    def test_has_too_many_files(self, store: EvaluatorStore) -> None:
+    def test_has_too_many_files(self, store: EvaluatorCache) -> None:
         files = {f"{n}.py": ProgramFile(content=b"") for n in range(2001)}
-        with pytest.raises(RefusedError, match="more than 2,000 files"):
-            store.put(KEY, Snapshot(entry="0.py", files=files))
+        with pytest.raises(PermanentFetchError, match="more than 2,000 files"):
+            store.put(KEY, ProgramSnapshot(entry="0.py", files=files))
 
-    def test_is_too_large(self, store: EvaluatorStore) -> None:
+    def test_is_too_large(self, store: EvaluatorCache) -> None:
         content = bytes(1024**2)
         files = {f"{n}.py": ProgramFile(content=content) for n in range(65)}
-        with pytest.raises(RefusedError, match="larger than 64 MiB"):
-            store.put(KEY, Snapshot(entry="0.py", files=files))
+        with pytest.raises(PermanentFetchError, match="larger than 64 MiB"):
+            store.put(KEY, ProgramSnapshot(entry="0.py", files=files))
 
-    def test_has_names_that_are_too_long_together(self, store: EvaluatorStore) -> None:
+    def test_has_names_that_are_too_long_together(self, store: EvaluatorCache) -> None:
         files = {f"{n}/{'x' * 250}/{'y' * 250}.py": ProgramFile(content=b"") for n in range(1900)}
-        with pytest.raises(RefusedError, match="names are too long"):
-            store.put(KEY, Snapshot(entry=next(iter(files)), files=files))
+        with pytest.raises(PermanentFetchError, match="names are too long"):
+            store.put(KEY, ProgramSnapshot(entry=next(iter(files)), files=files))
 
-    def test_has_a_key_that_is_no_text(self, store: EvaluatorStore) -> None:
-        key = Key(source="github", repository="\ud800", commit="c", ref="x.py")
-        with pytest.raises(RefusedError, match="no text"):
+    def test_has_a_key_that_is_no_text(self, store: EvaluatorCache) -> None:
+        key = EvaluatorKey(source="github", repository="\ud800", commit="c", ref="x.py")
+        with pytest.raises(PermanentFetchError, match="no text"):
             store.put(key, SNAPSHOT)
 
 
@@ -245,17 +244,17 @@ _FILES = st.dictionaries(
     values(ProgramFile, content=st.binary(max_size=50), executable=st.booleans()),
     min_size=1,
     max_size=6,
-).filter(lambda files: not folders_of(files) & set(files))
+).filter(lambda files: not find_parent_folders(files) & set(files))
 
 
 @given(files=_FILES, names=st.tuples(st.text(), st.text(), st.text(), st.text()))
 def test_what_was_put_is_what_is_found(
     tmp_path: Path, files: dict[str, ProgramFile], names: tuple[str, ...]
 ) -> None:
-    store = EvaluatorStore(tmp_path / "cache")
+    store = EvaluatorCache(tmp_path / "cache")
     source, repository, commit, ref = names
-    key = Key(source=source, repository=repository, commit=commit, ref=ref)
-    store.put(key, Snapshot(entry=min(files), files=files))
+    key = EvaluatorKey(source=source, repository=repository, commit=commit, ref=ref)
+    store.put(key, ProgramSnapshot(entry=min(files), files=files))
     found = store.find(key)
     assert found is not None
     assert found.path == found.folder / min(files)

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.slow
 SCRIPT = """
 import os, random, sys, time
 from pathlib import Path
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.remote.cache.entry import Key
-from agentci.remote.cache.clear import clear
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.model.program import ProgramFile, ProgramSnapshot
+from agentci.remote.cache.index import Key
+from agentci.remote.cache.store import clear_cache
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT
 
 folder = Path(sys.argv[1])
-store = EvaluatorStore(folder)
+store = EvaluatorCache(folder)
 keys = [Key(source="github", repository="a/b", commit=str(n), ref="0.py") for n in range(4)]
 
 def content(key, n):
@@ -27,13 +27,13 @@ def content(key, n):
 
 def snapshot(key):
     files = {f"{n % 3}/{n}.py": ProgramFile(content=content(key, n)) for n in range(10)}
-    return Snapshot(entry="0/0.py", files=files)
+    return ProgramSnapshot(entry="0/0.py", files=files)
 
 def write_for_ever():
     while True:
         for key in keys:
             store.put(key, snapshot(key))
-        clear(folder)
+        clear_cache(folder)
 
 begun = time.monotonic()
 store.put(keys[0], snapshot(keys[0]))

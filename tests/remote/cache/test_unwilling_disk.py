@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import UnreachableError
-from agentci.model.program import Snapshot
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.model.program import ProgramSnapshot
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT, index_of, leftovers, run_python, trees_of
 
 SCRIPT = """
 import codecs, os, resource, sys
 from pathlib import Path
 from agentci.errors import UnreachableError
-from agentci.model.program import ProgramFile, Snapshot
-from agentci.remote.cache.clear import clear
-from agentci.remote.cache.evaluators import EvaluatorStore
+from agentci.model.program import ProgramFile, ProgramSnapshot
+from agentci.remote.cache.store import clear_cache
+from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, NOBODY, OTHER_KEY, SNAPSHOT
 
-store = EvaluatorStore(Path(sys.argv[1]))
-large = Snapshot(entry="a", files={**SNAPSHOT.files, "a": ProgramFile(content=bytes(5000))})
+store = EvaluatorCache(Path(sys.argv[1]))
+large = ProgramSnapshot(entry="a", files={**SNAPSHOT.files, "a": ProgramFile(content=bytes(5000))})
 
 def put(key, snapshot):
     try:
-        with store.claim(key):
+        with store.lock(key):
             store.put(key, snapshot)
         print("kept")
     except UnreachableError as error:
@@ -53,9 +53,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def read_only(folder: Path) -> Iterator[EvaluatorStore]:
+def read_only(folder: Path) -> Iterator[EvaluatorCache]:
     """A cache with one evaluator in it, to which nobody may write."""
-    store = EvaluatorStore(folder / "cache")
+    store = EvaluatorCache(folder / "cache")
     store.put(KEY, SNAPSHOT)
     _set_modes(store.folder, 0o555)
     yield store
@@ -74,13 +74,13 @@ class TestAFullDisk:
         limits = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
         said = run_python(f"{SCRIPT}{limits}put(KEY, large)", folder / "cache")
         assert said == f"the cache FOLDER cannot be written to: File too large {HINT}\n"
-        store = EvaluatorStore(folder / "cache")
+        store = EvaluatorCache(folder / "cache")
         assert leftovers(folder) == []
         assert index_of(store) == []
         assert store.put(KEY, SNAPSHOT) == store.find(KEY)
 
     def test_loses_nothing_that_is_there(self, folder: Path) -> None:
-        store = EvaluatorStore(folder / "cache")
+        store = EvaluatorCache(folder / "cache")
         put = store.put(KEY, SNAPSHOT)
         limits = "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
         run_python(f"{SCRIPT}{limits}put(KEY, large)", folder / "cache")
@@ -89,25 +89,25 @@ class TestAFullDisk:
     def test_keeps_no_half_of_what_does_not_fit(self, folder: Path) -> None:
         deep = folder.joinpath(*["d" * 250] * 13)
         files = {**SNAPSHOT.files, "/".join(["f" * 250] * 4): SNAPSHOT.files["tone.py"]}
-        store = EvaluatorStore(deep)
+        store = EvaluatorCache(deep)
         with pytest.raises(UnreachableError, match="File name too long"):
-            store.put(KEY, Snapshot(entry="tone.py", files=files))
+            store.put(KEY, ProgramSnapshot(entry="tone.py", files=files))
         assert [path.name for path in trees_of(store)] == []
         assert store.put(KEY, SNAPSHOT) == store.find(KEY)
 
 
 class TestACacheThatMayOnlyBeRead:
-    def test_gives_what_it_has(self, read_only: EvaluatorStore) -> None:
-        script = "become_nobody()\nwith store.claim(KEY): print(store.find(KEY).path)"
+    def test_gives_what_it_has(self, read_only: EvaluatorCache) -> None:
+        script = "become_nobody()\nwith store.lock(KEY): print(store.find(KEY).path)"
         found = read_only.find(KEY)
         assert found is not None
         assert run_python(f"{SCRIPT}{script}", read_only.folder) == f"{found.path}\n"
 
-    def test_says_that_it_takes_nothing(self, read_only: EvaluatorStore) -> None:
+    def test_says_that_it_takes_nothing(self, read_only: EvaluatorCache) -> None:
         said = run_python(f"{SCRIPT}become_nobody()\nput(OTHER_KEY, large)", read_only.folder)
         assert said == DENIED
 
-    def test_never_gives_what_is_damaged(self, read_only: EvaluatorStore) -> None:
+    def test_never_gives_what_is_damaged(self, read_only: EvaluatorCache) -> None:
         (trees_of(read_only)[0] / "tone.py").write_text("print(2)")
         script = "become_nobody()\nprint(store.find(KEY))\nput(KEY, SNAPSHOT)"
         assert run_python(f"{SCRIPT}{script}", read_only.folder) == f"None\n{DENIED}"
@@ -117,36 +117,42 @@ class TestACacheThatMayOnlyBeRead:
         said = run_python(f"{SCRIPT}become_nobody()\nput(KEY, large)", folder / "parent" / "cache")
         assert said == DENIED
 
-    def test_says_what_of_it_cannot_be_removed(self, read_only: EvaluatorStore) -> None:
-        script = "become_nobody()\nprint(clear(store.folder))"
+    def test_says_what_of_it_cannot_be_removed(self, read_only: EvaluatorCache) -> None:
+        script = "become_nobody()\nprint(clear_cache(store.folder))"
         said = run_python(f"{SCRIPT}{script}", read_only.folder)
         left = [read_only.folder / "evaluators" / name for name in ("index", "trees")]
-        assert said.startswith("Cleared(evaluators=0, environments=0, freed_bytes=0, left=(")
+        nothing = "ClearedCache(evaluators=0, environments=0, freed_bytes=0, remaining=("
+        assert said.startswith(nothing)
         assert all(repr(path) in said for path in left)
         assert read_only.find(KEY) is not None
 
 
 class TestACacheThatMayNotBeRead:
-    def test_gives_nothing_and_takes_nothing(self, read_only: EvaluatorStore) -> None:
+    def test_gives_nothing_and_takes_nothing(self, read_only: EvaluatorCache) -> None:
         (read_only.folder / "evaluators").chmod(0)
         script = (
-            "become_nobody()\nprint(store.find(KEY), [e.damage for e in store.entries()])\n"
+            "become_nobody()\n"
+            "print(store.find(KEY), [e.corruption for e in store.list_entries()])\n"
             "put(KEY, large)"
         )
         damage = "['the folder index cannot be read: Permission denied']"
         assert run_python(f"{SCRIPT}{script}", read_only.folder) == f"None {damage}\n{DENIED}"
 
     @pytest.mark.parametrize("name", ["tone.py", "words"])
-    def test_gives_no_part_of_an_evaluator(self, read_only: EvaluatorStore, name: str) -> None:
+    def test_gives_no_part_of_an_evaluator(self, read_only: EvaluatorCache, name: str) -> None:
         (trees_of(read_only)[0] / name).chmod(0)
-        script = "become_nobody()\nprint([e.damage for e in store.entries()], store.find(KEY))"
+        script = (
+            "become_nobody()\nprint([e.corruption for e in store.list_entries()], store.find(KEY))"
+        )
         said = run_python(f"{SCRIPT}{script}", read_only.folder)
         assert "cannot be read: Permission denied" in said
         assert said.endswith(" None\n")
 
-    def test_has_an_index_that_gives_nothing(self, read_only: EvaluatorStore) -> None:
+    def test_has_an_index_that_gives_nothing(self, read_only: EvaluatorCache) -> None:
         index_of(read_only)[0].chmod(0)
-        script = "become_nobody()\nprint([e.damage for e in store.entries()], store.find(KEY))"
+        script = (
+            "become_nobody()\nprint([e.corruption for e in store.list_entries()], store.find(KEY))"
+        )
         said = run_python(f"{SCRIPT}{script}", read_only.folder)
         assert said == "['its entry in the index cannot be read: Permission denied'] None\n"
 
@@ -155,7 +161,7 @@ class TestAFolderOfSomebodyElse:
     def test_is_left_as_it_is(self, folder: Path) -> None:
         (folder / "thesis.tex").touch()
         with pytest.raises(UnreachableError, match="no cache of agentci") as raised:
-            EvaluatorStore(folder).put(KEY, SNAPSHOT)
+            EvaluatorCache(folder).put(KEY, SNAPSHOT)
         assert "folder of its own" in str(raised.value.hint)
         assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
@@ -164,15 +170,15 @@ class TestAFolderOfSomebodyElse:
         (folder / name).mkdir()
         (folder / name / "mine.py").touch()
         with pytest.raises(UnreachableError, match="no cache of agentci"):
-            EvaluatorStore(folder).put(KEY, SNAPSHOT)
+            EvaluatorCache(folder).put(KEY, SNAPSHOT)
 
     def test_is_told_by_a_file_in_the_place_of_a_folder(self, folder: Path) -> None:
         (folder / "evaluators").touch()
         with pytest.raises(UnreachableError, match="no cache of agentci"):
-            EvaluatorStore(folder).put(KEY, SNAPSHOT)
+            EvaluatorCache(folder).put(KEY, SNAPSHOT)
 
     def test_is_no_folder_of_which_a_part_came_back(self, folder: Path) -> None:
-        store = EvaluatorStore(folder)
+        store = EvaluatorCache(folder)
         put = store.put(KEY, SNAPSHOT)
         for name in ("CACHEDIR.TAG", ".gitignore"):
             (folder / name).unlink()
@@ -184,17 +190,17 @@ class TestAFolderOfSomebodyElse:
     def test_is_no_empty_folder_of_a_repository(self, folder: Path) -> None:
         for name in (".gitkeep", ".gitignore"):
             (folder / name).write_text("!.gitkeep\n")
-        EvaluatorStore(folder).put(KEY, SNAPSHOT)
+        EvaluatorCache(folder).put(KEY, SNAPSHOT)
         assert (folder / ".gitignore").read_text() == "!.gitkeep\n"
 
     def test_is_a_file(self, folder: Path) -> None:
         (folder / "cache").touch()
         with pytest.raises(UnreachableError, match="Not a directory"):
-            EvaluatorStore(folder / "cache").put(KEY, SNAPSHOT)
+            EvaluatorCache(folder / "cache").put(KEY, SNAPSHOT)
 
 
 def test_a_cache_that_goes_away_is_made_again(folder: Path) -> None:
-    store = EvaluatorStore(folder / "cache")
+    store = EvaluatorCache(folder / "cache")
     put = store.put(KEY, SNAPSHOT)
     shutil.rmtree(store.folder)
     assert store.find(KEY) is None

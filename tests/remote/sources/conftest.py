@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.http.client import HttpClient
-from agentci._util.http.document import Http
+from agentci._util.http.interface import HttpGetter
 from agentci.remote.sources.github import GitHubSource
 from tests.remote.sources.fake_github import FakeGitHub
 
@@ -16,7 +16,7 @@ def no_sleep(_: float) -> None:
 
 
 @pytest.fixture
-def http() -> Http:
+def http() -> HttpGetter:
     return HttpClient(tell=lambda _: None, sleep=no_sleep)
 
 
@@ -27,5 +27,5 @@ def github() -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
-def source(github: FakeGitHub, http: Http, tmp_path: Path) -> GitHubSource:
+def source(github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> GitHubSource:
     return GitHubSource(github.surroundings(http, tmp_path))

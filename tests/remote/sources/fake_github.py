@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from agentci._util.http.document import Http
-from agentci.remote.sources.source import Surroundings
+from agentci._util.http.interface import HttpGetter
+from agentci.remote.sources.source import SourceContext
 
 JSON = "application/json; charset=utf-8"
 FILE, EXECUTABLE, LINK, SUBMODULE, FOLDER = "100644", "100755", "120000", "160000", "040000"
@@ -114,9 +114,9 @@ class FakeGitHub:
         """How many requests there were, of one kind or of all."""
         return len(self.asked) if kind is None else Counter(each.kind for each in self.asked)[kind]
 
-    def surroundings(self, http: Http, workspace: Path, **others: Any) -> Surroundings:
+    def surroundings(self, http: HttpGetter, workspace: Path, **others: Any) -> SourceContext:
         """Surroundings whose GitHub this is."""
-        return Surroundings(
+        return SourceContext(
             http=http,
             workspace=workspace,
             **{"github_api": self.api, "github_raw": self.raw, **others},

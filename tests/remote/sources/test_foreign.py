@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from agentci._util.http.document import Http
-from agentci.errors import FetchError, RefusedError, UnreachableError
-from agentci.model.program import Listing, ProgramFile, RemoteProgram, Snapshot
-from agentci.remote.sources.source import MAX_FILES, MakeSource, Surroundings
-from agentci.remote.sources.source_plugin import ForeignSource
+from agentci._util.http.interface import HttpGetter
+from agentci.errors import FetchError, PermanentFetchError, UnreachableError
+from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
+from agentci.remote.sources.registry import SourcePlugin
+from agentci.remote.sources.source import MAX_FILES, SourceContext, SourceFactory
 
 PROGRAM = RemoteProgram(source="shelf", ref="q")
 FILE = ProgramFile(content=b"1")
-GOOD = Snapshot(entry="q.py", files={"q.py": FILE})
+GOOD = ProgramSnapshot(entry="q.py", files={"q.py": FILE})
 
 
 class Shelf:
@@ -24,7 +24,7 @@ class Shelf:
         self.made = 0
         self._answers = answers
 
-    def __call__(self, _: Surroundings) -> "Shelf":
+    def __call__(self, _: SourceContext) -> "Shelf":
         self.made += 1
         return self
 
@@ -36,24 +36,24 @@ class Shelf:
 
 
 @pytest.fixture
-def source_of(http: Http, tmp_path: Path) -> Callable[[object], ForeignSource]:
-    def make(shelf: object) -> ForeignSource:
-        surroundings = Surroundings(http=http, workspace=tmp_path)
-        return ForeignSource(cast(MakeSource, shelf), surroundings, title="the source 'shelf'")
+def source_of(http: HttpGetter, tmp_path: Path) -> Callable[[object], SourcePlugin]:
+    def make(shelf: object) -> SourcePlugin:
+        surroundings = SourceContext(http=http, workspace=tmp_path)
+        return SourcePlugin(cast(SourceFactory, shelf), surroundings, title="the source 'shelf'")
 
     return make
 
 
-SourceOf = Callable[[object], ForeignSource]
+SourceOf = Callable[[object], SourcePlugin]
 
 
-def fetched(*files: str) -> Snapshot:
-    return Snapshot(entry="q.py", files=dict.fromkeys(("q.py", *files), FILE))
+def fetched(*files: str) -> ProgramSnapshot:
+    return ProgramSnapshot(entry="q.py", files=dict.fromkeys(("q.py", *files), FILE))
 
 
 class TestASourceOfAnotherPackage:
     def test_is_asked_as_ours_are(self, source_of: SourceOf) -> None:
-        listing = Listing(name="q", source="shelf", ref="q")
+        listing = CatalogEntry(name="q", source="shelf", ref="q")
         answers: dict[str, Any] = {
             "complete": PROGRAM,
             "resolve": "1",
@@ -80,8 +80,8 @@ class TestASourceOfAnotherPackage:
         assert shelf.made == 1
 
     def test_may_refuse(self, source_of: SourceOf) -> None:
-        with pytest.raises(RefusedError, match=r"^not here$"):
-            source_of(Shelf(resolve=RefusedError("not here"))).resolve(PROGRAM)
+        with pytest.raises(PermanentFetchError, match=r"^not here$"):
+            source_of(Shelf(resolve=PermanentFetchError("not here"))).resolve(PROGRAM)
 
     @pytest.mark.parametrize(
         ("answer", "what"),
@@ -105,23 +105,23 @@ class TestASourceOfAnotherPackage:
     @pytest.mark.parametrize(
         ("snapshot", "message"),
         [
-            (None, "`fetch` gave a NoneType, not a Snapshot"),
-            (Snapshot(entry="q.py", files={}), "it fetched a folder without the program"),
+            (None, "`fetch` gave a NoneType, not a ProgramSnapshot"),
+            (ProgramSnapshot(entry="q.py", files={}), "it fetched a folder without the program"),
             (
-                Snapshot(entry="q", files=cast(Any, {"q": b"1"})),
+                ProgramSnapshot(entry="q", files=cast(Any, {"q": b"1"})),
                 "it fetched something that is no file",
             ),
             (fetched("../evil"), "the file name '../evil' leads out of its folder"),
             (fetched("/etc/x"), "the file name '/etc/x' is absolute"),
             (fetched(*map(str, range(MAX_FILES))), "holds more than 200 files"),
             (
-                Snapshot(entry="q", files={"q": ProgramFile(content=b"")}),
+                ProgramSnapshot(entry="q", files={"q": ProgramFile(content=b"")}),
                 "the program 'q' is empty",
             ),
         ],
     )
     def test_is_held_to_the_rules_of_folders(
-        self, source_of: SourceOf, snapshot: Snapshot | None, message: str
+        self, source_of: SourceOf, snapshot: ProgramSnapshot | None, message: str
     ) -> None:
         with pytest.raises(FetchError) as error:
             source_of(Shelf(fetch=snapshot)).fetch(PROGRAM, "1", paths=())

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.document import Http
-from agentci.errors import FetchError, RefusedError, UnreachableError
-from agentci.model.program import ProgramFile, RemoteProgram, Snapshot
+from agentci._util.http.interface import HttpGetter
+from agentci.errors import FetchError, PermanentFetchError, UnreachableError
+from agentci.model.program import ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.github import GitHubSource
 from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES
 from tests.remote.sources.fake_github import (
@@ -51,20 +51,24 @@ def program(ref: str = REF, **others: Any) -> RemoteProgram:
     return RemoteProgram(ref=ref, **given)
 
 
-def fetch(source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()) -> Snapshot:
+def fetch(source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()) -> ProgramSnapshot:
     """Resolve and fetch, as a run does."""
     wanted = source.complete(program(ref))
     return source.fetch(wanted, source.resolve(wanted), paths=paths)
 
 
-def refusal(source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()) -> RefusedError:
-    with pytest.raises(RefusedError) as error:
+def refusal(
+    source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()
+) -> PermanentFetchError:
+    with pytest.raises(PermanentFetchError) as error:
         fetch(source, ref, paths=paths)
     return error.value
 
 
 class TestWhatAConfigLeavesOpen:
-    def test_is_the_community_repository_and_its_branch(self, http: Http, tmp_path: Path) -> None:
+    def test_is_the_community_repository_and_its_branch(
+        self, http: HttpGetter, tmp_path: Path
+    ) -> None:
         github = FakeGitHub()
         source = GitHubSource(github.surroundings(http, tmp_path))
         completed = source.complete(RemoteProgram(source="github", ref=REF))
@@ -72,7 +76,7 @@ class TestWhatAConfigLeavesOpen:
         assert completed.revision == "main"
 
     def test_is_what_the_environment_says(
-        self, github: FakeGitHub, http: Http, tmp_path: Path
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         source = GitHubSource(
             github.surroundings(http, tmp_path, repository="own/evals", branch="next")
@@ -102,7 +106,7 @@ class TestWhatAConfigLeavesOpen:
     def test_is_refused_where_it_leads_elsewhere(
         self, source: GitHubSource, github: FakeGitHub, wrong: RemoteProgram
     ) -> None:
-        with pytest.raises(RefusedError):
+        with pytest.raises(PermanentFetchError):
             source.complete(wrong)
         assert github.count() == 0
 
@@ -137,7 +141,7 @@ class TestCommits:
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         for _ in range(3):
-            with pytest.raises(RefusedError):
+            with pytest.raises(PermanentFetchError):
                 source.resolve(program())
         assert github.count("commit") == 1
 
@@ -146,14 +150,14 @@ class TestCommits:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         with pytest.raises(
-            RefusedError, match=r"^org/evals has no branch, tag or commit 'gone'$"
+            PermanentFetchError, match=r"^org/evals has no branch, tag or commit 'gone'$"
         ) as error:
             source.resolve(program(revision="gone"))
         assert error.value.hint == "`branch` or `rev` names it in a config"
 
     def test_of_unknown_repositories_are_refused(self, source: GitHubSource) -> None:
         with pytest.raises(
-            RefusedError, match=r"^org/evals is not found, or has no 'main'$"
+            PermanentFetchError, match=r"^org/evals is not found, or has no 'main'$"
         ) as error:
             source.resolve(program())
         assert error.value.hint == NEEDS_TOKEN
@@ -292,7 +296,7 @@ class TestAProgram:
         assert github.count("raw") == 0
 
     def test_is_one_of_a_real_commit(self, source: GitHubSource) -> None:
-        with pytest.raises(RefusedError, match=r"^'\.\./\.\./x' is no commit$"):
+        with pytest.raises(PermanentFetchError, match=r"^'\.\./\.\./x' is no commit$"):
             source.fetch(program(), "../../x", paths=())
 
 
@@ -416,7 +420,7 @@ class TestWhatCame:
 
     def test_is_of_a_commit_that_is_there(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, FILES)
-        with pytest.raises(RefusedError, match=f"is not found, or has no commit {COMMIT}"):
+        with pytest.raises(PermanentFetchError, match=f"is not found, or has no commit {COMMIT}"):
             source.fetch(program(), COMMIT, paths=())
 
 
@@ -463,7 +467,9 @@ class TestFilesThatALockNames:
 
 
 class TestTokens:
-    def test_go_to_their_host_alone(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
+    def test_go_to_their_host_alone(
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
+    ) -> None:
         github.publish(REPOSITORY, FILES)
         tokens = {host(github.api): "s3cret"}
         source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
@@ -472,7 +478,7 @@ class TestTokens:
         assert sent == {"commit": "Bearer s3cret", "tree": "Bearer s3cret", "raw": None}
 
     def test_open_what_is_not_for_everybody(
-        self, github: FakeGitHub, http: Http, tmp_path: Path
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.token = "s3cret"
         github.publish(REPOSITORY, FILES)
@@ -480,14 +486,16 @@ class TestTokens:
         source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
         assert set(fetch(source).files) == OWN
 
-    def test_of_other_hosts_stay_here(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
+    def test_of_other_hosts_stay_here(
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
+    ) -> None:
         github.publish(REPOSITORY, FILES)
         tokens = {"api.github.com": "s3cret", "127.0.0.1": "s3cret", "": "s3cret"}
         fetch(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
         assert not any("authorization" in asked.headers for asked in github.asked)
 
     def test_that_open_nothing_are_told(
-        self, github: FakeGitHub, http: Http, tmp_path: Path
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.token = "other"
         github.publish(REPOSITORY, FILES)
@@ -498,7 +506,7 @@ class TestTokens:
         assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
 
     def test_in_an_address_are_in_no_message(
-        self, github: FakeGitHub, http: Http, tmp_path: Path
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.publish(REPOSITORY, FILES)
         api = github.api.replace("http://", "http://me:s3cret@")
@@ -508,13 +516,13 @@ class TestTokens:
             fetch(source)
         assert str(error.value).startswith(f"{host(github.api)} does not allow to read")
 
-    def test_are_in_no_text(self, github: FakeGitHub, http: Http, tmp_path: Path) -> None:
+    def test_are_in_no_text(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> None:
         assert "s3cret" not in repr(github.surroundings(http, tmp_path, tokens={"x": "s3cret"}))
 
 
 class TestAnEnterpriseServerWithoutARawHost:
     @pytest.fixture
-    def source(self, github: FakeGitHub, http: Http, tmp_path: Path) -> GitHubSource:
+    def source(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> GitHubSource:
         return GitHubSource(github.surroundings(http, tmp_path, github_raw=""))
 
     def test_is_asked_for_contents_by_its_api(
@@ -557,12 +565,12 @@ class TestRefusals:
             ),
             (
                 Answer(409, b'{"message": "Git Repository is empty."}'),
-                RefusedError,
+                PermanentFetchError,
                 "HOST answered 409 for 'main' of org/evals (Git Repository is empty.)",
             ),
             (
                 Answer(410, b'{"message": 7}'),
-                RefusedError,
+                PermanentFetchError,
                 "HOST answered 410 for 'main' of org/evals",
             ),
             (
@@ -597,7 +605,7 @@ class TestRefusals:
 
 class TestTheCatalogue:
     def test_is_the_index_of_the_branch(
-        self, github: FakeGitHub, http: Http, tmp_path: Path
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         index = f"evaluators:\n- {{name: quality, path: {REF}}}\n- {{name: x, path: ../x.py}}\n"
         github.publish("own/evals", {"index.yaml": index}, branch="feature/x")
@@ -610,17 +618,17 @@ class TestTheCatalogue:
 
     def test_is_refused_where_there_is_none(self, source: GitHubSource) -> None:
         with pytest.raises(
-            RefusedError,
+            PermanentFetchError,
             match=r"^there is no index\.yaml of agentevals-dev/evaluators \(main\)$",
         ) as error:
             source.catalogue()
         assert error.value.hint == NEEDS_TOKEN
 
     def test_is_refused_where_the_repository_is_none(
-        self, github: FakeGitHub, http: Http, tmp_path: Path
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         source = GitHubSource(github.surroundings(http, tmp_path, repository="../.."))
-        with pytest.raises(RefusedError, match="is no repository on GitHub"):
+        with pytest.raises(PermanentFetchError, match="is no repository on GitHub"):
             source.catalogue()
 
 

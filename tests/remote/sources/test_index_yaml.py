@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.errors import RefusedError
-from agentci.model.program import Listing
+from agentci.errors import PermanentFetchError
+from agentci.model.program import CatalogEntry
 from agentci.remote.sources.index_yaml import MAX_INDEX_BYTES, MAX_TAGS, MAX_TEXT, parse_index
-from agentci.remote.sources.refs import why_refused
+from agentci.remote.sources.validation import find_ref_problem
 
 COMMUNITY = """\
 # Generated. Do not edit.
@@ -34,17 +34,17 @@ WORDS = st.text(st.characters(categories=("L", "N", "P", "S", "Zs")))
 HINT = "it needs `evaluators:`, a list of entries with `name` and `path`"
 
 
-def parse(text: str | bytes) -> tuple[Listing, ...]:
+def parse(text: str | bytes) -> tuple[CatalogEntry, ...]:
     content = text.encode() if isinstance(text, str) else text
     return parse_index(
         content,
         name="index.yaml of org/evals",
         source="github",
-        is_usable=lambda path: why_refused(path) is None,
+        is_usable=lambda path: find_ref_problem(path) is None,
     )
 
 
-def only(entry: str) -> Listing:
+def only(entry: str) -> CatalogEntry:
     (listing,) = parse(f"evaluators: [{entry}]")
     return listing
 
@@ -52,7 +52,7 @@ def only(entry: str) -> Listing:
 class TestAnIndex:
     def test_lists_evaluators_in_its_order(self) -> None:
         assert parse(COMMUNITY) == (
-            Listing(
+            CatalogEntry(
                 name="response_quality",
                 source="github",
                 ref="evaluators/response_quality/response_quality.py",
@@ -61,7 +61,7 @@ class TestAnIndex:
                 tags=("quality", "length"),
                 author="someone",
             ),
-            Listing(
+            CatalogEntry(
                 name="contains",
                 source="github",
                 ref="evaluators/contains/contains.js",
@@ -73,7 +73,7 @@ class TestAnIndex:
         assert parse("evaluators: []") == ()
 
     def test_needs_a_path_and_nothing_else(self) -> None:
-        assert only("{path: a/b.py}") == Listing(name="b", source="github", ref="a/b.py")
+        assert only("{path: a/b.py}") == CatalogEntry(name="b", source="github", ref="a/b.py")
 
     @pytest.mark.parametrize("path", ["", "7", "../x.py", "/x.py", "null", "[a]", "{a: b}", "true"])
     def test_leaves_out_what_no_config_could_name(self, path: str) -> None:
@@ -85,7 +85,7 @@ class TestAnIndex:
             r'{path: q.py, name: 7, description: "a\e[31m\n  b\u202e\0", tags: [1, a, [b], ""],'
             " author: [x], language: true}"
         )
-        assert listing == Listing(
+        assert listing == CatalogEntry(
             name="7", source="github", ref="q.py", description="a[31m b", tags=("1", "a")
         )
 
@@ -114,18 +114,18 @@ class TestWhatIsNoIndex:
         ],
     )
     def test_is_refused_with_what_is_wrong(self, content: bytes, message: str) -> None:
-        with pytest.raises(RefusedError) as error:
+        with pytest.raises(PermanentFetchError) as error:
             parse(content)
         assert str(error.value).startswith(f"index.yaml of org/evals {message}")
         assert error.value.hint == HINT
 
     def test_is_refused_where_it_is_huge(self) -> None:
-        with pytest.raises(RefusedError, match="is larger than 1 MiB"):
+        with pytest.raises(PermanentFetchError, match="is larger than 1 MiB"):
             parse(b" " * (MAX_INDEX_BYTES + 1))
 
     @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
     def test_is_refused_whatever_it_is(self, content: bytes) -> None:
-        with pytest.raises(RefusedError):
+        with pytest.raises(PermanentFetchError):
             parse(content)
 
     @given(

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.document import Http
-from agentci.errors import RefusedError, UnreachableError
-from agentci.model.program import ProgramFile, RemoteProgram, Snapshot
+from agentci._util.http.interface import HttpGetter
+from agentci.errors import PermanentFetchError, UnreachableError
+from agentci.model.program import ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.local import LocalSource
-from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_FILES, Surroundings
+from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_FILES, SourceContext
 
 INDEX = """\
 evaluators:
@@ -46,21 +46,21 @@ def shelf(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def source(shelf: Path, http: Http) -> LocalSource:
-    return LocalSource(Surroundings(http=http, workspace=shelf.parent))
+def source(shelf: Path, http: HttpGetter) -> LocalSource:
+    return LocalSource(SourceContext(http=http, workspace=shelf.parent))
 
 
 def program(shelf: Path, ref: str = PATH, **others: Any) -> RemoteProgram:
     return RemoteProgram(source="local", ref=ref, repository=str(shelf), **others)
 
 
-def fetch(source: LocalSource, wanted: RemoteProgram) -> Snapshot:
+def fetch(source: LocalSource, wanted: RemoteProgram) -> ProgramSnapshot:
     completed = source.complete(wanted)
     return source.fetch(completed, source.resolve(completed), paths=())
 
 
-def refusal(source: LocalSource, wanted: RemoteProgram) -> RefusedError:
-    with pytest.raises(RefusedError) as error:
+def refusal(source: LocalSource, wanted: RemoteProgram) -> PermanentFetchError:
+    with pytest.raises(PermanentFetchError) as error:
         fetch(source, wanted)
     return error.value
 
@@ -72,8 +72,10 @@ class TestWhatAConfigNames:
     ) -> None:
         assert source.complete(program(shelf, ref)) == program(shelf, PATH)
 
-    def test_is_in_the_workspace_where_no_folder_is_named(self, shelf: Path, http: Http) -> None:
-        source = LocalSource(Surroundings(http=http, workspace=shelf))
+    def test_is_in_the_workspace_where_no_folder_is_named(
+        self, shelf: Path, http: HttpGetter
+    ) -> None:
+        source = LocalSource(SourceContext(http=http, workspace=shelf))
         wanted = RemoteProgram(source="local", ref="quality")
         assert source.complete(wanted) == RemoteProgram(source="local", ref=PATH)
         assert fetch(source, wanted).entry == "q.py"
@@ -148,7 +150,7 @@ class TestADigest:
     def test_is_what_the_files_must_still_have(self, source: LocalSource, shelf: Path) -> None:
         digest = source.resolve(program(shelf))
         (shelf / PATH).write_text("evil")
-        with pytest.raises(RefusedError) as error:
+        with pytest.raises(PermanentFetchError) as error:
             source.fetch(program(shelf), digest, paths=())
         assert str(error.value) == f"the folder of '{PATH}' is no longer what it was"
         assert error.value.hint == "if the change is wanted, `agentci lock` writes it down"
@@ -156,7 +158,7 @@ class TestADigest:
 
 class TestAFolder:
     def test_comes_without_what_tools_left_behind(self, source: LocalSource, shelf: Path) -> None:
-        assert fetch(source, program(shelf)) == Snapshot(
+        assert fetch(source, program(shelf)) == ProgramSnapshot(
             entry="q.py",
             files={
                 "q.py": ProgramFile(content=b"print('{}')"),
@@ -249,8 +251,8 @@ class TestAFolder:
 
 
 class TestTheCatalogue:
-    def test_is_the_index_of_the_workspace(self, shelf: Path, http: Http) -> None:
-        listings = LocalSource(Surroundings(http=http, workspace=shelf)).catalogue()
+    def test_is_the_index_of_the_workspace(self, shelf: Path, http: HttpGetter) -> None:
+        listings = LocalSource(SourceContext(http=http, workspace=shelf)).catalogue()
         assert [listing.name for listing in listings] == [
             *("quality", "root", "gone", "hidden", "folder")
         ]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from agentci.errors import RefusedError
-from agentci.remote.sources.refs import (
+from agentci.errors import PermanentFetchError
+from agentci.remote.sources.validation import (
     check_ref,
     check_repository,
     check_revision,
-    normal_sha256,
-    why_refused,
-    why_unusable,
+    find_file_name_problem,
+    find_ref_problem,
+    normalize_sha256,
 )
 
 HOSTILE_REFS = {
@@ -53,11 +53,11 @@ class TestRefs:
 
     @pytest.mark.parametrize(("ref", "reason"), HOSTILE_REFS.items(), ids=range(len(HOSTILE_REFS)))
     def test_that_lead_elsewhere_are_refused(self, ref: str, reason: str) -> None:
-        assert why_refused(ref) == reason
+        assert find_ref_problem(ref) == reason
 
     def test_are_refused_with_the_way_to_write_them(self) -> None:
         with pytest.raises(
-            RefusedError, match=r"the ref '\.\./x\.py' has the part '\.\.'"
+            PermanentFetchError, match=r"the ref '\.\./x\.py' has the part '\.\.'"
         ) as refusal:
             check_ref("../x.py")
         assert refusal.value.hint == (
@@ -88,7 +88,7 @@ class TestRepositories:
         ],
     )
     def test_of_any_other_form_are_refused(self, repository: str) -> None:
-        with pytest.raises(RefusedError, match="is no repository on GitHub") as refusal:
+        with pytest.raises(PermanentFetchError, match="is no repository on GitHub") as refusal:
             check_repository(repository)
         assert refusal.value.hint == "write `owner/name`"
 
@@ -101,7 +101,7 @@ class TestRepositories:
         ],
     )
     def test_are_understood_where_an_address_stands(self, address: str) -> None:
-        with pytest.raises(RefusedError) as refusal:
+        with pytest.raises(PermanentFetchError) as refusal:
             check_repository(address)
         assert refusal.value.hint == "write 'org/na.me'"
 
@@ -136,7 +136,7 @@ class TestRevisions:
         ],
     )
     def test_that_git_refuses_are_refused(self, revision: str) -> None:
-        with pytest.raises(RefusedError, match="is no name of a branch, a tag or a commit"):
+        with pytest.raises(PermanentFetchError, match="is no name of a branch, a tag or a commit"):
             check_revision(revision)
 
 
@@ -145,7 +145,7 @@ class TestPathsInAFolder:
         "path", ["a b.txt", "日本/ü.py", ".hidden", "a/-x", "a..b", "C/x", "…"]
     )
     def test_may_be_named_freely(self, path: str) -> None:
-        assert why_unusable(path) is None
+        assert find_file_name_problem(path) is None
 
     @pytest.mark.parametrize(
         ("path", "reason"),
@@ -168,14 +168,14 @@ class TestPathsInAFolder:
         ],
     )
     def test_that_lead_elsewhere_are_refused(self, path: str, reason: str) -> None:
-        assert why_unusable(path) == reason
+        assert find_file_name_problem(path) == reason
 
 
 class TestDigests:
     def test_are_written_in_one_way(self) -> None:
-        assert normal_sha256(f" sha256:{'AB' * 32} ") == "ab" * 32
+        assert normalize_sha256(f" sha256:{'AB' * 32} ") == "ab" * 32
 
     @pytest.mark.parametrize("text", ["", "ab", "g" * 64, "ab" * 33, "sha1:" + "ab" * 20])
     def test_of_another_form_are_refused(self, text: str) -> None:
-        with pytest.raises(RefusedError, match="is no sha256"):
-            normal_sha256(text)
+        with pytest.raises(PermanentFetchError, match="is no sha256"):
+            normalize_sha256(text)

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.http.document import Http
+from agentci._util.http.interface import HttpGetter
 from agentci.errors import InputError
 from agentci.model.program import RemoteProgram
-from agentci.remote.sources.registry import SOURCES, all_sources, source_named
-from agentci.remote.sources.source import Source, Surroundings
+from agentci.remote.sources.registry import SOURCES, find_source_factory, list_source_factories
+from agentci.remote.sources.source import Source, SourceContext
 
 PACKAGE = """\
 from agentci.model.values import replace
 
-from agentci.model.program import Listing, ProgramFile, Snapshot
+from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot
 
 
 class Shelf:
@@ -30,10 +30,10 @@ class Shelf:
         return None
 
     def fetch(self, program, commit, *, paths):
-        return Snapshot(entry="q.py", files={"q.py": ProgramFile(content=b"1")})
+        return ProgramSnapshot(entry="q.py", files={"q.py": ProgramFile(content=b"1")})
 
     def catalogue(self):
-        return [Listing(name="q", source="shelf", ref="q")]
+        return [CatalogEntry(name="q", source="shelf", ref="q")]
 
 
 WRONG = 7
@@ -41,8 +41,8 @@ WRONG = 7
 
 
 @pytest.fixture
-def surroundings(http: Http, tmp_path: Path) -> Surroundings:
-    return Surroundings(http=http, workspace=tmp_path)
+def surroundings(http: HttpGetter, tmp_path: Path) -> SourceContext:
+    return SourceContext(http=http, workspace=tmp_path)
 
 
 def install(folder: Path, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,46 +56,46 @@ def install(folder: Path, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestOurSources:
     def test_are_these(self) -> None:
-        assert list(all_sources()) == list(SOURCES) == ["github", "url", "local"]
+        assert list(list_source_factories()) == list(SOURCES) == ["github", "url", "local"]
 
     @pytest.mark.parametrize("name", SOURCES)
-    def test_do_all_that_sources_do(self, name: str, surroundings: Surroundings) -> None:
-        make = source_named(name)
+    def test_do_all_that_sources_do(self, name: str, surroundings: SourceContext) -> None:
+        make = find_source_factory(name)
         assert make is not None
         source: Source = make(surroundings)
         assert {"complete", "resolve", "pin", "fetch", "catalogue"} <= set(dir(source))
 
-    def test_ask_nobody_before_they_are_asked(self, surroundings: Surroundings) -> None:
+    def test_ask_nobody_before_they_are_asked(self, surroundings: SourceContext) -> None:
         for make in SOURCES.values():
             make(surroundings)
 
     def test_of_unknown_names_are_none(self) -> None:
-        assert source_named("shelf") is None
+        assert find_source_factory("shelf") is None
 
 
 class TestSourcesOfOtherPackages:
     def test_are_found_by_their_entry_point(
-        self, tmp_path: Path, surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, surroundings: SourceContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "shelf = agentci_shelf:Shelf", monkeypatch)
-        make = source_named("shelf")
+        make = find_source_factory("shelf")
         assert make is not None
         source = make(surroundings)
         assert source.complete(RemoteProgram(source="shelf", ref="q")).repository == "shelf"
-        assert list(all_sources()) == [*SOURCES, "shelf"]
+        assert list(list_source_factories()) == [*SOURCES, "shelf"]
 
     def test_do_not_take_the_place_of_ours(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "github = agentci_shelf:Shelf", monkeypatch)
-        assert source_named("github") is SOURCES["github"]
-        assert all_sources() == SOURCES
+        assert find_source_factory("github") is SOURCES["github"]
+        assert list_source_factories() == SOURCES
 
     def test_are_refused_where_they_are_none(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "shelf = agentci_shelf:WRONG", monkeypatch)
-        for look in (lambda: source_named("shelf"), all_sources):
+        for look in (lambda: find_source_factory("shelf"), list_source_factories):
             with pytest.raises(InputError) as error:
                 look()
             assert error.value.problems[0].message == (

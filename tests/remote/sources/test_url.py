@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.document import Http
-from agentci.errors import RefusedError, UnreachableError
-from agentci.model.program import ProgramFile, RemoteProgram, Snapshot
+from agentci._util.http.interface import HttpGetter
+from agentci.errors import PermanentFetchError, UnreachableError
+from agentci.model.program import ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.source import MAX_FILE_BYTES
 from agentci.remote.sources.url import UrlSource
 from tests.remote.sources.archives import tar_files, zipped
@@ -24,7 +24,7 @@ def program(ref: str, **others: Any) -> RemoteProgram:
 
 
 @pytest.fixture
-def source(github: FakeGitHub, http: Http, tmp_path: Path) -> UrlSource:
+def source(github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> UrlSource:
     tokens = {github.raw.removeprefix("http://"): "s3cret"}
     return UrlSource(github.surroundings(http, tmp_path, tokens=tokens))
 
@@ -36,13 +36,13 @@ def publish(github: FakeGitHub, name: str, content: bytes) -> RemoteProgram:
     return program(f"{github.raw}/org/files/{commit}/{name}", sha256=sha256)
 
 
-def fetch(source: UrlSource, wanted: RemoteProgram) -> Snapshot:
+def fetch(source: UrlSource, wanted: RemoteProgram) -> ProgramSnapshot:
     completed = source.complete(wanted)
     return source.fetch(completed, source.resolve(completed), paths=())
 
 
-def refusal(source: UrlSource, wanted: RemoteProgram) -> RefusedError:
-    with pytest.raises(RefusedError) as error:
+def refusal(source: UrlSource, wanted: RemoteProgram) -> PermanentFetchError:
+    with pytest.raises(PermanentFetchError) as error:
         source.complete(wanted)
     return error.value
 
@@ -140,7 +140,7 @@ class TestAnAddress:
 class TestASingleProgram:
     def test_comes_alone(self, source: UrlSource, github: FakeGitHub) -> None:
         snapshot = fetch(source, publish(github, "q.py", b"print('{}')"))
-        assert snapshot == Snapshot(
+        assert snapshot == ProgramSnapshot(
             entry="q.py", files={"q.py": ProgramFile(content=b"print('{}')")}
         )
 
@@ -153,17 +153,17 @@ class TestASingleProgram:
     def test_is_never_taken_for_another(self, source: UrlSource, github: FakeGitHub) -> None:
         wanted = publish(github, "q.py", b"print('{}')")
         github.answers["raw"] = lambda _: Answer(200, b"evil")
-        with pytest.raises(RefusedError) as error:
+        with pytest.raises(PermanentFetchError) as error:
             fetch(source, wanted)
         evil = hashlib.sha256(b"evil").hexdigest()
         assert f"has the sha256 {evil}, not {wanted.sha256}" in str(error.value)
 
     def test_is_not_empty(self, source: UrlSource, github: FakeGitHub) -> None:
-        with pytest.raises(RefusedError, match=r"the program 'q\.py' is empty"):
+        with pytest.raises(PermanentFetchError, match=r"the program 'q\.py' is empty"):
             fetch(source, publish(github, "q.py", b""))
 
     def test_is_not_too_large(self, source: UrlSource, github: FakeGitHub) -> None:
-        with pytest.raises(RefusedError):
+        with pytest.raises(PermanentFetchError):
             fetch(source, publish(github, "q.py", b"x" * (MAX_FILE_BYTES + 1)))
 
     def test_is_asked_for_without_any_token(self, source: UrlSource, github: FakeGitHub) -> None:
@@ -176,7 +176,7 @@ class TestASingleProgram:
     ) -> None:
         wanted = publish(github, "q.py", b"1")
         github.answers["raw"] = lambda _: Answer(status, b"no")
-        with pytest.raises(RefusedError, match=f"was answered with {status}") as error:
+        with pytest.raises(PermanentFetchError, match=f"was answered with {status}") as error:
             fetch(source, wanted)
         assert error.value.hint == "the address must be open to all, without a login"
 
@@ -204,12 +204,12 @@ class TestAnArchive:
         self, source: UrlSource, github: FakeGitHub
     ) -> None:
         wanted = publish(github, "e.zip", b"no archive at all")
-        with pytest.raises(RefusedError, match="has the sha256"):
+        with pytest.raises(PermanentFetchError, match="has the sha256"):
             fetch(source, program(f"{wanted.ref}#e/q/q.py"))
 
     def test_is_refused_where_the_program_is_not_in_it(
         self, source: UrlSource, github: FakeGitHub
     ) -> None:
         wanted = publish(github, "e.zip", zipped(FILES))
-        with pytest.raises(RefusedError, match=r"'e/z\.py' is not in 'e\.zip'"):
+        with pytest.raises(PermanentFetchError, match=r"'e/z\.py' is not in 'e\.zip'"):
             fetch(source, program(f"{wanted.ref}#e/z.py", sha256=wanted.sha256))

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.http.offline import NoHttp
-from agentci.remote.sources.source import Surroundings
-from agentci.remote.sources.variables import surroundings_of
+from agentci._util.http.interface import OfflineHttp
+from agentci.remote.run_sources import read_source_context
+from agentci.remote.sources.source import SourceContext
 
 API, RAW = "https://api.github.com", "https://raw.githubusercontent.com"
 ENTERPRISE = "https://github.example.com/api/v3"
 BOTH = {"api.github.com": "t", "raw.githubusercontent.com": "t"}
 
 
-def _read(environ: Mapping[str, str]) -> Surroundings:
-    return surroundings_of(environ, http=NoHttp(), workspace=Path("/w"))
+def _read(environ: Mapping[str, str]) -> SourceContext:
+    return read_source_context(environ, http=OfflineHttp(), workspace=Path("/w"))
 
 
 class TestHosts:

@@ -6,12 +6,20 @@ from typing import Any
 from lxml import html
 from msgspec import to_builtins
 
-from agentci._util.text.strict_json import in_a_page
-from agentci.model.call import Exchanged, Exchanges, Text
-from agentci.model.case import Exchange
-from agentci.model.comparison import Change, Comparison, Trend
-from agentci.model.result import Repeat, RepeatRecord, Report, Result
-from agentci.model.trials import Trial, TrialRecord
+from agentci._util.text.json_text import dumps_for_html
+from agentci.model.case import DialogueTurn
+from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.model.result import (
+    CallPayload,
+    CheckResult,
+    EvaluatorCall,
+    EvaluatorCalls,
+    RepeatOutcome,
+    RepeatRecord,
+    Report,
+    TrialRecord,
+    TrialScore,
+)
 from agentci.model.values import replace
 from agentci.reports.html.page import HtmlReport
 from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, text_of
@@ -38,9 +46,9 @@ def data_of(report: Report) -> dict[str, Any]:
     return data
 
 
-def make_trend(**others: Any) -> Trend:
+def make_trend(**others: Any) -> EvaluatorComparison:
     """An evaluator that got worse in one case."""
-    return Trend(
+    return EvaluatorComparison(
         **{
             "config": CONFIG,
             "evaluator": "response_quality",
@@ -48,7 +56,7 @@ def make_trend(**others: Any) -> Trend:
             "pairs": 2,
             "before": 0.9,
             "after": 0.6,
-            "regressions": (Change(case="cancels", before=0.95, after=0.6999),),
+            "regressions": (ChangedCheck(case="cancels", before=0.95, after=0.6999),),
             "improvements": (),
             "chance": None,
             "outcome": "fail",
@@ -58,7 +66,7 @@ def make_trend(**others: Any) -> Trend:
     )
 
 
-def compared(report: Report, *trends: Trend, **others: Any) -> Report:
+def compared(report: Report, *trends: EvaluatorComparison, **others: Any) -> Report:
     """The report beside a baseline."""
     found = Comparison(baseline="before/results.json", trends=trends, **others)
     return replace(report, comparison=found)
@@ -69,14 +77,17 @@ def full_report() -> Report:
     report = compared(mixed_report(), make_trend(), added=1)
     trials = TrialRecord(
         strategy="mean",
-        trials=(Trial(attempt=0, score=0.9), Trial(attempt=1, score=None, reason="it hung")),
+        trials=(
+            TrialScore(attempt=0, score=0.9),
+            TrialScore(attempt=1, score=None, reason="it hung"),
+        ),
     )
     repeats = RepeatRecord(
-        by="majority",
+        aggregation="majority",
         flip_rate=0.5,
         repeats=(
-            Repeat(status="passed", score=0.9),
-            Repeat(status="failed", score=None, reason="a turn is missing"),
+            RepeatOutcome(status="passed", score=0.9),
+            RepeatOutcome(status="failed", score=None, reason="a turn is missing"),
         ),
     )
     first, *others = report.results
@@ -91,7 +102,7 @@ def hostile_report() -> Report:
         case=HOSTILE,
         evaluator=HOSTILE,
         config=HOSTILE,
-        bar=HOSTILE,
+        requirement=HOSTILE,
         type=HOSTILE,
         misses=[HOSTILE],
         hits=[HOSTILE],
@@ -108,24 +119,26 @@ def hostile_report() -> Report:
             ],
         },
     )
-    turn = Exchange(asked=HOSTILE, answered=HOSTILE)
-    case = replace(result.case, trace=HOSTILE, dialogue=(turn,), performance=json.dumps(HOSTILE))
+    turn = DialogueTurn(question=HOSTILE, answer=HOSTILE)
+    case = replace(result.case, trace_id=HOSTILE, dialogue=(turn,), performance=json.dumps(HOSTILE))
     report = make_report([replace(result, case=case), make_result("errored", reason=HOSTILE)])
-    said = Text(name=HOSTILE, content=HOSTILE, size=1, notes=(HOSTILE,))
-    quoted = Text(name="stdout", content=json.dumps({HOSTILE: HOSTILE}), size=1)
-    return replace(report, exchanges=exchanged(result, said, quoted, outcome=HOSTILE))
+    said = CallPayload(name=HOSTILE, content=HOSTILE, size=1, notes=(HOSTILE,))
+    quoted = CallPayload(name="stdout", content=json.dumps({HOSTILE: HOSTILE}), size=1)
+    return replace(report, evaluator_calls=exchanged(result, said, quoted, outcome=HOSTILE))
 
 
-def exchanged(result: Result, *texts: Text, outcome: str = "program: exit code 0") -> Exchanges:
+def exchanged(
+    result: CheckResult, *texts: CallPayload, outcome: str = "program: exit code 0"
+) -> EvaluatorCalls:
     """What one evaluator was sent and what came back."""
-    found = Exchanged(name=result.evaluator.name, outcome=outcome, texts=texts)
-    return Exchanges(packed={result.id: in_a_page([to_builtins(found)])})
+    found = EvaluatorCall(name=result.evaluator.name, outcome=outcome, texts=texts)
+    return EvaluatorCalls(json_by_check={result.id: dumps_for_html([to_builtins(found)])})
 
 
-def exchange_report(*texts: Text) -> Report:
+def exchange_report(*texts: CallPayload) -> Report:
     """A check that failed, with what its evaluator was sent and what came back."""
     result = replace(make_result("failed", 0.1), id="0" * 16)
-    return replace(make_report([result]), exchanges=exchanged(result, *texts))
+    return replace(make_report([result]), evaluator_calls=exchanged(result, *texts))
 
 
 def long_report(checks: int) -> Report:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.call import Exchanges, Text
-from agentci.model.result import Report
+from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import replace
 from tests.helpers.browser import PROGRAM, Browser, browser
 from tests.helpers.reports import make_report, make_result
@@ -133,13 +132,13 @@ class TestTheTable:
         self, show: Show, exchanges: int
     ) -> None:
         report = long_report(10_000)
-        said = Text(name="stdin", content="x" * 40_000, size=40_000)
+        said = CallPayload(name="stdin", content="x" * 40_000, size=40_000)
         packed = {
             id_: text
             for result in report.results[:exchanges]
-            for id_, text in exchanged(result, said).packed.items()
+            for id_, text in exchanged(result, said).json_by_check.items()
         }
-        page = show(replace(report, exchanges=Exchanges(packed=packed)))
+        page = show(replace(report, evaluator_calls=EvaluatorCalls(json_by_check=packed)))
         took: float = page.run(
             """(() => {
               const field = document.getElementById('search');
@@ -208,17 +207,19 @@ class TestACheck:
         assert page.texts("#check h1") == ["This report has no check 0000"]
 
 
-STDIN = Text(
+STDIN = CallPayload(
     name="stdin", content='{"threshold": 0.5, "invocations": [{"id": "\\u00e9"}]}', size=54
 )
-STDOUT = Text(name="stdout", content="caf\\xe9\x1b", size=6, notes=("not UTF-8",))
+STDOUT = CallPayload(name="stdout", content="caf\\xe9\x1b", size=6, notes=("not UTF-8",))
 EXCHANGES = f"#check={16 * '0'}"
 
 
 @pytest.fixture
 def opened(show: Show) -> Browser:
     """A check whose exchanges are shown."""
-    page = show(exchange_report(STDIN, STDOUT, Text(name="stderr", content="", size=0)), EXCHANGES)
+    page = show(
+        exchange_report(STDIN, STDOUT, CallPayload(name="stderr", content="", size=0)), EXCHANGES
+    )
     page.run("document.querySelector('#exchanges summary').click()")
     page.wait("document.querySelector('#exchanges pre') !== null")
     return page
@@ -265,8 +266,8 @@ class TestExchanges:
 
     def test_that_had_no_room_are_told_with_a_way_to_have_them(self, show: Show) -> None:
         result = replace(make_result("failed", 0.1), id="0" * 16)
-        left_out = Exchanges(left_out=frozenset([result.id]))
-        page = show(replace(make_report([result]), exchanges=left_out), EXCHANGES)
+        left_out = EvaluatorCalls(omitted_checks=frozenset([result.id]))
+        page = show(replace(make_report([result]), evaluator_calls=left_out), EXCHANGES)
         assert page.texts(".untold code") == [
             "agentci run evals/eval_config.yaml --only response_quality",
             "agentci evaluator run PROGRAM --trace evals/recordings/books_a_flight.json",
@@ -274,7 +275,9 @@ class TestExchanges:
 
     def test_of_other_runs_are_elsewhere(self, show: Show) -> None:
         result = replace(make_result("failed", 0.1), id="0" * 16)
-        elsewhere = replace(make_report([result]), exchanges=Exchanges(elsewhere=True))
+        elsewhere = replace(
+            make_report([result]), evaluator_calls=EvaluatorCalls(kept_in_parts=True)
+        )
         page = show(elsewhere, EXCHANGES)
         assert page.texts(".untold")[0].endswith("is in the report.html of the run that judged it.")
 

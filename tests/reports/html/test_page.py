@@ -9,11 +9,10 @@ from base64 import b64encode
 import pytest
 from lxml import etree
 
-from agentci._util.text import strict_json
-from agentci.model.call import Exchanges, Text
-from agentci.model.result import Report, Status
+from agentci._util.text import json_text
+from agentci.model.result import CallPayload, EvaluatorCalls, Report, Status
 from agentci.model.values import replace
-from agentci.reports.html.markup import Markup, joined, tag, text
+from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
 from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
@@ -164,7 +163,7 @@ class TestTheDataOfTheScript:
             assert data["cases"][check["case"]]["id"] == result.case.id
             assert data["evaluators"][check["evaluator"]]["name"] == result.evaluator.name
             details = result.judgement.details if result.judgement else {}
-            assert check.get("details", {}) == strict_json.strict(details)
+            assert check.get("details", {}) == json_text.make_strict(details)
 
     def test_trials_are_there(self) -> None:
         [first, *_] = data_of(full_report())["checks"]
@@ -190,7 +189,7 @@ class TestTheDataOfTheScript:
 
 class TestExchanges:
     def test_are_elements_of_their_own(self) -> None:
-        report = exchange_report(Text(name="stdin", content="{}", size=2))
+        report = exchange_report(CallPayload(name="stdin", content="{}", size=2))
         [check] = data_of(report)["checks"]
         element = tree_of(report).get_element_by_id(f"exchanges-{check['exchanges']}")
         assert element.get("type") == "application/json"
@@ -198,12 +197,12 @@ class TestExchanges:
 
     def test_that_had_no_room_are_said_to_be_left_out(self) -> None:
         result = make_result("failed", 0.1)
-        left_out = Exchanges(left_out=frozenset([result.id]))
-        [check] = data_of(replace(make_report([result]), exchanges=left_out))["checks"]
+        left_out = EvaluatorCalls(omitted_checks=frozenset([result.id]))
+        [check] = data_of(replace(make_report([result]), evaluator_calls=left_out))["checks"]
         assert (check["left_out"], "exchanges" in check) == (True, False)
 
     def test_of_other_runs_are_elsewhere(self) -> None:
-        data = data_of(replace(mixed_report(), exchanges=Exchanges(elsewhere=True)))
+        data = data_of(replace(mixed_report(), evaluator_calls=EvaluatorCalls(kept_in_parts=True)))
         assert data["elsewhere"] is True
         assert "elsewhere" not in data_of(mixed_report())
 
@@ -230,7 +229,7 @@ class TestTheContentSecurityPolicy:
         assert [
             name for name in attributes if name.startswith("on") or name in {"style", "src"}
         ] == []
-        assert len(list(tree.iter("script"))) == 2 + len(report.exchanges.packed)
+        assert len(list(tree.iter("script"))) == 2 + len(report.evaluator_calls.json_by_check)
         links = [element.get("href") for element in tree.iter() if "href" in element.attrib]
         assert [link for link in links if not link.startswith("#")] == []
 
@@ -249,10 +248,10 @@ class TestMarkup:
         )
 
     def test_what_cannot_be_seen_is_left_out(self) -> None:
-        assert text("a\x1b[31m\u202eb") == "ab"
+        assert escape_text("a\x1b[31m\u202eb") == "ab"
 
     def test_joined_text_is_escaped_too(self) -> None:
-        assert joined("<", Markup("<br>")) == "&lt;<br>"
+        assert join_markup("<", Markup("<br>")) == "&lt;<br>"
 
 
 class TestManyChecks:

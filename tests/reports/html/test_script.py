@@ -166,7 +166,7 @@ class TestToolCalls:
         ] == [
             [
                 (row.mark, row.expected, row.actual)
-                for turn in tool_calls.unmatched(details)
+                for turn in tool_calls.find_unmatched_turns(details)
                 for row in turn.rows
             ]
             for details in found

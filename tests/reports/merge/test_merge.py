@@ -6,20 +6,20 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.model.choices import FAIL_ON, FailOn
-from agentci.model.policy import Bar, Gate, GatePolicy
+from agentci.model.choices import FAIL_ON_CHOICES, FailOn
+from agentci.model.gate import Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
-from agentci.model.result import Report, Result
-from agentci.model.shard import Portion, Shard
+from agentci.model.result import CheckResult, Report
+from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
-from agentci.reports.merge.merge import merged
-from agentci.reports.merge.part import Part
+from agentci.reports.merge.merge import merge_reports
+from agentci.reports.merge.report_files import ReportFile
 from tests.helpers.building import values
 from tests.helpers.reports import make_report, make_result
 
 CONFIGS = ("a.yaml", "b.yaml")
 BARS = values(
-    Bar,
+    GateThresholds,
     min_pass_rate=st.floats(0, 1),
     min_score=st.none() | st.floats(0, 1),
     on_error=st.sampled_from(["fail", "warn"]),
@@ -65,15 +65,15 @@ RESULTS = st.lists(
 ).map(lambda results: sorted(results, key=lambda result: result.config))
 
 
-def _shards(results: Sequence[Result], gates: Sequence[Gate], total: int) -> list[Report]:
+def _shards(results: Sequence[CheckResult], gates: Sequence[Gate], total: int) -> list[Report]:
     checks = tuple(result.id for result in results)
     problems = (Problem(message="odd", severity="warning"),)
     reports = []
     for index in range(1, total + 1):
         shard = Shard(index=index, total=total)
-        own = make_report([each for each in results if shard.holds(each.id)], problems=problems)
-        portion = Portion(shard=shard, of="0" * 64, checks=checks)
-        reports.append(replace(own, gates=tuple(gates), portion=portion))
+        own = make_report([each for each in results if shard.contains(each.id)], problems=problems)
+        portion = ShardInfo(shard=shard, plan_digest="0" * 64, checks=checks)
+        reports.append(replace(own, gates=tuple(gates), shard_info=portion))
     return reports
 
 
@@ -81,11 +81,11 @@ def _shards(results: Sequence[Result], gates: Sequence[Gate], total: int) -> lis
     results=RESULTS,
     gates=GATES,
     total=st.integers(1, 256),
-    fail_on=st.sampled_from(FAIL_ON),
+    fail_on=st.sampled_from(FAIL_ON_CHOICES),
     random=st.randoms(use_true_random=False),
 )
 def test_they_come_to_what_the_whole_comes_to(
-    results: list[Result],
+    results: list[CheckResult],
     gates: tuple[Gate, ...],
     total: int,
     fail_on: FailOn,
@@ -94,7 +94,9 @@ def test_they_come_to_what_the_whole_comes_to(
     [whole] = _shards(results, gates, 1)
     reports = _shards(results, gates, total)
     random.shuffle(reports)
-    parts = [Part(file=str(number), report=report) for number, report in enumerate(reports)]
-    alone = merged([Part(file="", report=replace(whole, portion=None))], fail_on=fail_on)
-    assert merged(parts, fail_on=fail_on) == alone
+    parts = [ReportFile(file=str(number), report=report) for number, report in enumerate(reports)]
+    alone = merge_reports(
+        [ReportFile(file="", report=replace(whole, shard_info=None))], fail_on=fail_on
+    )
+    assert merge_reports(parts, fail_on=fail_on) == alone
     assert list(alone.results) == results

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import assume, given
 
 from agentci.errors import InputError
-from agentci.model.place import Place
-from agentci.model.result import Report, Result
-from agentci.model.trials import Trial, TrialRecord
+from agentci.model.problem import Place
+from agentci.model.result import CheckResult, Report, TrialRecord, TrialScore
 from agentci.model.values import replace
 from agentci.reports.console import render_console
+from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
-from agentci.reports.junit import JUnit
+from agentci.reports.junit import JUnitReport
 from agentci.reports.merge.read import MAX_PROBLEMS, read_report
-from agentci.reports.summary.page import Summary
 from tests.helpers.reports import annotated, make_report, make_result, mixed_report, text_of
 from tests.reports.test_hostile_reports import REPORTS
 
@@ -41,7 +40,7 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
     report = mixed_report()
     report = replace(report, results=tuple(map(_without_line, report.results)))
     read = _read(report)
-    for reporter in (JUnit(), Summary()):
+    for reporter in (JUnitReport(), SummaryReport()):
         assert text_of(reporter, read) == text_of(reporter, report)
     assert annotated(read) == annotated(report)
     shown = [
@@ -51,7 +50,7 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
 
 
 def test_trials_are_read_as_what_they_were() -> None:
-    trials = (Trial(attempt=0, score=None, reason="it hung"), Trial(attempt=2, score=0.9))
+    trials = (TrialScore(attempt=0, score=None, reason="it hung"), TrialScore(attempt=2, score=0.9))
     record = TrialRecord(strategy="mean", trials=trials, cost_limited=True)
     [result] = _read(make_report([make_result("passed", 0.9, trials=record)])).results
     assert result.trials == record
@@ -65,7 +64,7 @@ def test_a_report_that_says_no_commit_is_read() -> None:
     assert read_report(older.encode(), file="results.json").commit == ""
 
 
-def _without_line(result: Result) -> Result:
+def _without_line(result: CheckResult) -> CheckResult:
     """Recordings are told by their files: none that is read has a line of its own."""
     recording = Place(file=result.case.recording.file)
     return replace(result, case=replace(result.case, recording=recording))

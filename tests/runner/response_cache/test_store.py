@@ -12,30 +12,30 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.cache.init import REPLIES, is_cache
-from agentci.model.requests import ProgramReply
-from agentci.runner.response_cache.inspect import inspect
-from agentci.runner.response_cache.store import AHEAD_BYTES, MAX_REPLY_BYTES, ReplyStore
+from agentci._util.cache_folder import RESPONSES_FILE, is_cache
+from agentci.model.requests import ProgramOutput
+from agentci.runner.response_cache.inspect import inspect_responses
+from agentci.runner.response_cache.store import MAX_RESPONSE_BYTES, PRELOAD_BYTES, ResponseStore
 from tests.helpers.support import ROOT
 from tests.remote.cache.samples import as_nobody
 
-REPLY = ProgramReply(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
+REPLY = ProgramOutput(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
 
 
 def _key(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def _put(folder: Path, *numbers: int, reply: ProgramReply = REPLY) -> str:
-    store = ReplyStore(folder)
+def _put(folder: Path, *numbers: int, reply: ProgramOutput = REPLY) -> str:
+    store = ResponseStore(folder)
     for number in numbers:
         store.put(_key(number), reply, b'{"a": "file 1"}')
     store.close()
-    return store.trouble
+    return store.problem
 
 
 def _found(folder: Path, *numbers: int) -> list[int]:
-    store = ReplyStore(folder)
+    store = ResponseStore(folder)
     found = [number for number in numbers if store.find(_key(number)) is not None]
     store.close()
     return found
@@ -43,10 +43,10 @@ def _found(folder: Path, *numbers: int) -> list[int]:
 
 def test_a_reply_comes_back_as_it_was_with_the_list_of_its_inputs(tmp_path: Path) -> None:
     _put(tmp_path, 1)
-    store = ReplyStore(tmp_path)
+    store = ResponseStore(tmp_path)
     row = store.find(_key(1))
     assert row is not None
-    assert row.reply == REPLY
+    assert row.response == REPLY
     assert store.inputs(row.inputs) == b'{"a": "file 1"}'
     assert store.find(_key(2)) is None
     assert store.inputs(_key(2)) is None
@@ -61,7 +61,7 @@ def test_looking_for_one_makes_nothing(tmp_path: Path) -> None:
 def test_the_file_is_private_and_its_folder_a_cache(tmp_path: Path) -> None:
     _put(tmp_path / "cache", 1)
     assert is_cache(tmp_path / "cache")
-    assert stat.S_IMODE((tmp_path / "cache" / REPLIES).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "cache" / RESPONSES_FILE).stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -69,47 +69,47 @@ def test_the_file_belongs_to_the_owner_of_the_workspace(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     os.chown(workspace, 1234, 1235)
-    store = ReplyStore(workspace / "cache", owner=workspace)
+    store = ResponseStore(workspace / "cache", owner=workspace)
     store.put(_key(1), REPLY, b"{}")
     store.close()
-    status = (workspace / "cache" / REPLIES).stat()
+    status = (workspace / "cache" / RESPONSES_FILE).stat()
     assert (status.st_uid, status.st_gid) == (1234, 1235)
 
 
 def test_a_later_reply_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     _put(tmp_path, 1)
-    _put(tmp_path, 1, reply=ProgramReply(stdout=b"2", stderr="", exit_code=2))
-    store = ReplyStore(tmp_path)
+    _put(tmp_path, 1, reply=ProgramOutput(stdout=b"2", stderr="", exit_code=2))
+    store = ResponseStore(tmp_path)
     row = store.find(_key(1))
     assert row is not None
-    assert (row.reply.stdout, row.reply.exit_code) == (b"2", 2)
+    assert (row.response.stdout, row.response.exit_code) == (b"2", 2)
     store.close()
 
 
 def test_what_is_dropped_is_gone(tmp_path: Path) -> None:
     _put(tmp_path, 1, 2)
-    store = ReplyStore(tmp_path)
+    store = ResponseStore(tmp_path)
     store.drop(_key(1))
     store.close()
     assert _found(tmp_path, 1, 2) == [2]
 
 
 def test_one_that_is_too_large_is_not_kept(tmp_path: Path) -> None:
-    large = ProgramReply(stdout=b"x" * MAX_REPLY_BYTES, stderr="", exit_code=0)
+    large = ProgramOutput(stdout=b"x" * MAX_RESPONSE_BYTES, stderr="", exit_code=0)
     assert _put(tmp_path, 1, reply=large) == ""
     assert _found(tmp_path, 1) == []
 
 
 def test_one_is_found_among_many(tmp_path: Path) -> None:
-    large = ProgramReply(stdout=b"x" * 900_000, stderr="", exit_code=0)
+    large = ProgramOutput(stdout=b"x" * 900_000, stderr="", exit_code=0)
     _put(tmp_path, *range(6), reply=large)
-    assert (tmp_path / REPLIES).stat().st_size > AHEAD_BYTES
+    assert (tmp_path / RESPONSES_FILE).stat().st_size > PRELOAD_BYTES
     assert _found(tmp_path, 5, 1, 7) == [5, 1]
 
 
 def test_many_are_written_before_the_end(tmp_path: Path) -> None:
     """So that hardly any are lost with a process that is killed."""
-    store = ReplyStore(tmp_path)
+    store = ResponseStore(tmp_path)
     for number in range(300):
         store.put(_key(number), REPLY, b"{}")
     assert len(_found(tmp_path, *range(300))) == 256
@@ -119,25 +119,25 @@ def test_many_are_written_before_the_end(tmp_path: Path) -> None:
 
 class TestTheFileStaysSmall:
     def test_what_was_of_no_use_for_longest_goes_first(self, tmp_path: Path) -> None:
-        _put(tmp_path, *range(100), reply=ProgramReply(stdout=b"x" * 1000, stderr="", exit_code=0))
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        _put(tmp_path, *range(100), reply=ProgramOutput(stdout=b"x" * 1000, stderr="", exit_code=0))
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute("UPDATE replies SET used = used - 30")
         connection.close()
         assert _found(tmp_path, 1, 2, 3) == [1, 2, 3]
-        store = ReplyStore(tmp_path, max_bytes=64 * 1024)
+        store = ResponseStore(tmp_path, max_bytes=64 * 1024)
         store.put(_key(100), REPLY, b"[]")
         store.close()
         left = _found(tmp_path, *range(101))
         assert {1, 2, 3, 100} <= set(left)
         assert len(left) < 60
-        assert (tmp_path / REPLIES).stat().st_size <= 64 * 1024
+        assert (tmp_path / RESPONSES_FILE).stat().st_size <= 64 * 1024
 
     def test_nor_are_lists_kept_that_nothing_was_made_from(self, tmp_path: Path) -> None:
-        store = ReplyStore(tmp_path, max_bytes=64 * 1024)
+        store = ResponseStore(tmp_path, max_bytes=64 * 1024)
         for number in range(100):
             store.put(_key(number), REPLY, b"x" * 1000 + b"%d" % number)
         store.close()
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             [lists] = connection.execute("SELECT count(*) FROM inputs").fetchone()
             [replies] = connection.execute("SELECT count(*) FROM replies").fetchone()
         connection.close()
@@ -148,7 +148,7 @@ class TestAFileThatIsDamaged:
     @pytest.mark.parametrize("damage", [b"no database at all" * 99, b""])
     def test_is_made_anew(self, tmp_path: Path, damage: bytes) -> None:
         _put(tmp_path, 1)
-        (tmp_path / REPLIES).write_bytes(damage)
+        (tmp_path / RESPONSES_FILE).write_bytes(damage)
         assert _found(tmp_path, 1) == []
         assert _put(tmp_path, 2) == ""
         assert _found(tmp_path, 1, 2) == [2]
@@ -156,24 +156,24 @@ class TestAFileThatIsDamaged:
     @pytest.mark.parametrize("size", [50, 4000, 5000, 20_000])
     def test_by_half_is_made_anew(self, tmp_path: Path, size: int) -> None:
         _put(tmp_path, *range(200))
-        os.truncate(tmp_path / REPLIES, size)
+        os.truncate(tmp_path / RESPONSES_FILE, size)
         _found(tmp_path, *range(200))
         assert _put(tmp_path, 300) == ""
         assert _found(tmp_path, 300) == [300]
 
     def test_so_that_sqlite_tells_it_in_no_utf_8_is_made_anew(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
-        file = tmp_path / REPLIES
+        file = tmp_path / RESPONSES_FILE
         data = file.read_bytes().replace(b"tablerepliesreplies", b"table\xffepliesreplies")
         file.write_bytes(data.replace(b"CREATE TABLE replies", b"CREATE TABEL replies"))
-        assert "malformed" in str(inspect(tmp_path).damage)
+        assert "malformed" in str(inspect_responses(tmp_path).error)
         assert _found(tmp_path, 1) == []
         assert _put(tmp_path, 2) == ""
         assert _found(tmp_path, 1, 2) == [2]
 
     def test_without_its_tables_is_made_anew(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute("DROP TABLE replies")
         connection.close()
         assert _put(tmp_path, 2) == ""
@@ -195,20 +195,20 @@ class TestAFileThatIsDamaged:
     )
     def test_in_one_reply_has_that_no_longer(self, tmp_path: Path, change: str) -> None:
         _put(tmp_path, 1, 2)
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute(f"{change} WHERE rowid = 1")
         connection.close()
         assert _found(tmp_path, 1, 2) == [2]
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             assert connection.execute("SELECT count(*) FROM replies").fetchone() == (1,)
         connection.close()
 
     def test_in_a_list_has_no_list(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute("UPDATE inputs SET listed = x'7b7d'")
         connection.close()
-        store = ReplyStore(tmp_path)
+        store = ResponseStore(tmp_path)
         row = store.find(_key(1))
         assert row is not None
         assert store.inputs(row.inputs) is None
@@ -217,10 +217,10 @@ class TestAFileThatIsDamaged:
 
 class TestWhatIsNotOurs:
     def _left_alone(self, folder: Path) -> str:
-        before = (folder / REPLIES).read_bytes()
+        before = (folder / RESPONSES_FILE).read_bytes()
         assert _found(folder, 1) == []
         trouble = _put(folder, 1)
-        assert (folder / REPLIES).read_bytes() == before
+        assert (folder / RESPONSES_FILE).read_bytes() == before
         return trouble
 
     @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ class TestWhatIsNotOurs:
     )
     def test_is_left_alone(self, tmp_path: Path, change: str, whose: str) -> None:
         _put(tmp_path, 1)
-        with sqlite3.connect(tmp_path / REPLIES) as connection:
+        with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute(change)
         connection.close()
         assert self._left_alone(tmp_path).endswith(f"is of another {whose}")
@@ -240,8 +240,8 @@ class TestWhatIsNotOurs:
     def test_is_not_reached_by_a_link(self, tmp_path: Path) -> None:
         cache, other = tmp_path / "cache", tmp_path / "other"
         _put(cache, 1)
-        (cache / REPLIES).rename(other)
-        (cache / REPLIES).symlink_to(other)
+        (cache / RESPONSES_FILE).rename(other)
+        (cache / RESPONSES_FILE).symlink_to(other)
         assert self._left_alone(cache).endswith("is not a regular file")
 
     def test_is_not_made_in_a_folder_of_somebody_else(self, tmp_path: Path) -> None:
@@ -262,24 +262,24 @@ class TestACacheThatIsShut:
 
     @pytest.mark.parametrize(("mode", "found"), [(0o444, [1]), (0o000, [])])
     def test_is_read_as_far_as_it_may_be(self, cache: Path, mode: int, found: list[int]) -> None:
-        (cache / REPLIES).chmod(mode)
+        (cache / RESPONSES_FILE).chmod(mode)
         cache.chmod(0o555)
         with as_nobody():
             assert _found(cache, 1) == found
-            assert f"{cache / REPLIES} cannot be used: " in _put(cache, 2)
+            assert f"{cache / RESPONSES_FILE} cannot be used: " in _put(cache, 2)
         assert _found(cache, 1, 2) == [1]
 
     def test_to_new_files_has_none(self, cache: Path) -> None:
-        (cache / REPLIES).unlink()
+        (cache / RESPONSES_FILE).unlink()
         with as_nobody():
-            assert f"{cache / REPLIES} cannot be used: " in _put(cache, 2)
+            assert f"{cache / RESPONSES_FILE} cannot be used: " in _put(cache, 2)
         assert _found(cache, 2) == []
 
 
 class TestSeveralAtOnce:
     def test_each_finds_what_others_keep_meanwhile(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
-        store = ReplyStore(tmp_path)
+        store = ResponseStore(tmp_path)
         assert store.find(_key(1)) is not None
         _put(tmp_path, 2)
         assert store.find(_key(2)) is not None
@@ -310,7 +310,7 @@ class TestSeveralAtOnce:
         assert len(kept) > 100  # the others' turn did not come, which they were told
 
     def test_threads_do_too(self, tmp_path: Path) -> None:
-        store = ReplyStore(tmp_path)
+        store = ResponseStore(tmp_path)
 
         def work(first: int) -> None:
             for number in range(first, first + 100):
@@ -327,7 +327,7 @@ class TestSeveralAtOnce:
 
     def test_one_that_is_locked_for_long_is_done_without(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
-        holder = sqlite3.connect(tmp_path / REPLIES, isolation_level=None)
+        holder = sqlite3.connect(tmp_path / RESPONSES_FILE, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
         assert _found(tmp_path, *range(100)) == []
         assert "locked" in _put(tmp_path, 2)

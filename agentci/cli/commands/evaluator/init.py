@@ -1,4 +1,4 @@
-"""``agentci evaluator init``: an evaluator to start from, which runs as it stands."""
+"""``agentci evaluator init``: create a new evaluator from a template."""
 
 import builtins
 import keyword
@@ -13,40 +13,140 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.ownership import give_to_owner, make_folder
-from agentci._util.text.escape import log
-from agentci._util.text.suggest import one_of, quoted
+from agentci._util.files import give_to_owner, make_folder
+from agentci._util.text.escape import escape_for_log
+from agentci._util.text.suggest import join_with_or, quote_name
 from agentci._util.workspace import Workspace
-from agentci.cli.commands.evaluator.templates import FUNCTION, JAVASCRIPT, PYTHON, TYPESCRIPT
 from agentci.errors import InputError
 from agentci.model.problem import Problem
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
-MANIFEST: Final = "evaluator.yaml"
-MAX_NAME: Final = 100
+# Stands for the name of the function in Python.
+FUNCTION_PLACEHOLDER: Final = "FUNCTION"
+
+PYTHON_TEMPLATE: Final = '''\
+"""Every turn is answered, with `min_length` or more characters: start from here."""
+
+from agentci.sdk import EvalInput, EvalResult, evaluator
 
 
-class Language(Struct, frozen=True, kw_only=True):
+@evaluator
+def FUNCTION(case: EvalInput) -> EvalResult:
+    min_length = case.config.get("min_length", 1)
+    scores: list[float] = []
+    issues: list[str] = []
+    for number, turn in enumerate(case.invocations, start=1):
+        length = len((turn.final_response or "").strip())
+        scores.append(1.0 if length >= min_length else 0.0)
+        if length < min_length:
+            issues.append(f"turn {number}: {length} characters, {min_length} wanted")
+    return EvalResult(
+        score=sum(scores) / len(scores) if scores else 0.0,
+        per_invocation_scores=scores,
+        details={"issues": issues},
+    )
+
+
+if __name__ == "__main__":
+    FUNCTION.run()
+'''
+
+JAVASCRIPT_TEMPLATE: Final = """\
+// Every turn is answered, with `min_length` or more characters: start from here.
+
+function judge({ config, invocations }) {
+  const minLength = config.min_length ?? 1;
+  const issues = [];
+  const scores = invocations.map((turn, index) => {
+    const length = [...(turn.final_response ?? "").trim()].length;
+    if (length >= minLength) return 1;
+    issues.push(`turn ${index + 1}: ${length} characters, ${minLength} wanted`);
+    return 0;
+  });
+  const score = scores.reduce((sum, one) => sum + one, 0) / Math.max(scores.length, 1);
+  return { score, per_invocation_scores: scores, details: { issues } };
+}
+
+async function main() {
+  let input = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) input += chunk;
+  console.log(JSON.stringify(judge(JSON.parse(input))));
+}
+
+main();
+"""
+
+TYPESCRIPT_TEMPLATE: Final = """\
+// Every turn is answered, with `min_length` or more characters: start from here.
+
+type ToolCall = { name: string; args: Record<string, unknown>; id: string | null };
+type ToolResponse = { name: string; output: string; status: string | null; response: unknown };
+type Invocation = {
+  user_content: string;
+  final_response: string | null;
+  intermediate_steps: { tool_calls: ToolCall[]; tool_responses: ToolResponse[] };
+};
+type EvalInput = {
+  threshold: number;
+  config: { min_length?: number };
+  invocations: Invocation[];
+  expected_invocations: Invocation[] | null;
+};
+type EvalResult = {
+  score: number;
+  status?: "PASSED" | "FAILED" | "NOT_EVALUATED" | null;
+  per_invocation_scores: (number | null)[];
+  details: { issues: string[] };
+};
+
+function judge({ config, invocations }: EvalInput): EvalResult {
+  const minLength = config.min_length ?? 1;
+  const issues: string[] = [];
+  const scores = invocations.map((turn, index): number => {
+    const length = [...(turn.final_response ?? "").trim()].length;
+    if (length >= minLength) return 1;
+    issues.push(`turn ${index + 1}: ${length} characters, ${minLength} wanted`);
+    return 0;
+  });
+  const score = scores.reduce((sum, one) => sum + one, 0) / Math.max(scores.length, 1);
+  return { score, per_invocation_scores: scores, details: { issues } };
+}
+
+async function main(): Promise<void> {
+  let input = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) input += chunk;
+  console.log(JSON.stringify(judge(JSON.parse(input))));
+}
+
+main();
+"""
+
+
+MANIFEST_NAME: Final = "evaluator.yaml"
+MAX_NAME_LENGTH: Final = 100
+
+
+class EvaluatorLanguage(Struct, frozen=True, kw_only=True):
     """One that evaluators can be started in."""
 
     name: str
-    short: str
+    short_name: str
     template: str
 
     @property
     def extension(self) -> str:
         """Of its files: ``.py``."""
-        return f".{self.short}"
+        return f".{self.short_name}"
 
 
 LANGUAGES: Final = (
-    Language(name="python", short="py", template=PYTHON),
-    Language(name="javascript", short="js", template=JAVASCRIPT),
-    Language(name="typescript", short="ts", template=TYPESCRIPT),
+    EvaluatorLanguage(name="python", short_name="py", template=PYTHON_TEMPLATE),
+    EvaluatorLanguage(name="javascript", short_name="js", template=JAVASCRIPT_TEMPLATE),
+    EvaluatorLanguage(name="typescript", short_name="ts", template=TYPESCRIPT_TEMPLATE),
 )
 
 # A file or a function of such a name would stand before what evaluators need themselves.
-TAKEN: Final = frozenset(
+RESERVED_NAMES: Final = frozenset(
     {
         *(*dir(builtins), *sys.stdlib_module_names, *keyword.kwlist),
         *("agentci", "evaluator", "EvalInput", "EvalResult"),
@@ -55,7 +155,7 @@ TAKEN: Final = frozenset(
 )
 
 
-def init(name: str, *, runtime: str | None, folder: str, world: World) -> int:
+def init_evaluator(name: str, *, runtime: str | None, folder: str, world: Services) -> int:
     """Make ``folder/NAME`` with a program and its manifest, and say how to go on.
 
     Args:
@@ -66,70 +166,74 @@ def init(name: str, *, runtime: str | None, folder: str, world: World) -> int:
     Raises:
         InputError: the name will not do, a file is in the way, or the disk refuses.
     """
-    stem, language = _choice(name, runtime)
-    _check(stem, language)
+    stem, language = _parse_name(name, runtime)
+    _check_name(stem, language)
     home = world.workspace.cwd / folder / stem
     program = f"{stem}{language.extension}"
-    text = language.template.replace(FUNCTION, stem.replace("-", "_"))
-    _write(home, {program: text, MANIFEST: _manifest(stem, language)}, world.workspace)
+    text = language.template.replace(FUNCTION_PLACEHOLDER, stem.replace("-", "_"))
+    _write_new_files(
+        home, {program: text, MANIFEST_NAME: _format_manifest(stem, language)}, world.workspace
+    )
     shown = Path(os.path.relpath(home, world.workspace.cwd))
-    world.out.write(log(_next_steps(stem, shown, program)))
+    world.out.write(escape_for_log(_format_next_steps(stem, shown, program)))
     return 0
 
 
-def _choice(name: str, runtime: str | None) -> tuple[str, Language]:
+def _parse_name(name: str, runtime: str | None) -> tuple[str, EvaluatorLanguage]:
     """The name without its extension, and the language that either says."""
     stem, extension = os.path.splitext(name)  # noqa: PTH122 (a path would swallow dots and slashes)
     if not extension:
-        return stem, LANGUAGES[0] if runtime is None else _language(runtime)
+        return stem, LANGUAGES[0] if runtime is None else _find_language(runtime)
     language = next((each for each in LANGUAGES if each.extension == extension.lower()), None)
     if language is None:
-        extensions = one_of([each.extension for each in LANGUAGES])
-        message = f"{quoted(name)} ends in {quoted(extension)}, not in {extensions}"
+        extensions = join_with_or([each.extension for each in LANGUAGES])
+        message = f"{quote_name(name)} ends in {quote_name(extension)}, not in {extensions}"
         hint = "leave that off; programs in other languages: docs/writing-evaluators.md"
-        raise InputError.of(message, hint=hint)
-    if runtime is not None and _language(runtime) is not language:
-        message = f"{quoted(name)} is {language.name}, --runtime says {quoted(runtime)}"
-        raise InputError.of(message, hint="leave one of the two off")
+        raise InputError.from_message(message, hint=hint)
+    if runtime is not None and _find_language(runtime) is not language:
+        message = f"{quote_name(name)} is {language.name}, --runtime says {quote_name(runtime)}"
+        raise InputError.from_message(message, hint="leave one of the two off")
     return stem, language
 
 
-def _language(runtime: str) -> Language:
+def _find_language(runtime: str) -> EvaluatorLanguage:
     for language in LANGUAGES:
-        if runtime.lower() in (language.short, language.name):
+        if runtime.lower() in (language.short_name, language.name):
             return language
-    known = one_of([each.short for each in LANGUAGES])
-    raise InputError.of(
-        f"there is no --runtime {quoted(runtime)} to start from",
+    known = join_with_or([each.short_name for each in LANGUAGES])
+    raise InputError.from_message(
+        f"there is no --runtime {quote_name(runtime)} to start from",
         hint=f"choose {known}; programs in other languages: docs/writing-evaluators.md",
     )
 
 
-def _check(stem: str, language: Language) -> None:
+def _check_name(stem: str, language: EvaluatorLanguage) -> None:
     """See that the name can be that of a file, a folder, a remote evaluator and a function."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", stem):
         message = (
-            f"an evaluator cannot be named {quoted(stem)}:"
+            f"an evaluator cannot be named {quote_name(stem)}:"
             " a letter (a to z) comes first, then letters, digits, _ and -"
         )
         where = ", and say with --dir where it goes" if "/" in stem else ""
-        raise InputError.of(message, hint=f"try {quoted(_near(stem))}{where}")
-    if len(stem) > MAX_NAME:
-        message = f"the name {quoted(stem)} has {len(stem)} characters"
-        raise InputError.of(message, hint=f"take {MAX_NAME} at most")
-    if language.template is PYTHON and stem.replace("-", "_") in TAKEN:
-        message = f"an evaluator cannot be named {quoted(stem)}: Python has another use for that"
-        raise InputError.of(message, hint=f"try {quoted(f'{stem}_check')}")
+        raise InputError.from_message(message, hint=f"try {quote_name(_suggest_name(stem))}{where}")
+    if len(stem) > MAX_NAME_LENGTH:
+        message = f"the name {quote_name(stem)} has {len(stem)} characters"
+        raise InputError.from_message(message, hint=f"take {MAX_NAME_LENGTH} at most")
+    if language.template is PYTHON_TEMPLATE and stem.replace("-", "_") in RESERVED_NAMES:
+        message = (
+            f"an evaluator cannot be named {quote_name(stem)}: Python has another use for that"
+        )
+        raise InputError.from_message(message, hint=f"try {quote_name(f'{stem}_check')}")
 
 
-def _near(stem: str) -> str:
+def _suggest_name(stem: str) -> str:
     """A name that will do, as like ``stem`` as can be."""
     letters = unicodedata.normalize("NFKD", stem.rpartition("/")[2]).encode("ascii", "ignore")
     return re.sub(r"[^A-Za-z0-9]+", "_", letters.decode()).strip("_0123456789") or "my_evaluator"
 
 
-def _manifest(stem: str, language: Language) -> str:
-    return _yaml(
+def _format_manifest(stem: str, language: EvaluatorLanguage) -> str:
+    return _dump_yaml(
         {
             "name": stem,
             "description": "Every turn is answered.",
@@ -141,10 +245,10 @@ def _manifest(stem: str, language: Language) -> str:
     )
 
 
-def _write(home: Path, files: Mapping[str, str], workspace: Workspace) -> None:
+def _write_new_files(home: Path, files: Mapping[str, str], workspace: Workspace) -> None:
     """Write all files, never over another one."""
     try:
-        _refuse_to_replace([home / name for name in files], workspace)
+        _check_no_file_exists([home / name for name in files], workspace)
         make_folder(home, workspace.root)
         for name, text in files.items():
             with (home / name).open("x", encoding="utf-8", newline="\n") as file:
@@ -152,13 +256,15 @@ def _write(home: Path, files: Mapping[str, str], workspace: Workspace) -> None:
             give_to_owner(home / name, workspace.root)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        message = f"{workspace.name_of(home)} cannot be written to: {reason}"
-        raise InputError.of(message, hint="choose another folder with --dir") from None
+        message = f"{workspace.display_path(home)} cannot be written to: {reason}"
+        raise InputError.from_message(message, hint="choose another folder with --dir") from None
 
 
-def _refuse_to_replace(paths: list[Path], workspace: Workspace) -> None:
+def _check_no_file_exists(paths: list[Path], workspace: Workspace) -> None:
     problems = [
-        Problem(message=f"{workspace.name_of(path)} is there already", hint="take another name")
+        Problem(
+            message=f"{workspace.display_path(path)} is there already", hint="take another name"
+        )
         for path in paths
         if os.path.lexists(path)
     ]
@@ -166,25 +272,25 @@ def _refuse_to_replace(paths: list[Path], workspace: Workspace) -> None:
         raise InputError(problems)
 
 
-def _next_steps(stem: str, home: Path, program: str) -> str:
+def _format_next_steps(stem: str, home: Path, program: str) -> str:
     path = home / program
     entry = {"name": stem, "type": "code", "path": f"./{path}", "threshold": 1.0}
     run = f"agentci evaluator run {shlex.quote(str(path))} --trace RECORDING"
     return f"""\
-Created {path} and {home / MANIFEST}
+Created {path} and {home / MANIFEST_NAME}
 
 Next:
-1. Put your own rule into {program}, and what it is for into {MANIFEST}.
+1. Put your own rule into {program}, and what it is for into {MANIFEST_NAME}.
 2. Try it on a recording:
 
    {run}
 
 3. Add it to your config; its path is seen from there:
 
-{_yaml({"evaluators": [{**entry, "config": {"min_length": 1}}]})}"""
+{_dump_yaml({"evaluators": [{**entry, "config": {"min_length": 1}}]})}"""
 
 
-def _yaml(value: object) -> str:
+def _dump_yaml(value: object) -> str:
     import yaml  # noqa: PLC0415 (slow to load)
 
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)

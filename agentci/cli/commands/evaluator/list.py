@@ -7,36 +7,41 @@ from typing import Final
 
 from msgspec import to_builtins
 
-from agentci._util.files import say
-from agentci._util.parallel import side_by_side
+from agentci._util.files import write_to_stream
+from agentci._util.parallel import parallel_map
 from agentci._util.text import truncate
-from agentci._util.text.escape import one_line
-from agentci._util.text.format import count
-from agentci._util.text.strict_json import dumps
-from agentci._util.text.suggest import did_you_mean, one_of, quoted
+from agentci._util.text.escape import escape_for_log_line
+from agentci._util.text.format import format_count
+from agentci._util.text.json_text import dumps
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import AgentciError, FetchError, InputError
-from agentci.evaluators.metrics.registry import ASKING, HOSTED, METRICS, NOT_YET
-from agentci.model.program import Listing
+from agentci.evaluators.metrics.registry import (
+    HOSTED_METRICS,
+    JUDGED_METRIC_PURPOSES,
+    METRICS,
+    UNSUPPORTED_METRICS,
+)
+from agentci.model.program import CatalogEntry
 from agentci.model.values import replace
 from agentci.remote.sources.registry import GROUP, SOURCES
-from agentci.runner.services import World
+from agentci.runner.services import Services
 
-ALL: Final = "all"
-BUILTIN: Final = "builtin"
-GITHUB: Final = "github"
+ALL_SOURCES: Final = "all"
+BUILTIN_SOURCE: Final = "builtin"
+GITHUB_SOURCE: Final = "github"
 # Tells programs which metrics are known, and not run by this version.
-NOT_RUN: Final = "not-run"
+NOT_RUN_TAG: Final = "not-run"
 # And those that need a `judge`.
-ASKS_A_MODEL: Final = "asks-a-model"
+ASKS_MODEL_TAG: Final = "asks-a-model"
 # And those that need Vertex AI, and the extra adk.
-NEEDS_VERTEX: Final = "needs-vertex-ai"
+NEEDS_VERTEX_TAG: Final = "needs-vertex-ai"
 
 HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
 # Of a terminal that does not say it.
-USUAL_WIDTH: Final = 80
+DEFAULT_WIDTH: Final = 80
 
 
-def show_catalogue(source: str, world: World, *, as_json: bool) -> int:
+def list_evaluators(source: str, world: Services, *, as_json: bool) -> int:
     """Print what ``source`` offers, or all sources together, by source and name.
 
     Of all sources, one that cannot be asked keeps none of the others from being shown.
@@ -44,101 +49,114 @@ def show_catalogue(source: str, world: World, *, as_json: bool) -> int:
     Raises:
         InputError: there is no such source, or it cannot be asked.
     """
-    found = _everything(world) if source == ALL else _of_one(source, world)
+    found = _list_all_sources(world) if source == ALL_SOURCES else _list_source(source, world)
     listings = sorted(found, key=lambda each: (each.source, each.name, each.ref))
-    world.out.write(_json(listings) if as_json else _text(listings, _width(world)))
+    world.out.write(
+        _format_json(listings) if as_json else _format_text(listings, _find_terminal_width(world))
+    )
     return 0
 
 
-def _everything(world: World) -> list[Listing]:
-    found = list(_metrics())
-    for offered in side_by_side(lambda name: _offered(name, world), _sources()):
+def _list_all_sources(world: Services) -> list[CatalogEntry]:
+    found = list(_list_metrics())
+    for offered in parallel_map(
+        lambda name: _list_source_or_error(name, world), _list_source_names()
+    ):
         if isinstance(offered, str):
-            say(f"{one_line(f'warning: {offered}')}\n", world.err)
+            write_to_stream(f"{escape_for_log_line(f'warning: {offered}')}\n", world.err)
         else:
             found += offered
     return found
 
 
-def _offered(source: str, world: World) -> Sequence[Listing] | str:
+def _list_source_or_error(source: str, world: Services) -> Sequence[CatalogEntry] | str:
     """What a source offers, or why that is not known."""
     try:
-        return _catalogue(source, world)
+        return _read_catalogue(source, world)
     except FetchError as error:
-        return _unknown(source, error) + (f" ({error.hint})" if error.hint else "")
+        return _format_source_error(source, error) + (f" ({error.hint})" if error.hint else "")
     except AgentciError as error:
-        return _unknown(source, error)
+        return _format_source_error(source, error)
 
 
-def _of_one(source: str, world: World) -> Sequence[Listing]:
-    if source == BUILTIN:
-        return _metrics()
-    sources = _sources()
+def _list_source(source: str, world: Services) -> Sequence[CatalogEntry]:
+    if source == BUILTIN_SOURCE:
+        return _list_metrics()
+    sources = _list_source_names()
     if source not in sources:
-        known = [ALL, BUILTIN, *sources]
-        raise InputError.of(
-            f"there is no source {quoted(source)} of evaluators",
-            hint=did_you_mean(source, known) or f"there is {one_of(known)}",
+        known = [ALL_SOURCES, BUILTIN_SOURCE, *sources]
+        raise InputError.from_message(
+            f"there is no source {quote_name(source)} of evaluators",
+            hint=suggest_name(source, known) or f"there is {join_with_or(known)}",
         )
     try:
-        return _catalogue(source, world)
+        return _read_catalogue(source, world)
     except FetchError as error:
-        raise InputError.of(_unknown(source, error), hint=error.hint) from None
+        raise InputError.from_message(
+            _format_source_error(source, error), hint=error.hint
+        ) from None
 
 
-def _unknown(source: str, error: AgentciError) -> str:
+def _format_source_error(source: str, error: AgentciError) -> str:
     return f"the evaluators of {source} cannot be listed: {error}"
 
 
-def _sources() -> list[str]:
+def _list_source_names() -> list[str]:
     """All names of sources, those of packages included that do not work."""
-    theirs = entry_points(group=GROUP).names - {ALL, BUILTIN, *SOURCES}
+    theirs = entry_points(group=GROUP).names - {ALL_SOURCES, BUILTIN_SOURCE, *SOURCES}
     return [*SOURCES, *sorted(theirs)]
 
 
-def _catalogue(source: str, world: World) -> Sequence[Listing]:
-    listings = world.sources.named(source).catalogue()
+def _read_catalogue(source: str, world: Services) -> Sequence[CatalogEntry]:
+    listings = world.sources.get(source).catalogue()
     return [replace(each, source=source) for each in listings]
 
 
-def _metrics() -> Sequence[Listing]:
+def _list_metrics() -> Sequence[CatalogEntry]:
     # A metric is a module, whose first line says what it measures.
     ours = {name: (metric.__doc__ or "").partition("\n")[0] for name, metric in METRICS.items()}
     return [
-        *(_metric(name, f"{text} Computed here.") for name, text in ours.items()),
+        *(_make_metric_listing(name, f"{text} Computed here.") for name, text in ours.items()),
         *(
-            _metric(name, f"{text} Asks a model (`judge`).", ASKS_A_MODEL)
-            for name, text in ASKING.items()
+            _make_metric_listing(name, f"{text} Asks a model (`judge`).", ASKS_MODEL_TAG)
+            for name, text in JUDGED_METRIC_PURPOSES.items()
         ),
         *(
-            _metric(name, f"{metric.purpose} Needs Vertex AI and the extra adk.", NEEDS_VERTEX)
-            for name, metric in HOSTED.items()
+            _make_metric_listing(
+                name, f"{metric.purpose} Needs Vertex AI and the extra adk.", NEEDS_VERTEX_TAG
+            )
+            for name, metric in HOSTED_METRICS.items()
         ),
-        *(_metric(name, f"Not run: {why}.", NOT_RUN) for name, why in NOT_YET.items()),
+        *(
+            _make_metric_listing(name, f"Not run: {why}.", NOT_RUN_TAG)
+            for name, why in UNSUPPORTED_METRICS.items()
+        ),
     ]
 
 
-def _metric(name: str, description: str, *tags: str) -> Listing:
-    return Listing(name=name, source=BUILTIN, ref=name, description=description, tags=tags)
+def _make_metric_listing(name: str, description: str, *tags: str) -> CatalogEntry:
+    return CatalogEntry(
+        name=name, source=BUILTIN_SOURCE, ref=name, description=description, tags=tags
+    )
 
 
-def _json(listings: Sequence[Listing]) -> str:
+def _format_json(listings: Sequence[CatalogEntry]) -> str:
     """A list, one evaluator a line."""
     lines = ",\n".join(f"  {dumps(to_builtins(each))}" for each in listings)
     return f"[\n{lines}\n]\n" if listings else "[]\n"
 
 
-def _text(listings: Sequence[Listing], width: int | None) -> str:
-    table = _table([HEADINGS, *map(_row, listings)], width) if listings else ""
-    return f"{table}{_example(listings)}{count(len(listings), 'evaluator')}\n"
+def _format_text(listings: Sequence[CatalogEntry], width: int | None) -> str:
+    table = _format_table([HEADINGS, *map(_format_row, listings)], width) if listings else ""
+    return f"{table}{_format_example(listings)}{format_count(len(listings), 'evaluator')}\n"
 
 
-def _row(listing: Listing) -> tuple[str, ...]:
+def _format_row(listing: CatalogEntry) -> tuple[str, ...]:
     cells = (*(listing.name, listing.source, listing.language, listing.description), listing.ref)
-    return tuple(one_line(cell) or "-" for cell in cells)
+    return tuple(escape_for_log_line(cell) or "-" for cell in cells)
 
 
-def _table(rows: Sequence[Sequence[str]], width: int | None) -> str:
+def _format_table(rows: Sequence[Sequence[str]], width: int | None) -> str:
     """The rows under one another; their ends are cut off where there is a ``width``."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
@@ -146,9 +164,9 @@ def _table(rows: Sequence[Sequence[str]], width: int | None) -> str:
     return "".join(f"{line}\n" for line in cut)
 
 
-def _example(listings: Sequence[Listing]) -> str:
+def _format_example(listings: Sequence[CatalogEntry]) -> str:
     """How the first of the community's evaluators is used, where there is one."""
-    listing = next((each for each in listings if each.source == GITHUB), None)
+    listing = next((each for each in listings if each.source == GITHUB_SOURCE), None)
     if listing is None:
         return ""
     import yaml  # noqa: PLC0415 (slow to load)
@@ -157,11 +175,14 @@ def _example(listings: Sequence[Listing]) -> str:
     text = yaml.safe_dump(
         entry, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
     )
-    return f"\nTo use one, add it to the `evaluators:` of a config:\n  - {one_line(text)}\n\n"
+    return (
+        "\nTo use one, add it to the `evaluators:` of a config:\n  - "
+        f"{escape_for_log_line(text)}\n\n"
+    )
 
 
-def _width(world: World) -> int | None:
+def _find_terminal_width(world: Services) -> int | None:
     """Characters of a line on the terminal; None where the output is no terminal."""
     if not world.out.isatty():
         return None
-    return os.get_terminal_size(world.out.fileno()).columns or USUAL_WIDTH
+    return os.get_terminal_size(world.out.fileno()).columns or DEFAULT_WIDTH

@@ -7,16 +7,15 @@ wording of the question is ours.
 
 from typing import Final
 
-from agentci.evaluators.metrics.judged.judged_metric import Grade, Matter, final_text
-from agentci.evaluators.prompts.prompts import pose
-from agentci.model.judging import Form, Question
-from agentci.model.ruling import Ruling
+from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, JudgedTurnScore, final_text
+from agentci.evaluators.prompts.questions import make_question
+from agentci.model.judges import AggregateVerdict, JudgePrompt, ScoreSchema
 
 name: Final = "final_response_match_v2"
 needs_golden: Final = True
 rubric_type: Final = ""
 
-FORM: Final = Form(kind="boolean", value_name="is_the_agent_response_valid")
+FORM: Final = ScoreSchema(kind="boolean", value_name="is_the_agent_response_valid")
 INSTRUCTIONS: Final = """\
 You judge whether the answer of an AI agent is valid, by a reference answer that is known to be \
 right.
@@ -38,7 +37,7 @@ The reference answer:
 {{ reference }}"""
 
 
-def question(matter: Matter) -> Question:
+def question(matter: JudgedTurn) -> JudgePrompt:
     """Ask whether the answer is as good as the golden one."""
     golden = matter.golden or matter.turn
     values = {
@@ -46,11 +45,13 @@ def question(matter: Matter) -> Question:
         "answer": final_text(matter.turn),
         "reference": final_text(golden),
     }
-    return pose(INSTRUCTIONS, TEMPLATE, values, FORM)
+    return make_question(INSTRUCTIONS, TEMPLATE, values, FORM)
 
 
-def grade(ruling: Ruling, _: Matter) -> Grade:
+def grade(ruling: AggregateVerdict, _: JudgedTurn) -> JudgedTurnScore:
     """All or nothing."""
     if ruling.value is True:
-        return Grade(score=1.0)
-    return Grade(score=0.0, misses=(f"not valid: {ruling.spokesman.reason}",))
+        return JudgedTurnScore(score=1.0)
+    return JudgedTurnScore(
+        score=0.0, misses=(f"not valid: {ruling.representative_verdict.reason}",)
+    )

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from agentci.evaluators.metrics.judged import rubrics
-from agentci.evaluators.metrics.judged.judged_metric import Matter, final_text, steps_of
-from agentci.model.judging import Question
+from agentci.evaluators.metrics.judged import judged_metric
+from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, final_text, format_steps
+from agentci.model.judges import JudgePrompt
 
 name: Final = "rubric_based_final_response_quality_v1"
 needs_golden: Final = False
 rubric_type: Final = "FINAL_RESPONSE_QUALITY"
-grade = rubrics.grade
+grade = judged_metric.grade_rubrics
 
 INSTRUCTIONS: Final = """\
 You judge the final answer of an AI agent by properties that it is to have.
@@ -30,11 +30,11 @@ Its final answer:
 {{ answer }}"""
 
 
-def question(matter: Matter) -> Question:
+def question(matter: JudgedTurn) -> JudgePrompt:
     """Ask which rubrics the answer fulfils."""
     values = {
         "question": matter.turn.user_text,
-        "steps": steps_of(matter.turn),
+        "steps": format_steps(matter.turn),
         "answer": final_text(matter.turn),
     }
-    return rubrics.ask(INSTRUCTIONS, TEMPLATE, values, matter)
+    return judged_metric.make_rubric_question(INSTRUCTIONS, TEMPLATE, values, matter)

@@ -7,24 +7,23 @@ its turns. Sentences are split here, where ADK asks a model: they are the same i
 
 from typing import Final
 
-from agentci._util.text.sentences import sentences
+from agentci._util.text.sentences import split_sentences
 from agentci.evaluators.metrics.judged.judged_metric import (
-    Grade,
-    Matter,
+    JudgedTurn,
+    JudgedTurnScore,
+    check_all_marked,
     final_text,
-    require_all,
-    steps_of,
+    format_steps,
 )
-from agentci.evaluators.prompts.prompts import pose
-from agentci.model.judging import Checklist, Question
-from agentci.model.ruling import Ruling
+from agentci.evaluators.prompts.questions import make_question
+from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgePrompt
 
 name: Final = "hallucinations_v1"
 needs_golden: Final = False
 rubric_type: Final = ""
 
-RIGHT: Final = ("supported", "not_applicable")
-LABELS: Final = (*RIGHT, "unsupported", "contradictory", "disputed")
+CORRECT_LABELS: Final = ("supported", "not_applicable")
+LABELS: Final = (*CORRECT_LABELS, "unsupported", "contradictory", "disputed")
 INSTRUCTIONS: Final = """\
 You judge whether what an AI agent said is shown by what it had before it: the user's words, and \
 what its tools answered. Label every sentence of its answer, each by its number:
@@ -46,36 +45,36 @@ The sentences of its answer:
 {{ sentences }}"""
 
 
-def question(matter: Matter) -> Question | None:
+def question(matter: JudgedTurn) -> JudgePrompt | None:
     """Ask about every sentence; None where there is none."""
-    found = sentences(final_text(matter.turn))
+    found = split_sentences(final_text(matter.turn))
     if not found:
         return None
     values = {
         "question": matter.turn.user_text,
-        "steps": steps_of(matter.turn),
+        "steps": format_steps(matter.turn),
         "sentences": "\n".join(f"[{number}] {each}" for number, each in enumerate(found, start=1)),
     }
-    return pose(
+    return make_question(
         INSTRUCTIONS,
         TEMPLATE,
         values,
-        Checklist(names=_numbers(found), kind="label", labels=LABELS),
+        ChecklistSchema(names=_number_sentences(found), kind="label", labels=LABELS),
     )
 
 
-def grade(ruling: Ruling, matter: Matter) -> Grade:
+def grade(ruling: AggregateVerdict, matter: JudgedTurn) -> JudgedTurnScore:
     """The share of sentences that are right."""
-    found = sentences(final_text(matter.turn))
-    numbers = _numbers(found)
-    require_all(ruling, numbers, "sentence")
+    found = split_sentences(final_text(matter.turn))
+    numbers = _number_sentences(found)
+    check_all_marked(ruling, numbers, "sentence")
     misses = tuple(
         f"{ruling.values[number]}: {sentence}"
         for number, sentence in zip(numbers, found, strict=True)
-        if ruling.values[number] not in RIGHT
+        if ruling.values[number] not in CORRECT_LABELS
     )
-    return Grade(score=1 - len(misses) / len(found), misses=misses)
+    return JudgedTurnScore(score=1 - len(misses) / len(found), misses=misses)
 
 
-def _numbers(found: tuple[str, ...]) -> tuple[str, ...]:
+def _number_sentences(found: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(number) for number in range(1, len(found) + 1))

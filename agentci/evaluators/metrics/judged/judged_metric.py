@@ -1,22 +1,26 @@
-"""What every metric is that asks a model: a question a turn, and what its answer is worth."""
+"""The interface of a metric that a judge model scores, and what such metrics share.
 
-from collections.abc import Sequence
+Rubrics are scored as in ADK 2.13: each is fulfilled or not, by the majority of samples; the score
+is the mean over all rubrics of all turns.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text.strict_json import readable
+from agentci._util.text.json_text import dumps_readable
 from agentci.errors import EvaluatorError
+from agentci.evaluators.prompts.questions import make_question
+from agentci.model.case import Rubric
 from agentci.model.json import Json, JsonObject
-from agentci.model.judging import Question
-from agentci.model.rubric import Rubric
-from agentci.model.ruling import Ruling
+from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgePrompt
 from agentci.model.trace import Turn
 
 NO_STEPS: Final = "No tools were used."
 
 
-class Matter(Struct, frozen=True, kw_only=True):
+class JudgedTurn(Struct, frozen=True, kw_only=True):
     """What is judged of a turn.
 
     Attributes:
@@ -29,7 +33,7 @@ class Matter(Struct, frozen=True, kw_only=True):
     rubrics: tuple[Rubric, ...] = ()
 
 
-class Grade(Struct, frozen=True, kw_only=True):
+class JudgedTurnScore(Struct, frozen=True, kw_only=True):
     """What a turn is worth.
 
     Attributes:
@@ -61,11 +65,11 @@ class JudgedMetric(Protocol):
         """ADK's type of the rubrics of golden cases that it goes by; empty where it needs none."""
         ...
 
-    def question(self, matter: Matter, /) -> Question | None:
+    def question(self, matter: JudgedTurn, /) -> JudgePrompt | None:
         """What is asked of a turn; None where there is nothing to judge."""
         ...
 
-    def grade(self, ruling: Ruling, matter: Matter, /) -> Grade:
+    def grade(self, ruling: AggregateVerdict, matter: JudgedTurn, /) -> JudgedTurnScore:
         """What the answer is worth.
 
         Raises:
@@ -74,9 +78,13 @@ class JudgedMetric(Protocol):
         ...
 
 
-def steps_of(turn: Turn) -> str:
+def format_steps(turn: Turn) -> str:
     """The tools that a turn used and what they answered, as JSON."""
-    answers = {each.call: each for each in reversed(turn.tool_responses) if each.call is not None}
+    answers = {
+        each.call_index: each
+        for each in reversed(turn.tool_responses)
+        if each.call_index is not None
+    }
     steps: list[Json] = []
     for number, call in enumerate(turn.tool_calls):
         step: dict[str, Json] = {"step": number, "tool": call.name, "args": call.args}
@@ -87,13 +95,13 @@ def steps_of(turn: Turn) -> str:
     loose: list[Json] = [
         {"tool": each.name, "answer": each.output, "failed": each.failed}
         for each in turn.tool_responses
-        if each.call is None
+        if each.call_index is None
     ]
     found: JsonObject = {"steps": [*steps, *loose]}
-    return readable(found) if turn.tool_calls or loose else NO_STEPS
+    return dumps_readable(found) if turn.tool_calls or loose else NO_STEPS
 
 
-def require_all(ruling: Ruling, names: Sequence[str], noun: str) -> None:
+def check_all_marked(ruling: AggregateVerdict, names: Sequence[str], noun: str) -> None:
     """See that a checklist has a mark for everything.
 
     Raises:
@@ -107,3 +115,41 @@ def require_all(ruling: Ruling, names: Sequence[str], noun: str) -> None:
 def final_text(turn: Turn) -> str:
     """The answer of a turn as ADK joins it: its parts, a line each."""
     return "\n".join(turn.answer_parts)
+
+
+RUBRIC_INSTRUCTIONS: Final = """\
+For every property say true where it is fulfilled, or where its condition does not apply; false \
+where it applies and is not fulfilled, or where that cannot be told for sure.
+
+The properties:
+"""
+
+
+def make_rubric_question(
+    instructions: str, template: str, values: Mapping[str, str], matter: JudgedTurn
+) -> JudgePrompt:
+    """Ask which rubrics are fulfilled."""
+    listed = "\n".join(f"- [{each.id}] {each.text}" for each in matter.rubrics)
+    form = ChecklistSchema(names=tuple(each.id for each in matter.rubrics))
+    return make_question(
+        f"{instructions}\n{RUBRIC_INSTRUCTIONS}{listed}", template, dict(values), form
+    )
+
+
+def grade_rubrics(ruling: AggregateVerdict, matter: JudgedTurn) -> JudgedTurnScore:
+    """The share of rubrics that are fulfilled; each counts."""
+    ids = [each.id for each in matter.rubrics]
+    check_all_marked(ruling, ids, "the rubric")
+    missed = [each for each in matter.rubrics if ruling.values[each.id] is not True]
+    return JudgedTurnScore(
+        score=1 - len(missed) / len(ids),
+        weight=len(ids),
+        misses=tuple(
+            f"[{each.id}] {each.text}: {_find_rubric_reason(each, ruling)}" for each in missed
+        ),
+    )
+
+
+def _find_rubric_reason(rubric: Rubric, ruling: AggregateVerdict) -> str:
+    mark = ruling.representative_verdict.scores.get(rubric.id)
+    return "not fulfilled" if mark is None or not mark.reason else mark.reason

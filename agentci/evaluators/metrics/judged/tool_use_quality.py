@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from agentci.evaluators.metrics.judged import rubrics
-from agentci.evaluators.metrics.judged.judged_metric import Matter, steps_of
-from agentci.model.judging import Question
+from agentci.evaluators.metrics.judged import judged_metric
+from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, format_steps
+from agentci.model.judges import JudgePrompt
 
 name: Final = "rubric_based_tool_use_quality_v1"
 needs_golden: Final = False
 rubric_type: Final = "TOOL_USE_QUALITY"
-grade = rubrics.grade
+grade = judged_metric.grade_rubrics
 
 INSTRUCTIONS: Final = """\
 You judge how an AI agent used its tools, by properties that this is to have.
@@ -24,7 +24,7 @@ The tools that the agent used:
 {{ steps }}"""
 
 
-def question(matter: Matter) -> Question:
+def question(matter: JudgedTurn) -> JudgePrompt:
     """Ask which rubrics the tool calls fulfil."""
-    values = {"question": matter.turn.user_text, "steps": steps_of(matter.turn)}
-    return rubrics.ask(INSTRUCTIONS, TEMPLATE, values, matter)
+    values = {"question": matter.turn.user_text, "steps": format_steps(matter.turn)}
+    return judged_metric.make_rubric_question(INSTRUCTIONS, TEMPLATE, values, matter)

@@ -13,7 +13,7 @@ import sys
 from typing import Any, Final
 
 STDOUT, STDERR = 1, 2
-UNEXPLAINED: Final = "it said no more"
+NO_MESSAGE: Final = "it said no more"
 
 
 def main() -> int:
@@ -22,14 +22,14 @@ def main() -> int:
         os.dup2(STDERR, STDOUT)
         asked = json.load(sys.stdin.buffer)
         try:
-            answer = _measured(asked)
+            answer = _evaluate_turns(asked)
         except Exception as error:  # noqa: BLE001 (whatever keeps it from judging is told)
-            answer = {"refusal": f"{type(error).__name__}: {str(error) or UNEXPLAINED}"}
+            answer = {"refusal": f"{type(error).__name__}: {str(error) or NO_MESSAGE}"}
         out.write(json.dumps(answer).encode())
     return 0
 
 
-def _measured(asked: dict[str, Any]) -> dict[str, Any]:
+def _evaluate_turns(asked: dict[str, Any]) -> dict[str, Any]:
     from google.adk.evaluation.eval_case import Invocation  # noqa: PLC0415 (failing is told)
     from google.adk.evaluation.eval_metrics import EvalMetric  # noqa: PLC0415 (likewise)
     from google.adk.evaluation.metric_evaluator_registry import (  # noqa: PLC0415 (likewise)

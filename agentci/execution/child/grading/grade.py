@@ -16,11 +16,11 @@ from types import ModuleType
 from typing import Any, Final
 
 STDOUT, STDERR = 1, 2
-TEXT: Final = "<source>"
-MAX_SHOWN: Final = 200
+SOURCE_NAME: Final = "<source>"
+MAX_SHOWN_CHARS: Final = 200
 
 
-class RefusedError(Exception):
+class GraderFunctionError(Exception):
     """There is no score, by no exception of the user's code; says why in a sentence."""
 
 
@@ -30,28 +30,28 @@ def main(files: list[str]) -> int:
         os.dup2(STDERR, STDOUT)
         asked = json.load(sys.stdin.buffer)
         try:
-            result = json.dumps(_graded(asked, *files), default=str)
-        except RefusedError as error:
+            result = json.dumps(_run_grader(asked, *files), default=str)
+        except GraderFunctionError as error:
             sys.stderr.write(f"{error}\n")
             return 1
         except BaseException as error:  # noqa: BLE001 (sys.exit is no way to grade, either)
-            _show(error)
+            _print_traceback(error)
             return 1
         out.write(result.encode())
     return 0
 
 
-def _graded(asked: dict[str, Any], file: str = "") -> dict[str, Any]:
-    module = _module(file, asked.get("source", ""))
+def _run_grader(asked: dict[str, Any], file: str = "") -> dict[str, Any]:
+    module = _load_module(file, asked.get("source", ""))
     name = asked["function"]
     function = getattr(module, name, None)
     if not callable(function):
         what = os.path.basename(file) if file else "the source"
-        raise RefusedError(f"{what} defines no function {name!r}")
-    return called(function, asked, name)
+        raise GraderFunctionError(f"{what} defines no function {name!r}")
+    return call_grader(function, asked, name)
 
 
-def called(function: Callable[..., Any], asked: dict[str, Any], name: str) -> dict[str, Any]:
+def call_grader(function: Callable[..., Any], asked: dict[str, Any], name: str) -> dict[str, Any]:
     """What ``function`` returns for the sample and the item that are asked about.
 
     Raises:
@@ -59,29 +59,31 @@ def called(function: Callable[..., Any], asked: dict[str, Any], name: str) -> di
     """
     returned = function(asked["sample"], asked["item"])
     if not isinstance(returned, dict):
-        return {"score": _number(returned, name)}
+        return {"score": _check_score(returned, name)}
     if "score" not in returned:
-        raise RefusedError(f"{name} returned a dict without 'score': {_shown(returned)}")
-    return {**returned, "score": _number(returned["score"], name)}
+        raise GraderFunctionError(
+            f"{name} returned a dict without 'score': {_format_value(returned)}"
+        )
+    return {**returned, "score": _check_score(returned["score"], name)}
 
 
-def _module(file: str, source: str) -> ModuleType:
+def _load_module(file: str, source: str) -> ModuleType:
     """What the user wrote, run as if it were imported."""
     code: bytes | str = source
     if file:
-        _look_in(os.path.dirname(file))
+        _put_folder_first(os.path.dirname(file))
         with open(file, "rb") as opened:
             code = opened.read()
     else:
-        _remember(source)
+        _register_source(source)
     module = ModuleType(os.path.basename(file).partition(".")[0] or "grader")
     module.__file__ = file or None
     sys.modules.setdefault(module.__name__, module)
-    exec(compile(code, file or TEXT, "exec"), vars(module))  # noqa: S102 (that is what this is for)
+    exec(compile(code, file or SOURCE_NAME, "exec"), vars(module))  # noqa: S102 (that is what this is for)
     return module
 
 
-def _look_in(folder: str) -> None:
+def _put_folder_first(folder: str) -> None:
     """Have modules of the user's folder found first, also where one of that name is loaded."""
     sys.path[0] = folder
     own = {
@@ -95,28 +97,35 @@ def _look_in(folder: str) -> None:
             del sys.modules[name]
 
 
-def _remember(source: str) -> None:
+def _register_source(source: str) -> None:
     """Have tracebacks quote the source."""
     import linecache  # noqa: PLC0415 (files need none)
 
-    linecache.cache[TEXT] = (len(source), None, source.splitlines(keepends=True), TEXT)
+    linecache.cache[SOURCE_NAME] = (
+        len(source),
+        None,
+        source.splitlines(keepends=True),
+        SOURCE_NAME,
+    )
 
 
-def _number(value: Any, name: str) -> float:
+def _check_score(value: Any, name: str) -> float:
     if isinstance(value, str | bytes) or not hasattr(type(value), "__float__"):
-        raise RefusedError(f"{name} returned {_shown(value)}, which is no number")
+        raise GraderFunctionError(f"{name} returned {_format_value(value)}, which is no number")
     number = float(value)
     if not math.isfinite(number):
-        raise RefusedError(f"{name} returned {number}, which is no score")
+        raise GraderFunctionError(f"{name} returned {number}, which is no score")
     return number
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\N{HORIZONTAL ELLIPSIS}"
+    return (
+        text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}\N{HORIZONTAL ELLIPSIS}"
+    )
 
 
-def _show(error: BaseException) -> None:
+def _print_traceback(error: BaseException) -> None:
     """Print the traceback from the user's first line on."""
     import traceback  # noqa: PLC0415 (seldom needed)
 

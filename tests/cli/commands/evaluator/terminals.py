@@ -9,7 +9,7 @@ from fcntl import ioctl
 from pathlib import Path
 from threading import Thread
 
-from agentci.cli.main import carry_out
+from agentci.cli.main import run_command
 from agentci.model.values import replace
 from tests.helpers.support import world_at
 
@@ -30,7 +30,7 @@ def shown_on_terminal(
     reader.start()
     try:
         with open(slave, "w", encoding="utf-8") as out:  # noqa: PTH123 (a descriptor)
-            carry_out(arguments, replace(world_at(cwd, environ or {}), out=out))
+            run_command(arguments, replace(world_at(cwd, environ or {}), out=out))
     finally:
         reader.join()
         os.close(master)

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from agentci.cli.commands.evaluator.init import init
-from agentci.config.schema import json_schema
+from agentci.cli.commands.evaluator.init import init_evaluator
+from agentci.config.schema import make_config_schema
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from tests.helpers.support import ROOT, run_agentci, world_at
@@ -140,7 +140,7 @@ class TestTheNextSteps:
     def test_show_an_entry_to_paste_into_a_config(self, folder: str, tmp_path: Path) -> None:
         said = _make(tmp_path, "polite", folder=folder)
         config = yaml.safe_load(said[said.index("evaluators:") :])
-        jsonschema.Draft202012Validator(json_schema()).validate(config)
+        jsonschema.Draft202012Validator(make_config_schema()).validate(config)
         (entry,) = config["evaluators"]
         (result,) = _run(tmp_path, entry)
         assert result["status"] == "passed"
@@ -252,7 +252,7 @@ class TestWhatIsThere:
 def _make(folder_of_work: Path, name: str, *, runtime: str | None = None, folder: str = ".") -> str:
     """Make an evaluator, and return what was said."""
     world = world_at(folder_of_work, {})
-    assert init(name, runtime=runtime, folder=folder, world=world) == 0
+    assert init_evaluator(name, runtime=runtime, folder=folder, world=world) == 0
     said: str = world.out.getvalue()  # type: ignore[attr-defined] # world_at keeps what is printed
     return said
 

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.evaluators.metrics.registry import ASKING, HOSTED, METRICS, NOT_YET
+from agentci.evaluators.metrics.registry import (
+    HOSTED_METRICS,
+    JUDGED_METRIC_PURPOSES,
+    METRICS,
+    UNSUPPORTED_METRICS,
+)
 from tests.cli.commands.evaluator.terminals import shown_on_terminal
 from tests.helpers.support import Ran, run_agentci
 from tests.remote.sources.fake_github import FakeGitHub, rate_limited
@@ -32,7 +37,7 @@ evaluators:
 """
 PACKAGE = """\
 from agentci.errors import UnreachableError
-from agentci.model.program import Listing
+from agentci.model.program import CatalogEntry
 
 
 class Shelf:
@@ -40,7 +45,7 @@ class Shelf:
         pass
 
     def catalogue(self):
-        return [Listing(name="q", source="builtin", ref="shelf/q")]
+        return [CatalogEntry(name="q", source="builtin", ref="shelf/q")]
 
 
 class Broken(Shelf):
@@ -92,7 +97,12 @@ class TestTheTable:
         assert heading.split() == ["NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF"]
         assert (ran.code, ran.err) == (0, "")
         assert cells == [
-            *([name, "builtin"] for name in sorted({*METRICS, *ASKING, *HOSTED, *NOT_YET})),
+            *(
+                [name, "builtin"]
+                for name in sorted(
+                    {*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS, *UNSUPPORTED_METRICS}
+                )
+            ),
             *(["tone", "github"], ["words", "github"], ["own", "local"]),
         ]
         assert ran.out.endswith(f"\n{len(rows)} evaluators\n")
@@ -107,9 +117,9 @@ class TestTheTable:
         rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
         for names, needs in (
             (METRICS, "Computed here."),
-            (ASKING, "Asks a model (`judge`)."),
-            (HOSTED, "Needs Vertex AI and the extra adk."),
-            (NOT_YET, "Not run: "),
+            (JUDGED_METRIC_PURPOSES, "Asks a model (`judge`)."),
+            (HOSTED_METRICS, "Needs Vertex AI and the extra adk."),
+            (UNSUPPORTED_METRICS, "Not run: "),
         ):
             assert {row.split()[0] for row in rows if needs in row} == {*names}
 
@@ -118,7 +128,7 @@ class TestTheTable:
     ) -> None:
         rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
         found = {row.split()[0]: row for row in rows}
-        for name, why in NOT_YET.items():
+        for name, why in UNSUPPORTED_METRICS.items():
             assert f"Not run: {why}." in found[name]
         assert not [name for name in METRICS if "Not run" in found[name]]
         assert github.count() == 0
@@ -194,10 +204,12 @@ class TestJson:
 
     def test_marks_the_metrics_that_are_not_run(self, tmp_path: Path, github: FakeGitHub) -> None:
         found = as_json(tmp_path, github, "--source", "builtin")
-        assert {each["name"] for each in found if each["tags"] == ["not-run"]} == set(NOT_YET)
+        assert {each["name"] for each in found if each["tags"] == ["not-run"]} == set(
+            UNSUPPORTED_METRICS
+        )
         assert {each["name"] for each in found if each["tags"] == []} == set(METRICS)
         hosted = {each["name"] for each in found if each["tags"] == ["needs-vertex-ai"]}
-        assert hosted == set(HOSTED)
+        assert hosted == set(HOSTED_METRICS)
         assert all(each["description"] for each in found)
 
     def test_of_nothing_is_an_empty_list(self, tmp_path: Path, github: FakeGitHub) -> None:

@@ -11,12 +11,15 @@ from agentci.evaluators.metrics.judged import (
     hallucinations,
     tool_use_quality,
 )
-from agentci.evaluators.metrics.judged.judged_metric import Grade, Matter, steps_of
+from agentci.evaluators.metrics.judged.judged_metric import (
+    JudgedTurn,
+    JudgedTurnScore,
+    format_steps,
+)
 from agentci.evaluators.metrics.judged.registry import JUDGED_METRICS
-from agentci.evaluators.metrics.registry import ASKING, METRICS, NOT_YET
-from agentci.model.judging import Checklist
-from agentci.model.rubric import Rubric
-from agentci.model.ruling import Mark, Ruling, Value, Verdict
+from agentci.evaluators.metrics.registry import JUDGED_METRIC_PURPOSES, METRICS, UNSUPPORTED_METRICS
+from agentci.model.case import Rubric
+from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgeScore, ScoreValue, Verdict
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 
 TURN = Turn(
@@ -25,7 +28,7 @@ TURN = Turn(
     answer_parts=("It is in Lyon.", "Anything else?"),
     tool_calls=(ToolCall(name="track", args={"id": 7}), ToolCall(name="mail")),
     tool_responses=(
-        ToolResponse(name="track", output={"at": "Lyon"}, call=0),
+        ToolResponse(name="track", output={"at": "Lyon"}, call_index=0),
         ToolResponse(name="other", output="x", failed=True),
     ),
 )
@@ -33,31 +36,32 @@ GOLDEN = Turn(id="g", user_text="Where is it?", answer_parts=("In Lyon",))
 RUBRICS = (Rubric(id="a", text="is polite"), Rubric(id="b", text="is short"))
 
 
-def ruling(values: Mapping[str, Value], **reasons: str) -> Ruling:
+def ruling(values: Mapping[str, ScoreValue], **reasons: str) -> AggregateVerdict:
     marks = {
-        name: Mark(value=value, reason=reasons.get(name, "")) for name, value in values.items()
+        name: JudgeScore(value=value, reason=reasons.get(name, ""))
+        for name, value in values.items()
     }
-    verdict = Verdict(marks=marks, reason=reasons.get("overall", ""))
-    return Ruling(values=values, verdicts=(verdict,))
+    verdict = Verdict(scores=marks, reason=reasons.get("overall", ""))
+    return AggregateVerdict(values=values, verdicts=(verdict,))
 
 
 def test_the_names_are_those_that_configs_know() -> None:
-    assert list(ASKING) == list(JUDGED_METRICS)
-    assert not set(ASKING) & {*METRICS, *NOT_YET}
+    assert list(JUDGED_METRIC_PURPOSES) == list(JUDGED_METRICS)
+    assert not set(JUDGED_METRIC_PURPOSES) & {*METRICS, *UNSUPPORTED_METRICS}
 
 
 def test_steps_are_calls_with_their_answers() -> None:
-    assert steps_of(TURN) == (
+    assert format_steps(TURN) == (
         '{"steps": [{"step": 0, "tool": "track", "args": {"id": 7}, "answer": {"at": "Lyon"},'
         ' "failed": false}, {"step": 1, "tool": "mail", "args": null},'
         ' {"tool": "other", "answer": "x", "failed": true}]}'
     )
-    assert steps_of(GOLDEN) == "No tools were used."
+    assert format_steps(GOLDEN) == "No tools were used."
 
 
 class TestFinalResponseMatch:
     def test_the_answers_stand_beside_each_other_under_the_golden_question(self) -> None:
-        asked = final_response_match.question(Matter(turn=TURN, golden=GOLDEN)).user
+        asked = final_response_match.question(JudgedTurn(turn=TURN, golden=GOLDEN)).user
         assert "Where is it?" in asked
         assert "It is in Lyon.\nAnything else?" in asked
         assert "In Lyon" in asked
@@ -65,18 +69,20 @@ class TestFinalResponseMatch:
 
     def test_it_is_all_or_nothing(self) -> None:
         form = "is_the_agent_response_valid"
-        matter = Matter(turn=TURN, golden=GOLDEN)
-        assert final_response_match.grade(ruling({form: True}), matter) == Grade(score=1.0)
+        matter = JudgedTurn(turn=TURN, golden=GOLDEN)
+        assert final_response_match.grade(ruling({form: True}), matter) == JudgedTurnScore(
+            score=1.0
+        )
         failed = final_response_match.grade(ruling({form: False}, overall="wrong town"), matter)
-        assert failed == Grade(score=0.0, misses=("not valid: wrong town",))
+        assert failed == JudgedTurnScore(score=0.0, misses=("not valid: wrong town",))
 
 
 class TestRubrics:
-    MATTER = Matter(turn=TURN, rubrics=RUBRICS)
+    MATTER = JudgedTurn(turn=TURN, rubrics=RUBRICS)
 
     def test_an_answer_is_judged_by_what_tools_said(self) -> None:
         asked = final_response_quality.question(self.MATTER)
-        assert asked.form == Checklist(names=("a", "b"))
+        assert asked.schema == ChecklistSchema(names=("a", "b"))
         assert "- [a] is polite\n- [b] is short" in asked.system
         assert '"at": "Lyon"' in asked.user
         assert "It is in Lyon." in asked.user
@@ -88,7 +94,7 @@ class TestRubrics:
 
     def test_each_rubric_counts(self) -> None:
         grade = final_response_quality.grade(ruling({"a": True, "b": False}, b="long"), self.MATTER)
-        assert grade == Grade(score=0.5, weight=2, misses=("[b] is short: long",))
+        assert grade == JudgedTurnScore(score=0.5, weight=2, misses=("[b] is short: long",))
 
     def test_a_rubric_that_is_missed_without_a_word_is_told(self) -> None:
         grade = tool_use_quality.grade(ruling({"a": False, "b": True}), self.MATTER)
@@ -100,19 +106,21 @@ class TestRubrics:
 
 
 class TestHallucinations:
-    MATTER = Matter(turn=TURN)
+    MATTER = JudgedTurn(turn=TURN)
 
     def test_every_sentence_is_labelled(self) -> None:
         asked = hallucinations.question(self.MATTER)
         assert asked is not None
-        assert asked.form == Checklist(names=("1", "2"), kind="label", labels=hallucinations.LABELS)
+        assert asked.schema == ChecklistSchema(
+            names=("1", "2"), kind="label", labels=hallucinations.LABELS
+        )
         assert "[1] It is in Lyon.\n[2] Anything else?" in asked.user
 
     def test_what_is_supported_or_claims_nothing_is_right(self) -> None:
         grade = hallucinations.grade(
             ruling({"1": "contradictory", "2": "not_applicable"}), self.MATTER
         )
-        assert grade == Grade(score=0.5, misses=("contradictory: It is in Lyon.",))
+        assert grade == JudgedTurnScore(score=0.5, misses=("contradictory: It is in Lyon.",))
 
     def test_without_an_answer_nothing_is_asked(self) -> None:
-        assert hallucinations.question(Matter(turn=Turn(id="t", user_text="q"))) is None
+        assert hallucinations.question(JudgedTurn(turn=Turn(id="t", user_text="q"))) is None

@@ -1,1 +1,0 @@
-"""Folders of a cache: created, locked and checked."""

@@ -1,0 +1,99 @@
+"""Encodes JSON that every parser can read, and decodes JSON quickly."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from agentci._util.text.escape import replace_surrogates
+from agentci.model.json import Json
+
+MAX_DEPTH = 100
+
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+
+
+def dumps(value: Json) -> str:
+    r"""As ``dumps_readable``, for programs: of pure ASCII.
+
+    ``##[`` is written with an escape, so that a file printed to a workflow's log commands nothing.
+    """
+    text = dumps_readable(value)
+    if not text.isascii():  # which only strings can hold
+        text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return text.replace("##[", r"##\u005b")
+
+
+def dumps_for_html(value: Json) -> str:
+    """As ``dumps``; of an element ``script`` it stands in, nothing of it is the end."""
+    return dumps(value).replace("<", r"\u003c")
+
+
+def dumps_readable(value: Json) -> str:
+    """As ``dumps_compact``, with spaces."""
+    return msgspec.json.format(dumps_compact(value), indent=0)
+
+
+def dumps_compact(value: Json) -> str:
+    """``make_strict(value)`` on one line; a value that is strict already is written as it is."""
+    try:
+        text = _ENCODER.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        return _ENCODER.encode(make_strict(value)).decode()
+    may_be_deep = text.count("[") + text.count("{") > MAX_DEPTH
+    return _ENCODER.encode(make_strict(value)).decode() if may_be_deep else text
+
+
+def _convert_subclass(value: object) -> Json:
+    """A text or number of a class of its own, as a plain one."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    for kind in (int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_convert_subclass)
+
+
+def make_strict(value: Json, depth: int = 0) -> Json:
+    """``value`` with what JSON cannot say replaced: by null, by a mark, or by a remark on it."""
+    if isinstance(value, str):
+        return value if value.isascii() else replace_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return (
+        value if value is None or isinstance(value, int) else _make_strict_inside(value, depth + 1)
+    )
+
+
+def _make_strict_inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:
+    if depth > MAX_DEPTH:
+        return f"(nested more than {MAX_DEPTH} levels deep)"
+    if isinstance(value, dict | Mapping):  # quick to tell for most
+        return {
+            key if key.isascii() else replace_surrogates(key): make_strict(v, depth)
+            for key, v in value.items()
+        }
+    return [make_strict(item, depth) for item in value]
+
+
+_QUICK: Final = msgspec.json.Decoder()
+
+
+def decode_json(text: str, thorough: json.JSONDecoder) -> Json:
+    """The value of JSON text; as ``thorough.decode``, with its errors.
+
+    Args:
+        thorough: is asked about what cannot be read quickly: broken text, numbers beyond all
+            floats or of thousands of digits, names of numbers that JSON does not have.
+    """
+    try:
+        value: Json = _QUICK.decode(text)
+    except (ValueError, RecursionError):
+        return thorough.decode(text)  # type: ignore[no-any-return]
+    return value

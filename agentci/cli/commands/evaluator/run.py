@@ -1,0 +1,335 @@
+"""``agentci evaluator run``: run one evaluator on one recorded run, and print everything."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.files import write_to_stream
+from agentci._util.text.escape import (
+    escape_for_log,
+    escape_for_log_line,
+    flatten_line,
+    neutralize_commands,
+)
+from agentci._util.text.format import format_count, format_number
+from agentci._util.text.suggest import quote_name
+from agentci._util.workspace import is_file, is_folder, resolve_path
+from agentci.config.settings import Settings, parse_settings
+from agentci.config.suite import Suite
+from agentci.errors import InputError
+from agentci.evaluators.agentevals.code import CodeEvaluator
+from agentci.evaluators.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, format_threshold
+from agentci.evaluators.fields import MAX_SECONDS
+from agentci.execution.child_process.pipes import KEPT_LOG_BYTES
+from agentci.gate.decision import compute_totals, decide
+from agentci.model.case import Case, CaseSummary
+from agentci.model.gate import GatePolicy
+from agentci.model.json import Json, JsonObject
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import COMMAND_LINE
+from agentci.model.program import RequiredProgram
+from agentci.model.requests import ProgramOutput, Response, RunProgram
+from agentci.model.result import CheckResult, Decision, Totals
+from agentci.reports.check_text import list_findings
+from agentci.reports.report_format import format_problem, format_totals
+from agentci.runner.check import run_check
+from agentci.runner.load_configs import FileLocator, LoadedSuite
+from agentci.runner.plan import Plan, plan_suites
+from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.services import Services
+
+ESCAPED_NOTE: Final = "; what may not be shown as it is, is spelt out"
+TRUNCATED_NOTE: Final = "; only the end of it is kept"
+
+
+class EvaluatorRunPrinter:
+    """Writes to the world's ``out``, at once.
+
+    What programs read and print is written as it is, to the byte where it is UTF-8. On a terminal
+    and in a workflow's log, which obey some of it, what they would obey is spelt out.
+    """
+
+    def __init__(self, world: Services) -> None:
+        self._out = world.out
+        self._in_workflow = world.github.active
+        self._needs_escaping = world.github.active or world.out.isatty()
+
+    def print_case(self, case: CaseSummary, *, position: int, total: int) -> None:
+        """Say what is judged."""
+        none = f"none ({case.unmatched_reason})"
+        golden = none if case.eval_case_id is None else case.eval_case_id
+        self._print_section(
+            f"case {case.id} ({position} of {total})",
+            f"recording: {case.recording.file}",
+            f"golden case: {golden}",
+            *(f"warning: {each}" for each in case.warnings),
+        )
+
+    def print_stdin(self, document: str) -> None:
+        """Show what the program is given, before it is run."""
+        self._print_stream("stdin", document.encode("utf-8"))
+
+    def print_response(self, reply: Response | None, *, seconds: float) -> None:
+        """Show what the program left behind; None where it did not end by itself."""
+        after = f"after {format_number(seconds)} seconds"
+        if not isinstance(reply, ProgramOutput):
+            self._print_section(f"no exit code {after}: it did not run to its end")
+            return
+        self._print_stream("stdout", reply.stdout)
+        said = reply.stderr.encode("utf-8")
+        self._print_stream("stderr", said, TRUNCATED_NOTE if len(said) >= KEPT_LOG_BYTES else "")
+        self._print_section(f"exit code {reply.exit_code} {after}")
+
+    def print_result(self, result: CheckResult) -> None:
+        """Say what became of it."""
+        self._print_section(f"verdict: {result.status}", *_format_result(result))
+
+    def print_decision(self, decision: Decision, totals: Totals) -> None:
+        """Say what a gate over this evaluator alone would do."""
+        word = "open" if decision.open else "shut"
+        self._print_section(f"gate: {word}", *decision.why, format_totals(totals))
+
+    def _print_section(self, title: str, *lines: str) -> None:
+        body = "".join(f"{escape_for_log(line)}\n" for line in lines)
+        self._write(f"=== {escape_for_log_line(title)} ===\n{body}\n")
+
+    def _print_stream(self, stream: str, content: bytes, note: str = "") -> None:
+        """Show all of ``content``, and begin a new line where it did not."""
+        text = content.decode("utf-8", "backslashreplace")
+        shown = self._escape(text)
+        changed = ESCAPED_NOTE if shown.encode("utf-8") != content else ""
+        end = "" if not shown or shown.endswith("\n") else "\n"
+        title = f"=== {stream}: {format_count(len(content), 'byte')}{note}{changed} ==="
+        self._write(f"{title}\n{shown}{end}\n")
+
+    def _escape(self, text: str) -> str:
+        if not self._needs_escaping:
+            return text
+        visible = _NOT_PRINTABLE_ASCII.sub(_escape_character, text)
+        return neutralize_commands(visible) if self._in_workflow else visible
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+
+# Letters of other scripts are looked at one by one.
+_NOT_PRINTABLE_ASCII: Final = re.compile(r"[^\n\t -~]")
+
+
+def _escape_character(match: re.Match[str]) -> str:
+    character = match[0]
+    return character if character.isprintable() else ascii(character)[1:-1]
+
+
+def _format_result(result: CheckResult) -> Iterator[str]:
+    judgement = result.judgement
+    if judgement is not None:
+        yield f"score: {judgement.score}"
+    yield f"bar: {result.evaluator.requirement}"
+    if result.reason is not None:
+        yield f"reason: {result.reason}"
+    yield from map(flatten_line, list_findings(result))
+
+
+CONFIG_EXAMPLE: Final = '{"min_length": 5}'
+
+
+class EvaluatorRunOptions(Struct, frozen=True, kw_only=True):
+    """What is tried, and on what.
+
+    Attributes:
+        path: of the program, as the user named it.
+        settings: recording, eval set and threshold, as a run would be asked for them.
+        config: what the program is given under ``config``.
+    """
+
+    path: str
+    settings: Settings
+    config: JsonObject
+    timeout_seconds: int
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> "EvaluatorRunOptions":
+        """Check what the command line says, by the names of its flags, with ``_`` for hyphens.
+
+        Raises:
+            InputError: something of it cannot be used.
+        """
+        recording = given["trace"]
+        if not recording.strip():
+            raise InputError.from_message("--trace is empty", hint="name a recording")
+        values = {
+            "traces": [recording],
+            "eval-set": [given.get("eval_set", "")],
+            "threshold": [given.get("threshold", "")],
+        }
+        return cls(
+            path=given["path"],
+            settings=parse_settings((), values),
+            config=_parse_config(given.get("config", "{}")),
+            timeout_seconds=_parse_seconds(given.get("timeout", str(DEFAULT_TIMEOUT_SECONDS))),
+        )
+
+
+def run_evaluator(trial: EvaluatorRunOptions, world: Services) -> int:
+    """Run the evaluator on every case of the recording, and print all that it reads and prints.
+
+    Returns:
+        What a gate over this evaluator alone would exit with.
+
+    Raises:
+        InputError: the program, the recording or the eval set cannot be used.
+    """
+    transcript = EvaluatorRunPrinter(world)
+    locator, evaluator = _find_evaluator(trial, world)
+    witness = PrintingEvaluator(evaluator=evaluator, printer=transcript)
+    loaded = LoadedSuite(suite=_make_suite(witness), locator=locator)
+    plan, world = prepare_programs(
+        plan_suites([loaded], trial.settings, world), trial.settings, world
+    )
+    _print_problems(plan, trial, world)
+    results: list[CheckResult] = []
+    for check in plan.checks:
+        transcript.print_case(check.case, position=len(results) + 1, total=len(plan.checks))
+        witness.response = None
+        result = run_check(check, world)
+        transcript.print_response(witness.response, seconds=result.seconds)
+        transcript.print_result(result)
+        results.append(result)
+    decision = decide(
+        [(loaded.suite.gate, results)], problems=(), uncovered=0, complete=True, fail_on="failed"
+    )
+    transcript.print_decision(decision, compute_totals(results))
+    return decision.exit_code
+
+
+class PrintingEvaluator(Struct, kw_only=True):
+    """An evaluator that shows what it asks for, and remembers what came back."""
+
+    evaluator: CodeEvaluator
+    printer: EvaluatorRunPrinter
+    response: Response | None = None
+
+    @property
+    def identity(self) -> EvaluatorIdentity:
+        """See :class:`Evaluator`."""
+        return self.evaluator.identity
+
+    @property
+    def needs(self) -> tuple[RequiredProgram, ...]:
+        """See :class:`Evaluator`."""
+        return self.evaluator.needs
+
+    def ask(self, case: Case) -> RunProgram:
+        """See :class:`Evaluator`."""
+        request = self.evaluator.ask(case)
+        self.printer.print_stdin(request.stdin)
+        return request
+
+    def read(self, reply: Response) -> Judgement:
+        """See :class:`Evaluator`."""
+        self.response = reply
+        return self.evaluator.read(reply)
+
+
+def _find_evaluator(
+    trial: EvaluatorRunOptions, world: Services
+) -> tuple[FileLocator, CodeEvaluator]:
+    """The evaluator, as if a config beside its program named it."""
+    path = world.workspace.cwd / trial.path
+    if not is_file(path):
+        what = "is a folder, not a file" if is_folder(path) else "does not exist, or is no file"
+        hint = "name the program of an evaluator"
+        raise InputError.from_message(f"{trial.path} {what}", place=COMMAND_LINE, hint=hint)
+    path = resolve_path(path)
+    locator = FileLocator(
+        path.parent, world.workspace, sources=world.sources, executors=world.executors
+    )
+    if locator.matches(path.name, COMMAND_LINE)[:1] != (path,):
+        message = f"{trial.path} has a name that stands for other files in configs"
+        raise InputError.from_message(message, place=COMMAND_LINE, hint="name it without * ? [ ]")
+    given = trial.settings.threshold
+    threshold = DEFAULT_THRESHOLD if given is None else given
+    evaluator = CodeEvaluator(
+        identity=EvaluatorIdentity(
+            name=Path(trial.path).stem,
+            type="code",
+            requirement=format_threshold(threshold),
+            threshold=threshold,
+            required=True,
+            place=COMMAND_LINE,
+        ),
+        config=trial.config,
+        run=RunProgram(
+            program=locator.find(path.name, COMMAND_LINE),
+            stdin="",
+            timeout_seconds=trial.timeout_seconds,
+        ),
+        program_place=COMMAND_LINE,
+    )
+    return locator, evaluator
+
+
+def _make_suite(witness: PrintingEvaluator) -> Suite:
+    return Suite(
+        file=COMMAND_LINE.file,
+        evaluators=(witness,),
+        gate=GatePolicy(),
+        names=(witness.identity.name,),
+    )
+
+
+def _print_problems(plan: Plan, trial: EvaluatorRunOptions, world: Services) -> None:
+    """Warn of what a run would warn of, save that golden cases are for other recordings.
+
+    Raises:
+        InputError: the recording is broken.
+    """
+    errors = [each for each in plan.problems if each.severity == "error"]
+    if errors:
+        raise InputError(errors)
+    named = trial.settings.eval_set
+    goldens = None if named is None else world.workspace.display_path(world.workspace.cwd / named)
+    for problem in plan.problems:
+        if problem.place is None or problem.place.file != goldens:
+            write_to_stream(
+                f"{escape_for_log_line(format_problem(problem, severity=True))}\n", world.err
+            )
+
+
+def _parse_config(text: str) -> JsonObject:
+    hint = f"write an object, in quotes for the shell: '{CONFIG_EXAMPLE}'"
+    try:
+        value: Json = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
+    except (ValueError, RecursionError) as error:
+        raise InputError.from_message(
+            f"--config {quote_name(text)} is not JSON: {error}", hint=hint
+        ) from None
+    if not isinstance(value, dict):
+        raise InputError.from_message(f"--config {quote_name(text)} is no object", hint=hint)
+    return value
+
+
+def _parse_finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
+
+
+def _parse_seconds(text: str) -> int:
+    try:
+        seconds = int(text)
+    except ValueError:
+        seconds = 0
+    if not 1 <= seconds <= MAX_SECONDS:
+        wanted = f"a whole number of seconds from 1 to {MAX_SECONDS:,}"
+        raise InputError.from_message(f"--timeout must be {wanted}, not {quote_name(text)}")
+    return seconds

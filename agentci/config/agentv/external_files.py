@@ -1,0 +1,265 @@
+"""Parts of an eval file that are kept in other files: cases, included evaluators, own types."""
+
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+from agentci.config.agentv.evaluators import make_unique_name
+from agentci.config.agentv.files import FileResolver, ReferencedFile
+from agentci.config.agentv.tree import (
+    change_items,
+    find_value,
+    make_document,
+    make_mapping_from_entries,
+    make_node,
+    make_sequence,
+    replace_values,
+)
+from agentci.config.discovery import CASE_KEYS, TRACE_FILE_HINT
+from agentci.config.yaml_document import YamlDocument, read_tree
+from agentci.config.yaml_nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    plain_data,
+)
+from agentci.errors import InputError, RecordingError
+from agentci.evaluators.agentv.registry import AGENTV_TYPES, UNSUPPORTED_TYPES, normalize_type_name
+from agentci.model.problem import Place, Problem
+from agentci.model.values import replace
+from agentci.recordings.json_documents import INVALID_JSON_HINT, read_documents
+from agentci.recordings.registry import is_recording
+
+# What the cases of such a file are called in AgentV 2, and in AgentV 4, which has assertions.
+SEED_CASES_KEY: Final = "cases"
+V4_CASES_KEY: Final = "tests"
+V4_KEYS: Final = ("assertions", "assert")
+JSONL_HINT: Final = "each line is one case, as JSON; there are no comments in it"
+
+
+def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlDocument:
+    """Read an eval file of JSON Lines as if it were of YAML; of AgentV 4 where it has its words.
+
+    Args:
+        sidecar: what holds for all cases; its places stay its own.
+
+    Raises:
+        InputError: a line is no JSON, the sidecar has cases of its own, or it is a recording.
+    """
+    if is_recording(data):
+        message = "the file lists no cases"
+        raise InputError.from_message(message, place=Place(file=file), hint=TRACE_FILE_HINT)
+    cases = parse_json_lines(data, file=file)
+    shared = {} if sidecar is None else dict(sidecar.root.fields)
+    if own := [shared[key] for key in CASE_KEYS if key in shared]:
+        raise InputError.from_message(
+            f"{file} lists the cases that this file is about, which has cases of its own",
+            place=own[0].place,
+            hint="name this file in place of the other, or leave the list out",
+        )
+    parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
+    is_v4 = any(find_value(part, key) is not None for part in parts for key in V4_KEYS)
+    key = V4_CASES_KEY if is_v4 else SEED_CASES_KEY
+    root = make_mapping_from_entries(
+        {**shared, key: MappingEntry(place=cases.place, value=cases)}, cases.place
+    )
+    return make_document(root, file=file, problems=() if sidecar is None else sidecar.problems)
+
+
+def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
+    """The cases of a file of JSON Lines, each of which stands on one line.
+
+    Raises:
+        InputError: a line is no JSON, or there are none.
+    """
+    top = Place(file=file)
+    data = data.removeprefix(BOM_UTF8)
+    if not data.strip():
+        raise InputError.from_message("the file holds no cases", place=top)
+    try:
+        read = [
+            make_node(each.value, Place(file=file, line=each.line))
+            for each in read_documents(iter([data]), file=file)
+        ]
+    except RecordingError as error:
+        is_broken = error.problem.hint == INVALID_JSON_HINT
+        problem = replace(error.problem, hint=JSONL_HINT) if is_broken else error.problem
+        raise InputError([problem]) from None
+    return make_sequence(read, top)
+
+
+URL_PREFIX: Final = "file://"
+JSONL_EXTENSION: Final = ".jsonl"
+
+
+class ExternalCases(Struct, kw_only=True):
+    """Reads the cases that an eval file keeps elsewhere.
+
+    Attributes:
+        problems: what is wrong with the files.
+    """
+
+    files: FileResolver
+    problems: list[Problem] = field(default_factory=list)
+
+    def expand(self, cases: Node) -> Node:
+        """The list ``cases``, paths replaced by what stands there; anything else as it is."""
+        match cases:
+            case ScalarNode(value=str(named)) if named.strip():
+                return make_sequence(self._read_files(named, cases), cases.place)
+            case SequenceNode():
+                return make_sequence(
+                    (each for item in cases.items for each in self._expand_item(item)), cases.place
+                )
+            case _:
+                return cases
+
+    def _expand_item(self, item: Node) -> Iterator[Node]:
+        if isinstance(item, ScalarNode) and isinstance(item.value, str) and item.value.strip():
+            yield from self._read_files(item.value, item)
+        else:
+            yield item
+
+    def _read_files(self, named: str, node: ScalarNode) -> Iterator[Node]:
+        """The cases of all files that ``named`` leads to."""
+        try:
+            sources = self.files.cases(named.removeprefix(URL_PREFIX), node.place)
+        except InputError as error:
+            self.problems += error.problems
+            return
+        for source in sources:
+            try:
+                yield from self._read_file(source)
+            except InputError as error:
+                self.problems += error.problems
+
+    def _read_file(self, source: ReferencedFile) -> Iterator[Node]:
+        if source.file.endswith(JSONL_EXTENSION):
+            yield from parse_json_lines(source.data, file=source.file).items
+            return
+        root, problems = read_tree(source.data, file=source.file)
+        self.problems += problems
+        if source.case_id is not None:
+            yield _with_folder_id(root, source.case_id)
+        elif isinstance(root, SequenceNode):
+            yield from root.items
+        else:
+            raise InputError.from_message(
+                "a file of cases is a list of them",
+                place=root.place,
+                hint="an eval file is named by itself: `agentci run` takes several",
+            )
+
+
+def _with_folder_id(case: Node, folder: str) -> Node:
+    """The case of a folder, which is called as that where it has no id of its own."""
+    if not isinstance(case, MappingNode) or find_value(case, "id") is not None:
+        return case
+    return replace_values(case, {"id": make_node(folder, case.place)})
+
+
+INCLUDE_KEY: Final = "include"
+INCLUDED_LIST_KEY: Final = "assertions"
+# AgentV's own limit.
+MAX_INCLUDE_DEPTH: Final = 3
+
+
+class IncludedEvaluators(Struct, kw_only=True):
+    """Writes out the evaluators that a file includes.
+
+    Attributes:
+        problems: what is wrong with the files that are included.
+    """
+
+    files: FileResolver
+    problems: list[Problem] = field(default_factory=list)
+
+    def expand(self, entries: Node, *, chain: tuple[str, ...] = ()) -> Node:
+        """The list ``entries`` with all that it includes; anything else as it is.
+
+        Args:
+            chain: absolute paths of the files through which the list was reached.
+        """
+        if not isinstance(entries, SequenceNode):
+            return entries
+        written = (each for entry in entries.items for each in self._expand_entry(entry, chain))
+        return make_sequence(written, entries.place)
+
+    def _expand_entry(self, entry: Node, chain: tuple[str, ...]) -> Iterator[Node]:
+        named = find_value(entry, INCLUDE_KEY)
+        if not isinstance(entry, MappingNode) or named is None or len(entry.fields) > 1:
+            yield entry
+            return
+        try:
+            yield from self._read_included(named, chain)
+        except InputError as error:
+            self.problems += error.problems
+
+    def _read_included(self, named: Node, chain: tuple[str, ...]) -> tuple[Node, ...]:
+        if not isinstance(named, ScalarNode) or not isinstance(named.value, str) or not named.value:
+            raise InputError.from_message("include must be the name of a file", place=named.place)
+        source = self.files.template(named.value, named.place, beside=chain[-1] if chain else None)
+        if source.path in chain:
+            raise _make_include_error(f"{named.value} includes itself", named.place)
+        if len(chain) == MAX_INCLUDE_DEPTH:
+            raise _make_include_error(
+                f"more than {MAX_INCLUDE_DEPTH} files include each other", named.place
+            )
+        entries = self.expand(self._read_entries(source), chain=(*chain, source.path))
+        return entries.items if isinstance(entries, SequenceNode) else ()
+
+    def _read_entries(self, source: ReferencedFile) -> Node:
+        root, problems = read_tree(source.data, file=source.file)
+        self.problems += problems
+        entries = find_value(root, INCLUDED_LIST_KEY)
+        if not isinstance(entries, SequenceNode):
+            raise InputError.from_message(
+                f"a file that is included lists `{INCLUDED_LIST_KEY}`",
+                place=root.place if entries is None else entries.place,
+            )
+        return entries
+
+
+def _make_include_error(message: str, place: Place) -> InputError:
+    return InputError.from_message(message, place=place, hint="list the evaluators themselves")
+
+
+class CustomTypes(Struct, frozen=True, kw_only=True):
+    """Writes entries of such types out as what they are: code judges."""
+
+    files: FileResolver
+
+    def expand(self, entries: Node) -> Node:
+        """The list ``entries`` with a command in each of them; anything else as it is."""
+        if not isinstance(entries, SequenceNode):
+            return entries
+        names: set[str] = set()
+        return change_items(entries, lambda entry: self._expand_entry(entry, names))
+
+    def _expand_entry(self, entry: Node, names: set[str]) -> Node:
+        """An entry; ``names`` are those that were given before to others without one."""
+        data = plain_data(entry)
+        kind = data.get("type") if isinstance(data, Mapping) else None
+        if not isinstance(entry, MappingNode) or not isinstance(kind, str):
+            return entry
+        path = (
+            None
+            if normalize_type_name(kind) in (*AGENTV_TYPES, *UNSUPPORTED_TYPES)
+            else self.files.assertion(kind)
+        )
+        if path is None:
+            return entry
+        place = entry.fields["type"].value.place
+        values = {
+            "type": make_node("code_judge", place),
+            "command": make_node(["bun", "run", path], place),
+        }
+        if find_value(entry, "name") is None:
+            name = make_unique_name(kind, names)
+            names.add(name)
+            values["name"] = make_node(name, place)
+        return replace_values(entry, values)

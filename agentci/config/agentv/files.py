@@ -1,0 +1,327 @@
+"""The files that an eval file refers to, found by AgentV's rules inside the workspace."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from agentci._util.text.suggest import join_with_or
+from agentci._util.workspace import (
+    Workspace,
+    find_workspace,
+    is_file,
+    is_folder,
+    read_file,
+    resolve_path,
+)
+from agentci.config.discovery import find_matching_paths
+from agentci.config.yaml_document import read_yaml
+from agentci.errors import InputError
+from agentci.model.problem import Place
+from agentci.model.values import replace
+
+
+class AttachedFile(Struct, frozen=True, kw_only=True):
+    """A file that a message refers to.
+
+    Attributes:
+        path: absolute.
+        display_name: as it is written in the message.
+        is_guideline: matched by the `guideline_patterns` of AgentV's own settings.
+    """
+
+    path: str
+    display_name: str
+    text: str
+    is_guideline: bool
+
+
+class ReferencedFile(Struct, frozen=True, kw_only=True):
+    """A file that says a part of what an eval file says.
+
+    Attributes:
+        file: as shown to the user.
+        path: absolute.
+        case_id: the name of its folder, where it holds the one case of that.
+    """
+
+    file: str
+    path: str
+    data: bytes
+    case_id: str | None = None
+
+
+class FileResolver(Protocol):
+    """Finds the files of one eval file."""
+
+    @property
+    def home(self) -> str | None:
+        """Absolute path of the repository that it is from, where that is not the workspace."""
+        ...
+
+    def read(self, named: str, place: Place) -> AttachedFile:
+        """Read what is named at ``place``.
+
+        Raises:
+            InputError: it is missing, out of bounds, or no text.
+        """
+        ...
+
+    def has(self, named: str) -> bool:
+        """Whether there is a file of that name, wherever it leads."""
+        ...
+
+    def path(self, named: str, place: Place) -> str:
+        """The absolute path of the file that is named at ``place``.
+
+        Raises:
+            InputError: it is missing, or out of bounds.
+        """
+        ...
+
+    def folder(self, named: str | None, place: Place) -> str:
+        """The absolute path of the folder that is named at ``place``; None is that of the file.
+
+        Raises:
+            InputError: it is missing, or out of bounds.
+        """
+        ...
+
+    def cases(self, named: str, place: Place) -> Sequence[ReferencedFile]:
+        """The files of cases that are named at ``place``: one, those of a glob or of a folder.
+
+        Raises:
+            InputError: there are none, or one is out of bounds or of an unknown kind.
+        """
+        ...
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> ReferencedFile:
+        """The file of evaluators that is included at ``place``.
+
+        Args:
+            beside: absolute path of the file that includes it, where that is not the eval file.
+
+        Raises:
+            InputError: it is missing, or out of bounds.
+        """
+        ...
+
+    def assertion(self, kind: str) -> str | None:
+        """The absolute path of the program that judges where an entry has the type ``kind``.
+
+        None where there is none in the folders that AgentV looks into by itself.
+        """
+        ...
+
+
+MAX_ATTACHMENT_BYTES: Final = 16 * 1024**2
+MAX_SETTINGS_BYTES: Final = 1024**2
+SETTINGS_FILE: Final = ".agentv/config.yaml"
+TEMPLATES_FOLDER: Final = ".agentv/templates"
+# Where programs are that judge by the name of their file.
+ASSERTION_FOLDERS: Final = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
+ASSERTION_EXTENSIONS: Final = (".ts", ".js", ".mts", ".mjs")
+CASE_FILES: Final = ("case.yaml", "case.yml")
+CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl")
+
+
+class WorkspaceFileResolver:
+    """The files of one eval file; what it names is looked for in its folder and those above."""
+
+    def __init__(self, folder: Path, workspace: Workspace) -> None:
+        self._workspace = workspace
+        # A file from elsewhere was named on the command line: its own repository is trusted.
+        self._own_workspace = workspace if workspace.contains(folder) else find_workspace(folder)
+        self._folder = resolve_path(folder)
+        self._guidelines: frozenset[Path] | None = None
+        # One text for all cases that refer to the same file.
+        self._texts: dict[Path, str] = {}
+        self.home = None if self._own_workspace is workspace else str(self._own_workspace.root)
+
+    def read(self, named: str, place: Place) -> AttachedFile:
+        """See ``Files``."""
+        path = self._find_path(named, place, test=is_file)
+        if path not in self._texts:
+            self._texts[path] = _read_text_file(path, named, place)
+        return AttachedFile(
+            path=str(path),
+            display_name=named,
+            text=self._texts[path],
+            is_guideline=path in self._find_guidelines(),
+        )
+
+    def has(self, named: str) -> bool:
+        """See ``Files``."""
+        return next(self._find_candidates(named, test=is_file), None) is not None
+
+    def path(self, named: str, place: Place) -> str:
+        """See ``Files``."""
+        return str(self._find_path(named, place, test=is_file))
+
+    def folder(self, named: str | None, place: Place) -> str:
+        """See ``Files``."""
+        if named is None:
+            return str(self._folder)
+        return str(self._find_path(named, place, test=is_folder))
+
+    def cases(self, named: str, place: Place) -> tuple[ReferencedFile, ...]:
+        """See ``Files``."""
+        found = find_matching_paths(self._folder, named)
+        if not found:
+            hint = "it is looked for beside this file"
+            raise InputError.from_message(
+                f"no file of cases matches {named}", place=place, hint=hint
+            )
+        return tuple(
+            source for path in found for source in self._find_case_files(path, named, place)
+        )
+
+    def _find_case_files(self, path: Path, named: str, place: Place) -> Iterator[ReferencedFile]:
+        if is_folder(path):
+            folder = self._resolve_inside(path, named, place)
+            files = {
+                file.parent: file
+                for name in reversed(CASE_FILES)
+                for file in find_matching_paths(folder, f"*/{name}")
+            }
+            if not files:
+                what = f"no folder in {named} has a {CASE_FILES[0]}"
+                raise InputError.from_message(what, place=place, hint="one folder a case")
+            for below, file in sorted(files.items()):
+                yield replace(self._read_referenced(file, named, place), case_id=below.name)
+        elif path.suffix in CASE_EXTENSIONS:
+            yield self._read_referenced(path, named, place)
+        else:
+            raise InputError.from_message(
+                f"{self._workspace.display_path(path)} is no file of cases",
+                place=place,
+                hint=f"cases are read from {join_with_or(CASE_EXTENSIONS)}",
+            )
+
+    def template(self, named: str, place: Place, *, beside: str | None) -> ReferencedFile:
+        """See ``Files``."""
+        if "/" in named or named.startswith("."):
+            bases = () if beside is None else (Path(beside).parent,)
+            return self._read_referenced(
+                self._find_path(named, place, test=is_file, bases=bases), named, place
+            )
+        path = self._find_by_convention(TEMPLATES_FOLDER, named, (".yaml", ".yml"))
+        if path is None:
+            raise InputError.from_message(
+                f"there is no {TEMPLATES_FOLDER}/{named}.yaml",
+                place=place,
+                hint="it is looked for beside this file, and in the folders above",
+            )
+        return self._read_referenced(path, named, place)
+
+    def assertion(self, kind: str) -> str | None:
+        """See ``Files``."""
+        if "/" in kind:
+            return None
+        found = (
+            self._find_by_convention(each, kind, ASSERTION_EXTENSIONS) for each in ASSERTION_FOLDERS
+        )
+        path = next((each for each in found if each is not None), None)
+        return None if path is None or not self._is_inside(path) else str(resolve_path(path))
+
+    def _find_by_convention(self, folder: str, name: str, endings: Sequence[str]) -> Path | None:
+        """The nearest file of that name in a folder that AgentV looks into by itself."""
+        paths = (
+            root / folder / f"{name}{end}"
+            for root in self._iter_search_folders()
+            for end in endings
+        )
+        return next((path for path in paths if is_file(path)), None)
+
+    def _read_referenced(self, path: Path, named: str, place: Place) -> ReferencedFile:
+        inside = self._resolve_inside(path, named, place)
+        name = self._workspace.display_path(path)
+        data = read_file(inside, name=name, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
+        return ReferencedFile(file=name, path=str(inside), data=data)
+
+    def _find_path(
+        self,
+        named: str,
+        place: Place,
+        *,
+        test: Callable[[Path], bool],
+        bases: Sequence[Path] = (),
+    ) -> Path:
+        path = next(self._find_candidates(named, test=test, bases=bases), None)
+        if path is not None:
+            return self._resolve_inside(path, named, place)
+        what = "folder" if test is is_folder else "file"
+        raise InputError.from_message(
+            f"there is no {what} {named}",
+            place=place,
+            hint="it is looked for beside this file, and in the folders above",
+        )
+
+    def _find_candidates(
+        self, named: str, *, test: Callable[[Path], bool], bases: Sequence[Path] = ()
+    ) -> Iterator[Path]:
+        """Where it is that is named, the nearest first."""
+        paths = [base / named.lstrip("/") for base in (*bases, *self._iter_search_folders())]
+        if named.startswith("/"):
+            paths.append(Path(named))
+        yield from (path for path in paths if test(path))
+
+    def _iter_search_folders(self) -> Iterator[Path]:
+        """Folders in which AgentV looks for what is named, in its order."""
+        yield self._folder
+        for parent in self._folder.parents:
+            if not parent.is_relative_to(self._own_workspace.root):
+                break
+            yield parent
+        yield self._workspace.cwd
+
+    def _resolve_inside(self, path: Path, named: str, place: Place) -> Path:
+        if not self._is_inside(path):
+            raise InputError.from_message(
+                f"{named} leads out of the workspace",
+                place=place,
+                hint="a config may only name files inside of it, symbolic links followed",
+            )
+        return resolve_path(path)
+
+    def _is_inside(self, path: Path) -> bool:
+        return self._workspace.contains(path) or self._own_workspace.contains(path)
+
+    def _find_guidelines(self) -> frozenset[Path]:
+        """What the ``guideline_patterns`` of the nearest settings match, from the root on."""
+        if self._guidelines is None:
+            root = self._own_workspace.root
+            found = (
+                resolve_path(path)
+                for each in self._read_guideline_patterns()
+                for path in find_matching_paths(root, each)
+            )
+            self._guidelines = frozenset(found)
+        return self._guidelines
+
+    def _read_guideline_patterns(self) -> Iterator[str]:
+        for folder in self._iter_search_folders():
+            path = folder / SETTINGS_FILE
+            if is_file(path):
+                name = self._workspace.display_path(path)
+                data = read_file(path, name=name, limit_bytes=MAX_SETTINGS_BYTES)
+                patterns = read_yaml(data, file=name).data.get("guideline_patterns")
+                listed = patterns if isinstance(patterns, list) else []
+                yield from (each for each in listed if isinstance(each, str) and each)
+                return
+
+
+def _read_text_file(path: Path, named: str, place: Place) -> str:
+    data = read_file(path, name=named, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
+    try:
+        return data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        hint = "save it as UTF-8"
+        raise InputError.from_message(f"{named} is not UTF-8", place=place, hint=hint) from None
+
+
+def find_sidecar(path: Path) -> Path | None:
+    """The YAML file that speaks for all cases of an eval file of JSON Lines, if there is one."""
+    found = (path.with_suffix(suffix) for suffix in (".yaml", ".yml"))
+    return next((each for each in found if is_file(each)), None)

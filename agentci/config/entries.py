@@ -1,0 +1,220 @@
+"""Entries of `evaluators:`: their types, and the defaults and overrides merged into them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.overrides import Overrides, ProgramResolver
+from agentci.config.schema import EvaluatorTypes, describe_value
+from agentci.config.yaml_document import YamlDocument
+from agentci.config.yaml_nodes import KeyPath
+from agentci.errors import InputError
+from agentci.evaluators.agentevals.entries import CAMEL_CASE
+from agentci.evaluators.evaluator_type import EvaluatorType
+from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
+from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_NOT_YET
+from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.values import replace
+
+
+def find_evaluator_types(document: YamlDocument, programs: ProgramResolver) -> EvaluatorTypes:
+    """Our own types of evaluators, and those of other packages that a config makes use of.
+
+    Raises:
+        InputError: a package brings one of these that is broken.
+    """
+    evaluators = document.data.get("evaluators")
+    found: dict[str, EvaluatorType[Any]] = {}
+    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else []):
+        name = entry.get("type") if isinstance(entry, Mapping) else None
+        if not isinstance(name, str) or name in {*EVALUATOR_TYPES, *EVAL_FILE_TYPES, *found}:
+            continue
+        try:
+            theirs = programs.type_named(name)
+        except InputError as error:
+            place = document.place_of(("evaluators", index, "type"))
+            raise InputError([replace(each, place=place) for each in error.problems]) from None
+        if theirs is not None:
+            found[name] = theirs
+    return EVALUATOR_TYPES.with_types(found)
+
+
+def find_entry_type(entry: Json, types: EvaluatorTypes) -> str | None:
+    """The type of an entry, None where it has none of ``types``."""
+    name = entry.get("type") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) and name in types else None
+
+
+def find_type_problem(
+    entry: Json, index: int, document: YamlDocument, types: EvaluatorTypes
+) -> Problem:
+    """Say why an entry has none of ``types``."""
+    path = ("evaluators", index)
+    if not isinstance(entry, Mapping):
+        what = describe_value(entry, document.plain_text(path))
+        return Problem(
+            message=f"each evaluator must be a mapping with `name` and `type`, not {what}",
+            place=document.place_of(path),
+            hint=_format_entry_fix(entry),
+        )
+    if "type" in entry:
+        return _unknown_type_problem(entry["type"], (*path, "type"), document, types)
+    name = entry.get("name")
+    owner = f"the evaluator {quote_name(name)}" if isinstance(name, str) else "an evaluator"
+    return Problem(
+        message=f"{owner} has no 'type'",
+        place=document.place_of(path),
+        hint=f"add `type: {_guess_type(entry)}`",
+    )
+
+
+def _unknown_type_problem(
+    value: Json, path: KeyPath, document: YamlDocument, types: EvaluatorTypes
+) -> Problem:
+    name = value if isinstance(value, str) else ""
+    if name in EVAL_FILE_TYPES:
+        return Problem(
+            message=f"type {name!r} is for eval files of AgentV",
+            place=document.place_of(path),
+            hint=EVAL_FILE_TYPES[name],
+        )
+    return Problem(
+        message=(
+            f"type must be {join_with_or(list(types))}, not "
+            f"{describe_value(value, document.plain_text(path))}"
+        ),
+        place=document.place_of(path),
+        hint=suggest_name(name, list(types)),
+    )
+
+
+def _guess_type(entry: JsonObject) -> str:
+    if "path" in entry:
+        return "code"
+    name = entry.get("name")
+    known = isinstance(name, str) and name in {
+        *METRICS,
+        *JUDGED_METRIC_PURPOSES,
+        *HOSTED_METRICS,
+        *METRICS_NOT_YET,
+    }
+    return "builtin" if known else "builtin` or `type: code"
+
+
+_ENTRY_EXAMPLE: Final = "- {name: tool_trajectory_avg_score, type: builtin}"
+
+
+def _format_entry_fix(entry: Json) -> str:
+    is_metric = isinstance(entry, str) and entry in {
+        *METRICS,
+        *JUDGED_METRIC_PURPOSES,
+        *HOSTED_METRICS,
+    }
+    return (
+        f"write `- {{name: {entry}, type: builtin}}`" if is_metric else f"like `{_ENTRY_EXAMPLE}`"
+    )
+
+
+BUILTIN_TYPE: Final = "builtin"
+
+# Top-level keys of agentevals 0.7.3 for all built-in metrics; here for those that set none.
+THRESHOLD_KEY: Final = "threshold"
+BUILTIN_METRIC_KEYS: Final = (THRESHOLD_KEY, "trajectory_match_type", "judge_model")
+
+
+class MergedEntry(Struct, frozen=True, kw_only=True):
+    """What an evaluator is built from.
+
+    Attributes:
+        type: one of the known types.
+        place_of: where one of its own fields is; the entry's place where it has none of that name.
+    """
+
+    name: str
+    type: str
+    data: JsonObject
+    place: Place
+    place_of: Callable[[str], Place]
+
+
+def merge_entries(
+    document: YamlDocument, types: EvaluatorTypes, overrides: Overrides
+) -> tuple[MergedEntry, ...]:
+    """All entries with a name and a known type, in the order of the config; added metrics last."""
+    merged: dict[str, MergedEntry] = {}
+    evaluators = document.data.get("evaluators")
+    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
+        kind, name = find_entry_type(entry, types), document.value(("evaluators", index, "name"))
+        if isinstance(entry, Mapping) and kind is not None and isinstance(name, str):
+            shared = _find_shared_fields(document.data, kind, types)
+            own = {CAMEL_CASE.get(key, key): value for key, value in _drop_nulls(entry).items()}
+            last = overrides.fields if kind == BUILTIN_TYPE and not overrides.metrics else {}
+            each = MergedEntry(
+                name=name,
+                type=kind,
+                data={**shared, **own, **last},
+                place=document.place_of(("evaluators", index)),
+                place_of=_make_place_lookup(document, index),
+            )
+            merged.setdefault(name, each)
+    for metric in overrides.metrics:
+        shared = _find_shared_fields(document.data, BUILTIN_TYPE, types)
+        merged[metric] = MergedEntry(
+            name=metric,
+            type=BUILTIN_TYPE,
+            data={**shared, "name": metric, "type": BUILTIN_TYPE, **overrides.fields},
+            place=COMMAND_LINE,
+            place_of=lambda _: COMMAND_LINE,
+        )
+    return tuple(merged.values())
+
+
+def find_unused_thresholds(
+    document: YamlDocument, entries: Sequence[MergedEntry], overrides: Overrides
+) -> Iterator[Problem]:
+    """Thresholds for built-in metrics, where there are none."""
+    if any(entry.type == BUILTIN_TYPE for entry in entries):
+        return
+    said = {
+        "--threshold": overrides.threshold is not None and Place(file=document.file),
+        "this threshold": THRESHOLD_KEY in document.data and document.place_of((THRESHOLD_KEY,)),
+    }
+    for what, place in said.items():
+        if place:
+            yield Problem(
+                message=f"{what} changes no evaluator of this config: it is for built-in metrics",
+                place=place,
+                hint="give the others a `threshold` of their own, or one in `defaults`",
+                severity="warning",
+            )
+
+
+def _make_place_lookup(document: YamlDocument, index: int) -> Callable[[str], Place]:
+    return lambda field: document.place_of(("evaluators", index, field))
+
+
+def _find_shared_fields(data: JsonObject, kind: str, types: EvaluatorTypes) -> JsonObject:
+    """Fields that entries of a type take from the whole config; ``defaults`` count more."""
+    defaults = data.get("defaults")
+    known = types[kind].entry.model_fields
+    return {
+        **{
+            key: data[key]
+            for key in BUILTIN_METRIC_KEYS
+            if kind == BUILTIN_TYPE and key in _drop_nulls(data)
+        },
+        **{
+            key: value
+            for key, value in _drop_nulls(defaults if isinstance(defaults, Mapping) else {}).items()
+            if key in known
+        },
+    }
+
+
+def _drop_nulls(fields: JsonObject) -> JsonObject:
+    """Fields with a value; as in agentevals, null is as good as none."""
+    return {key: value for key, value in fields.items() if value is not None}

@@ -1,0 +1,240 @@
+"""The protocol of evaluator programs: EvalInput on stdin, EvalResult on stdout.
+
+Fields and spellings are those of agentevals 0.11.0, protocol 1.1, a superset of 1.0. Reading is
+stricter in two points: a boolean is not a score, and another major version is rejected.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count
+from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
+from agentci.errors import EvaluatorError
+from agentci.model.case import Case
+from agentci.model.json import Json, JsonObject
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import IdentityKey, replace
+
+PROTOCOL_VERSION: Final = "1.1"
+
+
+def make_eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
+    """Write EvalInput as compact JSON; every key is there, whether it has a value or not."""
+    asked: JsonObject = {
+        "protocol_version": PROTOCOL_VERSION,
+        "metric_name": name,
+        "threshold": float(threshold),
+        "config": config,
+    }
+    return f"{dumps_compact(asked)[:-1]},{_format_case(IdentityKey(case))[1:]}"
+
+
+@lru_cache(maxsize=4)
+def _format_case(same: IdentityKey[Case]) -> str:
+    """What all programs read that judge a case; they do so one after the other."""
+    trace, golden = same.value.trace, same.value.expected
+    return dumps_compact(
+        {
+            "invocations": [
+                {**_format_invocation(turn), "performance_metrics": trace.performance}
+                for turn in trace.turns
+            ],
+            "expected_invocations": (
+                None if golden is None else [_format_invocation(turn) for turn in golden.turns]
+            ),
+        }
+    )
+
+
+def _format_invocation(turn: Turn) -> dict[str, Json]:
+    return {
+        "invocation_id": turn.id,
+        "user_content": turn.user_text,
+        "final_response": turn.final_text,
+        "intermediate_steps": {
+            "tool_calls": [_format_tool_call(call) for call in turn.tool_calls],
+            "tool_responses": [_format_tool_response(response) for response in turn.tool_responses],
+        },
+        "performance_metrics": None,
+        "trace_id": turn.trace_id,
+        "span_id": turn.span_id,
+    }
+
+
+def _format_tool_call(call: ToolCall) -> dict[str, Json]:
+    # Always an object, because evaluators look into it without asking.
+    return {"name": call.name, "args": call.named_args, "id": call.id}
+
+
+def _format_tool_response(response: ToolResponse) -> dict[str, Json]:
+    return {
+        "name": response.name,
+        "output": _format_output(response.output),
+        "status": "error" if response.failed else None,
+        "id": response.id,
+        "response": response.output,
+    }
+
+
+def _format_output(output: Json) -> str:
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else json.dumps(make_strict(output), sort_keys=True)
+
+
+ProgramStatus: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
+
+PROGRAM_STATUSES: Final[tuple[ProgramStatus, ...]] = get_args(ProgramStatus)
+MAX_SHOWN: Final = 60
+
+
+class ParsedEvalResult(Struct, frozen=True, kw_only=True):
+    """The answer of one program.
+
+    Attributes:
+        score: 0 to 1.
+        status: the program's own verdict; None leaves it to score and threshold.
+        turn_scores: as given: of any number and size, None where a turn has none.
+    """
+
+    score: float
+    status: ProgramStatus | None
+    turn_scores: tuple[float | None, ...]
+    details: JsonObject
+
+
+def parse_eval_result(document: JsonObject) -> ParsedEvalResult:
+    """Read an answer; fields that are not known are left alone.
+
+    Raises:
+        EvaluatorError: a field is missing or holds what it must not.
+    """
+    _check_version(document.get("protocol_version"))
+    return ParsedEvalResult(
+        score=_parse_score(document),
+        status=_parse_status(document.get("status")),
+        turn_scores=_parse_turn_scores(document.get("per_invocation_scores", [])),
+        details=_parse_details(document.get("details")),
+    )
+
+
+def _check_version(version: Json) -> None:
+    ours = PROTOCOL_VERSION.partition(".")[0]
+    if version is not None and str(version).partition(".")[0] != ours:
+        raise EvaluatorError(
+            f"it speaks protocol {truncate.short(str(version), MAX_SHOWN)}, agentci speaks {ours}.x"
+        )
+
+
+def _parse_score(document: JsonObject) -> float:
+    if "score" not in document:
+        raise EvaluatorError("score is missing; give a number from 0 to 1, also beside a status")
+    given = document["score"]
+    number = None if isinstance(given, bool) else _parse_number(given)
+    if number is None or not 0 <= number <= 1:
+        raise EvaluatorError(f"score is {_format_value(given)}, not a number from 0 to 1")
+    return number
+
+
+def _parse_status(given: Json) -> ProgramStatus | None:
+    if given is None:
+        return None
+    for verdict in PROGRAM_STATUSES:
+        if given == verdict:
+            return verdict
+        if isinstance(given, str) and given.upper() == verdict:
+            raise EvaluatorError(f"status is {_format_value(given)}; write it as {verdict}")
+    raise EvaluatorError(
+        f"status is {_format_value(given)}, not one of {', '.join(PROGRAM_STATUSES)} or null"
+    )
+
+
+def _parse_turn_scores(given: Json) -> tuple[float | None, ...]:
+    if not isinstance(given, list):
+        raise EvaluatorError(
+            f"per_invocation_scores is {_format_value(given)}, not a list of numbers"
+        )
+    return tuple(_parse_turn_score(score, index) for index, score in enumerate(given))
+
+
+def _parse_turn_score(given: Json, index: int) -> float | None:
+    number = _parse_number(given)
+    if number is None and given is not None:
+        where = f"per_invocation_scores[{index}]"
+        raise EvaluatorError(f"{where} is {_format_value(given)}, neither a number nor null")
+    return number
+
+
+def _parse_details(given: Json) -> JsonObject:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise EvaluatorError(f"details is {_format_value(given)}, neither an object nor null")
+    return given
+
+
+def _parse_number(given: Json) -> float | None:
+    """A number, also from its text; true and false are 1 and 0."""
+    if not isinstance(given, int | float | str):
+        return None
+    try:
+        number = float(given)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _format_value(given: Json) -> str:
+    return truncate.short(dumps_readable(given), MAX_SHOWN)
+
+
+MAX_KEPT_BYTES: Final = 256 * 1024
+MAX_LINES: Final = 100
+MAX_LINE_LENGTH: Final = 1_000
+MAX_TURN_SCORES: Final = 10_000
+
+LEFT_OUT_KEY: Final = "left_out"
+
+
+def truncate_result(
+    result: ParsedEvalResult, *, size: int, shown: Sequence[str]
+) -> ParsedEvalResult:
+    """A result as it is, or its verdict and the beginnings of what people read of it.
+
+    Args:
+        result: of a program.
+        size: how many bytes it was printed in.
+        shown: names of the details that reports show.
+    """
+    if size <= MAX_KEPT_BYTES:
+        return result
+    note = (
+        f"the result has {format_count(size, 'byte')}; details of more than "
+        f"{MAX_KEPT_BYTES:,} are cut"
+    )
+    details = {name: _truncate_value(told) for name in shown if (told := result.details.get(name))}
+    return replace(
+        result,
+        turn_scores=result.turn_scores[:MAX_TURN_SCORES],
+        details={**details, LEFT_OUT_KEY: note},
+    )
+
+
+def _truncate_value(value: Json) -> Json:
+    if isinstance(value, list):
+        lines = [_truncate_line(item) for item in value[:MAX_LINES]]
+        more = len(value) - len(lines)
+        return [*lines, f"\N{HORIZONTAL ELLIPSIS} and {more:,} more"] if more else [*lines]
+    return _truncate_line(value)
+
+
+def _truncate_line(value: Json) -> str:
+    return truncate.characters(
+        value if isinstance(value, str) else dumps_readable(value), MAX_LINE_LENGTH
+    )

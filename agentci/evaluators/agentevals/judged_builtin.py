@@ -1,0 +1,239 @@
+"""``type: builtin`` with a metric that a judge model scores: its entry and its evaluator."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+from pydantic import JsonValue
+
+from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.agentevals.entries import BuiltinEntry
+from agentci.evaluators.agentevals.threshold import (
+    DEFAULT_THRESHOLD,
+    format_threshold,
+    make_metric_judgement,
+)
+from agentci.evaluators.evaluator import extract_judgement
+from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec
+from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, JudgedTurnScore
+from agentci.evaluators.metrics.judged.registry import JUDGED_METRICS
+from agentci.evaluators.metrics.metric import count_unpaired_turns, pair_turns
+from agentci.model.case import Case, Rubric
+from agentci.model.json import JsonObject
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
+from agentci.model.problem import Place
+from agentci.model.requests import (
+    Compose,
+    ConstantJudgement,
+    MetricResult,
+    Prerequisite,
+    Response,
+    Skip,
+    Task,
+)
+
+NO_RUBRICS = "there are no rubrics to judge by: add `rubrics` to its entry, or to golden cases"
+NO_ANSWER = "the agent gave no answer that could be judged"
+
+
+class JudgedEvaluator(Struct, frozen=True, kw_only=True):
+    """A metric that a model measures.
+
+    Attributes:
+        metric: its name in the table of those that ask a model.
+        rubrics: those of its entry, for all turns.
+        turn_mismatch_fails: see ``make_metric_judgement``.
+    """
+
+    identity: EvaluatorIdentity
+    metric: str
+    wanted: RequiredJudge
+    rubrics: tuple[Rubric, ...] = ()
+    turn_mismatch_fails: bool = True
+
+    @property
+    def needs(self) -> tuple[Prerequisite, ...]:
+        """Who judges."""
+        return (self.wanted,)
+
+    def ask(self, case: Case) -> Compose | Skip:
+        """Ask about every turn that there is something to judge of.
+
+        Raises:
+            EvaluatorError: two rubrics have one id, or there are none where the metric needs some.
+        """
+        metric = JUDGED_METRICS[self.metric]
+        if metric.needs_golden and not (case.expected and case.expected.turns):
+            return Skip(reason=case.unmatched_reason or "the golden case has no turns")
+        asked = [
+            (number, matter, question)
+            for number, matter in enumerate(self._judged_turns(case), start=1)
+            if (question := metric.question(matter)) is not None
+        ]
+        if not asked:
+            return Skip(reason=NO_ANSWER)
+        panel = self.wanted.judge
+        return Compose(
+            parts=tuple(
+                (f"{self.identity.name}, turn {number}", AskModel(prompt=question, judge=panel))
+                for number, _, question in asked
+            ),
+            then=partial(
+                self._make_judgement,
+                [(number, matter) for number, matter, _ in asked],
+                self._counts(case),
+            ),
+        )
+
+    def read(self, reply: Response) -> Judgement:
+        """What the answers came to."""
+        return extract_judgement(reply)
+
+    def _judged_turns(self, case: Case) -> Iterator[JudgedTurn]:
+        metric = JUDGED_METRICS[self.metric]
+        if metric.needs_golden:
+            golden = case.expected.turns if case.expected else ()
+            yield from (
+                JudgedTurn(turn=turn, golden=wanted)
+                for turn, wanted in pair_turns(case.trace.turns, golden)
+            )
+            return
+        of_golden = case.expected.rubrics if case.expected else ()
+        for index, turn in enumerate(case.trace.turns):
+            own = of_golden[index] if index < len(of_golden) else ()
+            typed = (each for each in own if metric.rubric_type and each.type == metric.rubric_type)
+            rubrics = (*self.rubrics, *typed)
+            if metric.rubric_type:
+                _check_rubrics(rubrics)
+            yield JudgedTurn(turn=turn, rubrics=rubrics)
+
+    def _counts(self, case: Case) -> JsonObject:
+        """Turns without a partner, for metrics that compare them."""
+        if case.expected is None or not JUDGED_METRICS[self.metric].needs_golden:
+            return {}
+        return count_unpaired_turns(case.trace.turns, case.expected.turns)
+
+    def _make_judgement(
+        self,
+        asked: Sequence[tuple[int, JudgedTurn]],
+        counts: JsonObject,
+        replies: tuple[Response, ...],
+    ) -> Task:
+        metric = JUDGED_METRICS[self.metric]
+        rulings = [reply for reply in replies if isinstance(reply, AggregateVerdict)]
+        grades = [
+            metric.grade(ruling, matter) for ruling, (_, matter) in zip(rulings, asked, strict=True)
+        ]
+        measured = MetricResult(
+            score=_weighted_mean(grades),
+            turn_scores=tuple(grade.score for grade in grades),
+            misses=tuple(
+                f"turn {number}: {miss}"
+                for grade, (number, _) in zip(grades, asked, strict=True)
+                for miss in grade.misses
+            ),
+            details={**_list_split_turns(asked, rulings), **counts},
+        )
+        return ConstantJudgement(
+            judgement=make_metric_judgement(
+                measured, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
+            )
+        )
+
+
+def _weighted_mean(grades: Sequence[JudgedTurnScore]) -> float:
+    weight = sum(grade.weight for grade in grades)
+    return sum(grade.score * grade.weight for grade in grades) / weight
+
+
+def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
+    if not rubrics:
+        raise EvaluatorError(NO_RUBRICS)
+    ids = [each.id for each in rubrics]
+    for rubric_id in ids:
+        if ids.count(rubric_id) > 1:
+            raise EvaluatorError(f"two rubrics of one turn have the id {rubric_id!r}")
+
+
+def _list_split_turns(
+    asked: Sequence[tuple[int, JudgedTurn]], rulings: Sequence[AggregateVerdict]
+) -> JsonObject:
+    """The turns that the samples disagreed about, where there are any."""
+    numbers = [
+        number for ruling, (number, _) in zip(rulings, asked, strict=True) if ruling.is_split
+    ]
+    return {"split_turns": numbers} if numbers else {}
+
+
+RUBRIC_HINT = "write it as text, or as {rubric_id: ..., rubric_content: {text_property: ...}}"
+
+
+def make_judged_evaluator(
+    entry: BuiltinEntry,
+    judges: JudgeSettings,
+    *,
+    place: Place,
+    place_of: Callable[[str], Place],
+    turn_mismatch_fails: bool,
+) -> JudgedEvaluator:
+    """Make the evaluator.
+
+    Raises:
+        InputError: nobody said who judges, or a rubric cannot be read.
+    """
+    judge_place = place_of("judge" if entry.judge is not None else "name")
+    if entry.credential_ref is not None:
+        raise InputError.from_message(
+            "credential_ref names a credential of agentevals, which is not there",
+            place=place_of("credential_ref"),
+            hint="name the variable with the key: `judge: {api_key_env: ...}`",
+        )
+    threshold = DEFAULT_THRESHOLD if entry.threshold is None else entry.threshold
+    return JudgedEvaluator(
+        identity=EvaluatorIdentity(
+            name=entry.name,
+            type=entry.type,
+            requirement=format_threshold(threshold),
+            threshold=threshold,
+            required=entry.required,
+            place=place,
+            needs_golden=JUDGED_METRICS[entry.name].needs_golden,
+            repetition=entry.repetition,
+        ),
+        metric=entry.name,
+        wanted=RequiredJudge(
+            judge=judges.panel(_make_judge_spec(entry), judge_place),
+            name=entry.name,
+            place=judge_place,
+        ),
+        rubrics=tuple(_parse_rubrics(entry.rubrics or [], place_of("rubrics"))),
+        turn_mismatch_fails=turn_mismatch_fails,
+    )
+
+
+def _make_judge_spec(entry: BuiltinEntry) -> JudgeSpec:
+    """What the entry says of the judge, in either words."""
+    theirs = {"model": entry.judge_model, "base_url": entry.judge_base_url}
+    given = {name: value for name, value in theirs.items() if value is not None}
+    own = {} if entry.judge is None else entry.judge.model_dump(exclude_none=True)
+    return JudgeSpec.model_validate({**given, **own})
+
+
+def _parse_rubrics(given: list[str | dict[str, JsonValue]], place: Place) -> Iterator[Rubric]:
+    """Rubrics as ADK writes them, or as mere texts."""
+    for number, each in enumerate(given, start=1):
+        if isinstance(each, str):
+            yield Rubric(id=f"rubric-{number}", text=each)
+            continue
+        rubric_id = each.get("rubric_id", each.get("rubricId"))
+        content = each.get("rubric_content", each.get("rubricContent"))
+        text = (
+            content.get("text_property", content.get("textProperty"))
+            if isinstance(content, Mapping)
+            else None
+        )
+        if not isinstance(rubric_id, str) or not isinstance(text, str):
+            message = f"rubric {number} has no id or no text"
+            raise InputError.from_message(message, place=place, hint=RUBRIC_HINT)
+        yield Rubric(id=rubric_id, text=text)

@@ -1,0 +1,121 @@
+"""Texts of a case and its run: question, answers, and the prompt that an agent is given."""
+
+from collections.abc import Iterator, Mapping
+
+from agentci._util.text.javascript import stringify_json
+from agentci.model.case import AgentvCase
+from agentci.model.json import Json, JsonObject
+from agentci.model.trace import Transcript
+
+ASSISTANT = "assistant"
+
+
+def extract_question(sample: AgentvCase) -> str:
+    """The texts of all input messages, whatever their role; files are left out.
+
+    AgentV's reference says "first user message", its code joins all, and so do we.
+    """
+    texts = (text.strip() for message in sample.input_messages for text in _extract_texts(message))
+    return " ".join(text for text in texts if text)
+
+
+def extract_reference_answer(sample: AgentvCase) -> str:
+    """The last expected message, whatever its role: its content, else its tool calls."""
+    if not sample.expected_messages:
+        return ""
+    last = sample.expected_messages[-1]
+    content = last.get("content")
+    told = last.get("tool_calls") if content is None else content
+    return "" if told is None else _format_content(told, indent=2)
+
+
+def extract_candidate_answer(transcript: Transcript) -> str:
+    """The last message of the assistant that has content, which need not be the last of all."""
+    if transcript.answer is not None:
+        return transcript.answer
+    contents = (
+        message.content
+        for message in reversed(transcript.messages)
+        if message.role == ASSISTANT and message.content is not None
+    )
+    return _format_content(next(contents, ""), indent=None)
+
+
+def _extract_texts(message: JsonObject) -> Iterator[str]:
+    match message.get("content"):
+        case str(text):
+            yield text
+        case list(parts):
+            yield from (text for part in parts for text in _extract_part_text(part))
+        case Mapping() as content:
+            yield stringify_json(content, indent=2)
+        case _:
+            return
+
+
+def _extract_part_text(part: Json) -> Iterator[str]:
+    if isinstance(part, Mapping) and part.get("type") != "file":
+        text = part.get("value")
+        if isinstance(text, str):
+            yield text
+
+
+def _format_content(content: Json, *, indent: int | None) -> str:
+    return content if isinstance(content, str) else stringify_json(content, indent=indent)
+
+
+UNLABELED_ROLES = frozenset({"system", "user"})
+
+
+def format_agent_prompt(sample: AgentvCase) -> str:
+    """The text of a single message; of a conversation, every message below its role.
+
+    Files are named, not copied: ``{FILES}`` says where they are.
+    """
+    told = [
+        (str(each["role"]), [*_format_message_texts(each, sample)])
+        for each in sample.input_messages
+    ]
+    visible = [(role, texts) for role, texts in told if texts]
+    if len(visible) == 1 and visible[0][0] in UNLABELED_ROLES:
+        prompt = "\n\n".join(visible[0][1])
+    else:
+        blocks = (f"@[{role.capitalize()}]:\n" + "\n".join(texts) for role, texts in visible)
+        prompt = "\n\n".join(blocks)
+    return prompt or extract_question(sample)
+
+
+def iterate_prompt_segments(sample: AgentvCase) -> Iterator[JsonObject]:
+    """The parts of all messages one after the other, with what files say; without guidelines."""
+    for part in (
+        each for message in sample.input_messages for each in _list_content_parts(message)
+    ):
+        named = _get_file_name(part)
+        if named is None:
+            yield part
+        elif named in sample.input_texts:
+            yield {"type": "file", "path": named, "text": sample.input_texts[named]}
+
+
+def _format_message_texts(message: JsonObject, sample: AgentvCase) -> Iterator[str]:
+    for part in _list_content_parts(message):
+        named = _get_file_name(part)
+        if named is not None:
+            is_guideline = sample.guideline_files and named not in sample.input_texts
+            yield f"<Attached: {named}>" if is_guideline else f'<file: path="{named}">'
+        elif isinstance(text := part.get("value"), str) and text.strip():
+            yield text.strip()
+
+
+def _list_content_parts(message: JsonObject) -> Iterator[JsonObject]:
+    content: Json = message.get("content")
+    if isinstance(content, list):
+        yield from (part for part in content if isinstance(part, Mapping))
+    elif content is not None:
+        text = content if isinstance(content, str) else stringify_json(content, indent=2)
+        yield {"type": "text", "value": text}
+
+
+def _get_file_name(part: JsonObject) -> str | None:
+    named = part.get("value")
+    return named if part.get("type") == "file" and isinstance(named, str) else None

@@ -1,0 +1,148 @@
+"""Findings of AgentV's evaluators, pass thresholds, and evaluators that score by a rule.
+
+A score passes at 0.8 and is borderline from 0.6.
+"""
+
+import math
+from typing import Final, Protocol
+
+from msgspec import Struct, field
+
+from agentci.evaluators.evaluator import extract_judgement
+from agentci.model.case import AgentvCase, Case
+from agentci.model.json import JsonObject
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.program import RequiredProgram
+from agentci.model.requests import ConstantJudgement, Response
+from agentci.model.trace import Transcript
+from agentci.model.values import replace
+
+PASS_SCORE: Final = 0.8
+BORDERLINE_SCORE: Final = 0.6
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What an evaluator found, before anybody says whether that is enough.
+
+    Attributes:
+        score: 0 to 1.
+        reason: what has to be said of the score itself.
+        fails: whether that is not enough whatever the score.
+        is_partial: whether something was not judged, so that it passes in no case.
+    """
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    details: JsonObject = field(default_factory=dict)
+    reason: str | None = None
+    fails: bool = False
+    is_partial: bool = False
+
+
+class PassThreshold(Struct, frozen=True, kw_only=True):
+    """What a finding has to be.
+
+    Attributes:
+        score: the score that passes.
+        negated: whether what was found is wanted to be otherwise.
+    """
+
+    score: float
+    negated: bool = False
+
+
+def make_agentv_judgement(finding: Finding, standard: PassThreshold) -> Judgement:
+    """Hold a finding against what it has to be."""
+    if standard.negated:
+        finding = _negate(finding)
+    falls_short = finding.fails or finding.is_partial
+    passed = finding.score >= standard.score and not falls_short
+    reason = finding.reason or (
+        None if passed else _describe_borderline(finding.score, standard.score)
+    )
+    return Judgement(
+        score=finding.score,
+        passed=passed,
+        reason=reason,
+        hits=finding.hits,
+        misses=finding.misses,
+        reasoning=finding.reasoning,
+        details=finding.details,
+    )
+
+
+def format_verdict(score: float) -> str:
+    """AgentV's word for a score."""
+    if score >= PASS_SCORE:
+        return "pass"
+    return "borderline" if score >= BORDERLINE_SCORE else "fail"
+
+
+def format_pass_score(line: float) -> str:
+    """What has to be reached, in words."""
+    return f"at least {line:g}"
+
+
+def clamp_score(score: float) -> float:
+    """Within 0 to 1; what is no finite number is 0."""
+    return min(max(score, 0.0), 1.0) if math.isfinite(score) else 0.0
+
+
+def _negate(finding: Finding) -> Finding:
+    """What is found where it is wanted to be otherwise: what fell short is as it should be."""
+    return replace(
+        finding,
+        score=1 - finding.score,
+        hits=finding.misses,
+        misses=finding.hits,
+        fails=False,
+        reason=None if finding.fails and not finding.is_partial else finding.reason,
+    )
+
+
+def _describe_borderline(score: float, line: float) -> str | None:
+    if score < BORDERLINE_SCORE:
+        return None
+    return f"borderline: {BORDERLINE_SCORE:g} or more, less than {line:g}"
+
+
+class ScoringRule(Protocol):
+    """How a recorded run is scored; a frozen value."""
+
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+        """Score ``transcript``, a run of ``sample``."""
+        ...
+
+
+class RuleEvaluator(Struct, frozen=True, kw_only=True):
+    """An evaluator that goes by a rule."""
+
+    identity: EvaluatorIdentity
+    rule: ScoringRule
+    threshold: PassThreshold
+
+    @property
+    def needs(self) -> tuple[RequiredProgram, ...]:
+        """Nothing."""
+        return ()
+
+    def ask(self, case: Case) -> ConstantJudgement:
+        """Judge at once."""
+        return ConstantJudgement(
+            judgement=make_agentv_judgement(
+                self.rule.evaluate(*get_recorded_run(case)), self.threshold
+            )
+        )
+
+    def read(self, reply: Response) -> Judgement:
+        """What was settled."""
+        return extract_judgement(reply)
+
+
+def get_recorded_run(case: Case) -> tuple[AgentvCase, Transcript]:
+    """The sample of a case and its run, which every case of an eval file has when it is judged."""
+    if case.agentv_case is None or case.transcript is None:
+        raise TypeError(f"{case.id} is no case of an eval file")
+    return case.agentv_case, case.transcript

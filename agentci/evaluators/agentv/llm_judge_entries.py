@@ -1,0 +1,307 @@
+"""Entries of ``llm_judge`` and ``rubrics``, and the criteria that they and cases list."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated, Final, Literal, Self, TypeAlias
+
+from pydantic import Field, JsonValue, model_validator
+
+from agentci._util.text.suggest import quote_name
+from agentci.errors import InputError
+from agentci.evaluators.agentv.agentv_evaluator import (
+    AgentvContext,
+    AgentvEntry,
+    NonNegative,
+    make_agentv_identity,
+    make_pass_threshold,
+    make_wanted_panel,
+)
+from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, CodeJudge
+from agentci.evaluators.agentv.judge_templates import (
+    CANDIDATE_VARIABLES,
+    TEMPLATE_VARIABLES,
+    TemplateVocabulary,
+)
+from agentci.evaluators.agentv.llm_judge import (
+    HolisticScale,
+    LlmJudge,
+    PromptProgram,
+    wrap_criteria,
+)
+from agentci.evaluators.agentv.rubrics import MAX_GRADE, Criterion, GradeRange, Rubrics
+from agentci.evaluators.fields import Name, RepeatableEntry, Share, StrictModel, Text
+from agentci.evaluators.judge_config import JudgeSpec
+from agentci.model.json import JsonObject
+from agentci.model.problem import Place, Problem
+from agentci.model.requests import RunCommand
+
+CriterionGrade: TypeAlias = Annotated[int, Field(ge=0, le=MAX_GRADE)]
+GradeBounds: TypeAlias = Annotated[list[CriterionGrade], Field(min_length=2, max_length=2)]
+
+
+class RangeSpec(StrictModel):
+    """What grades of one range mean."""
+
+    score_range: GradeBounds = Field(description="Its first and its last grade.")
+    outcome: Text = Field(description="What they mean.")
+
+
+class CriterionSpec(StrictModel):
+    """One criterion, which is met or not; or graded, where one of the list has `score_ranges`."""
+
+    id: Name | None = Field(default=None, description="By default `rubric-1` and so on.")
+    outcome: Text | None = Field(default=None, description="What a good answer does.")
+    criteria: Text | None = Field(default=None, description="The same.")
+    expected_outcome: Text | None = Field(default=None, description="The same, in older files.")
+    description: Text | None = Field(default=None, description="The same, in the oldest files.")
+    operator: JsonValue = Field(default=None, description="Not used, as in most of AgentV.")
+    weight: NonNegative = Field(default=1.0, description="How much it counts.")
+    required: bool | None = Field(
+        default=None,
+        description="Whether the evaluator fails without it: by default it does, but not where "
+        "criteria are graded; there `true` asks for the best grade.",
+    )
+    min_score: Share | None = Field(
+        default=None, description="Share of the best grade without which the evaluator fails."
+    )
+    required_min_score: CriterionGrade | None = Field(
+        default=None, description="The same as a grade from 0 to 10, in older files."
+    )
+    score_ranges: list[RangeSpec] | dict[str, Text] | None = Field(
+        default=None,
+        description="What grades from 0 to 10 mean: ranges that leave none out, or the first "
+        "grade of each with its meaning.",
+    )
+
+    @property
+    def text(self) -> str:
+        """What it asks for."""
+        told = (self.outcome, self.criteria, self.expected_outcome, self.description)
+        return next((each for each in told if each), "")
+
+    @property
+    def min_share(self) -> float | None:
+        """See ``Criterion``."""
+        if self.min_score is not None or self.required_min_score is None:
+            return self.min_score
+        return self.required_min_score / MAX_GRADE
+
+    @property
+    def ranges(self) -> tuple[GradeRange, ...]:
+        """See ``Criterion``."""
+        return tuple(_parse_ranges(self.score_ranges or []))
+
+    @model_validator(mode="after")
+    def _as_it_should_be(self) -> Self:
+        if not self.text:
+            raise ValueError("a criterion needs an `outcome`: what a good answer does")
+        ranges = self.ranges
+        covered = [each.low for each in ranges[:1]] == [0] and ranges[-1].high == MAX_GRADE
+        in_turn = all(one.high + 1 == other.low for one, other in pairwise(ranges))
+        if self.score_ranges is not None and not (covered and in_turn):
+            raise ValueError(
+                f"score_ranges must go from 0 to {MAX_GRADE}, with no grade in two or none"
+            )
+        return self
+
+
+# A text is a criterion by itself.
+CriteriaList: TypeAlias = Annotated[list[Text | CriterionSpec], Field(min_length=1)]
+
+
+class RubricsEntry(RepeatableEntry, AgentvEntry):
+    """A language model that judges each of several criteria."""
+
+    type: Literal["rubrics"] = Field(
+        description="A language model that judges each of several criteria."
+    )
+    rubrics: CriteriaList | None = Field(default=None, description="The criteria.")
+    criteria: CriteriaList | None = Field(default=None, description="The same.")
+    judge: JudgeSpec | None = Field(
+        default=None, description="Which model judges, where that is not the one of the file."
+    )
+
+    @model_validator(mode="after")
+    def _with_criteria(self) -> Self:
+        if (self.rubrics is None) == (self.criteria is None):
+            raise ValueError("it needs its criteria, once: `criteria`, or `rubrics`")
+        return self
+
+
+def build_rubrics(entry: RubricsEntry, surroundings: AgentvContext) -> LlmJudge:
+    """Make the evaluator.
+
+    Raises:
+        InputError: nobody said who judges, or two criteria have the same id.
+    """
+    field = "rubrics" if entry.criteria is None else "criteria"
+    listed = entry.criteria or entry.rubrics or []
+    return LlmJudge(
+        identity=make_agentv_identity(entry, surroundings),
+        threshold=make_pass_threshold(entry, surroundings),
+        wanted=make_wanted_panel(entry.name, entry.judge, surroundings),
+        scale=make_rubrics(listed, surroundings.find_place(field)),
+    )
+
+
+def make_rubrics(listed: Sequence[str | CriterionSpec], place: Place) -> Rubrics:
+    """The criteria that are listed at ``place``.
+
+    Raises:
+        InputError: two have the same id.
+    """
+    criteria = tuple(_make_criterion(each, index + 1) for index, each in enumerate(listed))
+    [(most, times)] = Counter(each.id for each in criteria).most_common(1)
+    if times > 1:
+        hint = "give one of them another id"
+        raise InputError.from_message(
+            f"two criteria have the id {quote_name(most)}", place=place, hint=hint
+        )
+    return Rubrics(criteria=criteria)
+
+
+def _make_criterion(given: str | CriterionSpec, number: int) -> Criterion:
+    spec = CriterionSpec(outcome=given) if isinstance(given, str) else given
+    return Criterion(
+        id=spec.id or f"rubric-{number}",
+        text=spec.text,
+        weight=spec.weight,
+        required=spec.required,
+        min_share=spec.min_share,
+        ranges=spec.ranges,
+    )
+
+
+def _parse_ranges(given: Sequence[RangeSpec] | dict[str, str]) -> Iterator[GradeRange]:
+    """The ranges in order; of a mapping, each ends where the next one begins."""
+    if isinstance(given, dict):
+        if not all(each.isdecimal() for each in given):
+            raise ValueError("the keys of score_ranges must be grades from 0 to 10")
+        firsts = sorted((int(each), meaning) for each, meaning in given.items())
+        ends = [first - 1 for first, _ in firsts[1:]] + [MAX_GRADE]
+        for (first, meaning), last in zip(firsts, ends, strict=True):
+            yield GradeRange(low=first, high=last, meaning=meaning)
+        return
+    for each in sorted(given, key=lambda spec: spec.score_range):
+        low, high = each.score_range
+        yield GradeRange(low=low, high=high, meaning=each.outcome)
+
+
+LLM_JUDGE_VOCABULARY: Final = TemplateVocabulary(
+    known=frozenset(TEMPLATE_VARIABLES), required=CANDIDATE_VARIABLES, wrap=wrap_criteria
+)
+
+
+class PromptProgramSpec(StrictModel):
+    """A program that reads a case as code judges do, and prints the prompt."""
+
+    script: Annotated[list[Text], Field(min_length=1)] | None = Field(
+        default=None, description="The program and its arguments; the last one is its file."
+    )
+    command: Annotated[list[Text], Field(min_length=1)] | None = Field(
+        default=None, description="The same."
+    )
+    config: dict[str, JsonValue] | None = Field(
+        default=None, description="What it is given under `config`."
+    )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The program and its arguments."""
+        return tuple(self.script or self.command or ())
+
+    @model_validator(mode="after")
+    def _with_program(self) -> Self:
+        if (self.script is None) == (self.command is None):
+            raise ValueError("prompt needs its program, once: `script`, or `command`")
+        return self
+
+
+class LlmJudgeEntry(RepeatableEntry, AgentvEntry):
+    """A language model that judges how well an answer does what it should."""
+
+    type: Literal["llm_judge"] = Field(description="A language model that judges.")
+    prompt: Text | PromptProgramSpec | None = Field(
+        default=None,
+        description="What it is asked, with `{{ candidate_answer }}` and other variables: text, "
+        "a file of text, or a program that prints it.",
+    )
+    evaluator_template: Text | None = Field(
+        default=None,
+        alias="evaluatorTemplate",
+        description="The same, where there is no `prompt`.",
+    )
+    rubrics: CriteriaList | None = Field(
+        default=None, description="Criteria that are judged each by itself."
+    )
+    config: dict[str, JsonValue] | None = Field(
+        default=None, description="What a program that prints the prompt is given under `config`."
+    )
+    model: JsonValue = Field(default=None, description="No effect: see `judge`.")
+    judge: JudgeSpec | None = Field(
+        default=None, description="Which model judges, where that is not the one of the file."
+    )
+
+
+def build_llm_judge(entry: LlmJudgeEntry, surroundings: AgentvContext) -> LlmJudge:
+    """Make the evaluator.
+
+    Raises:
+        InputError: nobody said who judges, or its template or its rubrics are not as they should
+            be.
+    """
+    if entry.model is not None:
+        _warn_about_model(surroundings)
+    template, program = "", None
+    if isinstance(entry.prompt, PromptProgramSpec):
+        program = _build_prompt_program(entry, entry.prompt, surroundings)
+    elif (given := entry.prompt or entry.evaluator_template) is not None:
+        field = "prompt" if entry.prompt else "evaluatorTemplate"
+        place = surroundings.find_place(field)
+        template = surroundings.templates.read(given, place, LLM_JUDGE_VOCABULARY)
+    return LlmJudge(
+        identity=make_agentv_identity(entry, surroundings),
+        threshold=make_pass_threshold(entry, surroundings),
+        wanted=make_wanted_panel(entry.name, entry.judge, surroundings),
+        scale=HolisticScale()
+        if entry.rubrics is None
+        else make_rubrics(entry.rubrics, surroundings.find_place("rubrics")),
+        template=template,
+        program=program,
+    )
+
+
+def _build_prompt_program(
+    entry: LlmJudgeEntry, spec: PromptProgramSpec, surroundings: AgentvContext
+) -> PromptProgram:
+    """The program, which runs in the folder of its file."""
+    *words, named = spec.words
+    path = surroundings.templates.files.path(named, surroundings.find_place("prompt"))
+    folder, _, file = path.rpartition("/")
+    given: JsonObject | None = entry.config if spec.config is None else spec.config
+    return PromptProgram(
+        code_judge=CodeJudge(
+            identity=make_agentv_identity(entry, surroundings),
+            run=RunCommand(
+                command=(*words, f"./{file}"),
+                folder=folder,
+                home=surroundings.home,
+                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            ),
+            threshold=make_pass_threshold(entry, surroundings),
+            config=given,
+            wire=surroundings.wire,
+        )
+    )
+
+
+def _warn_about_model(surroundings: AgentvContext) -> None:
+    surroundings.templates.files.warn(
+        Problem(
+            message="`model` has no effect, as in AgentV",
+            place=surroundings.find_place("model"),
+            hint="write `judge: {model: ...}`",
+            severity="warning",
+        )
+    )

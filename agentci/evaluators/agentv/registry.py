@@ -1,0 +1,113 @@
+"""The types of evaluators in eval files: a new one is a file of ``entries``, and a line here.
+
+AgentV spells types with ``_`` in its first years and with ``-`` since; either is read.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from agentci.evaluators.agentv import composite, field_accuracy, limits, text_match, tool_trajectory
+from agentci.evaluators.agentv.agentv_evaluator import (
+    AgentvContext,
+    AgentvEntry,
+    AgentvEvaluator,
+    AgentvEvaluatorType,
+    AnyAgentvEvaluatorType,
+    make_agentv_identity,
+    make_pass_threshold,
+)
+from agentci.evaluators.agentv.code_judge import CodeJudgeEntry, build_code_judge
+from agentci.evaluators.agentv.findings import RuleEvaluator, ScoringRule
+from agentci.evaluators.agentv.llm_judge_entries import (
+    LlmJudgeEntry,
+    RubricsEntry,
+    build_llm_judge,
+    build_rubrics,
+)
+from agentci.model.json import Json, JsonObject
+
+E = TypeVar("E", bound=AgentvEntry)
+
+
+def normalize_type_name(name: str) -> str:
+    """The name of a type in the table, whichever spelling it is given in."""
+    spelt = name.replace("-", "_")
+    return next((each for each, kind in AGENTV_TYPES.items() if spelt in kind.aliases), spelt)
+
+
+def list_type_names(name: str) -> tuple[str, ...]:
+    """All names of the type ``name`` of the table."""
+    names = (name, *AGENTV_TYPES[name].aliases)
+    return tuple(dict.fromkeys(each for n in names for each in (n, n.replace("_", "-"))))
+
+
+def _make_rule_type(
+    entry: type[E], rule: Callable[[E, AgentvContext], ScoringRule]
+) -> AgentvEvaluatorType[E]:
+    """A type whose evaluators judge what is recorded."""
+
+    def build(read: E, surroundings: AgentvContext) -> AgentvEvaluator:
+        return RuleEvaluator(
+            identity=make_agentv_identity(read, surroundings),
+            rule=rule(read, surroundings),
+            threshold=make_pass_threshold(read, surroundings),
+        )
+
+    return AgentvEvaluatorType(entry=entry, build=build)
+
+
+AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
+    "code_judge": AgentvEvaluatorType(
+        entry=CodeJudgeEntry, build=build_code_judge, aliases=("code_grader",)
+    ),
+    "llm_judge": AgentvEvaluatorType(
+        entry=LlmJudgeEntry, build=build_llm_judge, aliases=("llm_grader",)
+    ),
+    "rubrics": AgentvEvaluatorType(
+        entry=RubricsEntry, build=build_rubrics, aliases=("rubric", "rubric_grader")
+    ),
+    "composite": AgentvEvaluatorType(
+        entry=composite.CompositeEntry,
+        build=composite.build_composite,
+        has_members=True,
+    ),
+    "tool_trajectory": _make_rule_type(
+        tool_trajectory.TrajectoryEntry, tool_trajectory.make_trajectory
+    ),
+    "field_accuracy": _make_rule_type(
+        field_accuracy.FieldAccuracyEntry, field_accuracy.make_field_accuracy
+    ),
+    "latency": _make_rule_type(limits.LatencyEntry, limits.make_latency_limit),
+    "cost": _make_rule_type(limits.CostEntry, limits.make_cost_limit),
+    "token_usage": _make_rule_type(limits.TokenUsageEntry, limits.make_token_limits),
+    "execution_metrics": _make_rule_type(
+        limits.ExecutionMetricsEntry, limits.make_execution_metrics
+    ),
+    **dict.fromkeys(
+        ("contains", "icontains", "starts_with", "ends_with", "equals"),
+        _make_rule_type(text_match.TextEntry, text_match.make_text_match),
+    ),
+    **dict.fromkeys(
+        ("contains_any", "contains_all", "icontains_any", "icontains_all"),
+        _make_rule_type(text_match.TextsEntry, text_match.make_texts_match),
+    ),
+    "regex": _make_rule_type(text_match.RegexEntry, text_match.make_regex_match),
+    "is_json": _make_rule_type(text_match.IsJsonEntry, text_match.make_json_match),
+}
+
+# Types of AgentV that this version does not run, in the spelling with `_`, and why.
+UNSUPPORTED_TYPES: Final[Mapping[str, str]] = {
+    "agent_judge": "it has an agent judge in a workspace",
+    "skill_trigger": "judge it by a program of your own, with `type: code_judge`",
+    "inline_assert": "judge it by a program of your own, with `type: code_judge`",
+}
+
+
+def list_known_types() -> tuple[str, ...]:
+    """The names that messages offer."""
+    return tuple(AGENTV_TYPES)
+
+
+def make_entry_data(entry: JsonObject, name: Json, kind: str) -> dict[str, Any]:
+    """An entry as its model reads it: with a name, and its type as in the table."""
+    return {**entry, "name": name, "type": kind}

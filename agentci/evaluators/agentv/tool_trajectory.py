@@ -1,0 +1,299 @@
+"""``tool_trajectory``: which tools were called, in which order, with which arguments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Self, TypeAlias
+
+from msgspec import Struct
+from pydantic import Field, JsonValue, model_validator
+
+from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
+from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.agentv.json_equality import equal_json, find_at_path
+from agentci.evaluators.fields import StrictModel, Text
+from agentci.model.case import AgentvCase
+from agentci.model.json import Json, JsonObject
+from agentci.model.trace import ToolUse, Transcript
+
+ArgsMatch: TypeAlias = Literal["exact", "superset", "subset", "ignore"] | tuple[str, ...]
+
+
+class ExpectedToolCall(Struct, frozen=True, kw_only=True):
+    """A use of a tool that is looked for.
+
+    Attributes:
+        args: None, ``any``, or what it has to be given.
+        match: how ``args`` are compared.
+        max_duration_ms: None where it may take as long as it likes.
+    """
+
+    tool: str
+    args: Json = None
+    match: ArgsMatch = "superset"
+    max_duration_ms: float | None = None
+
+    def matches(self, use: ToolUse) -> bool:
+        """Whether the arguments of ``use`` are as they should be."""
+        if not isinstance(self.args, Mapping) or self.match == "ignore":
+            return True
+        return isinstance(use.input, Mapping) and _match_arguments(self.args, use.input, self.match)
+
+
+def _match_arguments(wanted: JsonObject, given: JsonObject, match: ArgsMatch) -> bool:
+    if match == "exact":
+        return equal_json(wanted, given)
+    if match == "superset":
+        return _contains_all(given, wanted)
+    if match == "subset":
+        return _contains_all(wanted, given)
+    return all(_equal_at_path(path, wanted, given) for path in match)
+
+
+def _contains_all(whole: JsonObject, part: JsonObject) -> bool:
+    return all(key in whole and equal_json(value, whole[key]) for key, value in part.items())
+
+
+def _equal_at_path(path: str, wanted: Json, given: Json) -> bool:
+    """Whether both have the same at a dotted path; what is not asked for may be anything."""
+    found, value = find_at_path(wanted, path)
+    if not found:
+        return True
+    there, actual = find_at_path(given, path)
+    return there and equal_json(value, actual)
+
+
+TrajectoryMode: TypeAlias = Literal["any_order", "in_order", "exact", "superset", "subset"]
+
+
+class Trajectory(Struct, frozen=True, kw_only=True):
+    """The rule.
+
+    Attributes:
+        at_least: how messages write it: ``≥``, since AgentV 4 ``>=``.
+        strict: whether calls too many count in ``exact``, and whether ``in_order`` looks past a
+            call with the wrong arguments, and past a tool that is not there.
+    """
+
+    mode: TrajectoryMode
+    minimums: Mapping[str, float]
+    expected: tuple[ExpectedToolCall, ...]
+    at_least: str = "≥"
+    strict: bool = False
+
+    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+        """See :class:`Rule`."""
+        del sample
+        uses = tuple(transcript.tool_uses)
+        if not self.expected and self._needs_expected(uses):
+            return Finding(score=1.0, hits=("No tool sequence specified",))
+        rules = {
+            "any_order": self._counted,
+            "in_order": self._in_order,
+            "exact": self._exact,
+            "superset": self._superset,
+            "subset": self._subset,
+        }
+        return rules[self.mode](uses)
+
+    def _needs_expected(self, uses: Sequence[ToolUse]) -> bool:
+        """Whether an empty list of expected uses asks for nothing."""
+        if self.mode == "exact":
+            return not (self.strict and uses)
+        return self.mode in ("in_order", "superset")
+
+    def _counted(self, uses: Sequence[ToolUse]) -> Finding:
+        if not self.minimums:
+            return Finding(score=1.0, hits=("No tool requirements specified",))
+        tally = _TrajectoryScore()
+        for tool, least in self.minimums.items():
+            count = sum(use.tool == tool for use in uses)
+            line = f"{tool}: called {count} times (required {self.at_least}{least:g})"
+            tally.add(line, hit=count >= least)
+        return tally.make_finding(len(self.minimums))
+
+    def _in_order(self, uses: Sequence[ToolUse]) -> Finding:
+        tally = _TrajectoryScore()
+        position = 0
+        for index, wanted in enumerate(self.expected):
+            found = self._next(wanted, uses, position)
+            if found is None:
+                line = f"Expected {wanted.tool} at position {index}, not found in remaining trace"
+                tally.add(line, hit=False)
+                position = position if self.strict else len(uses)
+            elif wanted.matches(uses[found]):
+                tally.add(f"Found {wanted.tool} at position {found}", hit=True)
+                tally.add_duration(wanted, uses[found])
+                position = found + 1
+            else:
+                where = f"Expected {wanted.tool} at position {index}"
+                tally.add(f"{where}: tool found at {found} but args mismatch", hit=False)
+                position = position if self.strict else found + 1
+        return tally.make_finding(len(self.expected), self.expected)
+
+    def _next(self, wanted: ExpectedToolCall, uses: Sequence[ToolUse], start: int) -> int | None:
+        """The next use of the tool; with ``strict`` the next that fits, if there is one."""
+        named = [i for i in range(start, len(uses)) if uses[i].tool == wanted.tool]
+        fitting = (i for i in named if wanted.matches(uses[i]))
+        first = named[0] if named else None
+        return next(fitting, first) if self.strict else first
+
+    def _exact(self, uses: Sequence[ToolUse]) -> Finding:
+        tally = _TrajectoryScore()
+        if len(uses) != len(self.expected):
+            tally.add_uncounted_miss(f"Expected {len(self.expected)} tool calls, got {len(uses)}")
+        for index, wanted in enumerate(self.expected):
+            if index >= len(uses):
+                line, hit = f"Position {index}: expected {wanted.tool}, got nothing", False
+            elif uses[index].tool != wanted.tool:
+                got = uses[index].tool
+                line, hit = f"Position {index}: expected {wanted.tool}, got {got}", False
+            elif not wanted.matches(uses[index]):
+                line, hit = f"Position {index}: {wanted.tool} args mismatch", False
+            else:
+                line, hit = f"Position {index}: {wanted.tool}", True
+            tally.add(line, hit=hit)
+            if hit:
+                tally.add_duration(wanted, uses[index])
+        total = max(len(self.expected), len(uses)) if self.strict else len(self.expected)
+        return tally.make_finding(total, self.expected)
+
+    def _superset(self, uses: Sequence[ToolUse]) -> Finding:
+        tally = _TrajectoryScore()
+        left = list(range(len(uses)))
+        for wanted in self.expected:
+            fits = (i for i in left if uses[i].tool == wanted.tool and wanted.matches(uses[i]))
+            found = next(fits, None)
+            if found is None:
+                tally.add(f"Expected {wanted.tool} not found in actual trajectory", hit=False)
+            else:
+                left.remove(found)
+                tally.add(f"Found {wanted.tool} at position {found}", hit=True)
+                tally.add_duration(wanted, uses[found])
+        return tally.make_finding(len(self.expected), self.expected)
+
+    def _subset(self, uses: Sequence[ToolUse]) -> Finding:
+        if not uses:
+            return Finding(score=1.0, hits=("No tool calls to check",))
+        if not self.expected:
+            line = f"{len(uses)} unexpected tool call(s) with empty allowed list"
+            return Finding(score=0.0, misses=(line,))
+        tally = _TrajectoryScore()
+        for index, use in enumerate(uses):
+            allowed = any(each.tool == use.tool and each.matches(use) for each in self.expected)
+            line = f"Position {index}: {use.tool} is {'' if allowed else 'not '}in allowed set"
+            tally.add(line, hit=allowed)
+        return tally.make_finding(len(uses))
+
+
+class _TrajectoryScore:
+    """Hits and misses, of each use that is looked for and of the time it took."""
+
+    def __init__(self) -> None:
+        self._hits: list[str] = []
+        self._misses: list[str] = []
+        self._remarks = 0
+        self._untimed = 0
+
+    def add(self, line: str, *, hit: bool) -> None:
+        (self._hits if hit else self._misses).append(line)
+
+    def add_uncounted_miss(self, line: str) -> None:
+        """Tell of something that does not count."""
+        self._misses.append(line)
+
+    def add_duration(self, wanted: ExpectedToolCall, use: ToolUse) -> None:
+        """Note whether a use that was found took too long; without a time it does not count."""
+        most, taken = wanted.max_duration_ms, use.duration_ms
+        if most is None:
+            return
+        if taken is None:
+            self._untimed += 1
+        elif taken <= most:
+            self.add(f"{wanted.tool} completed in {taken:g}ms (max: {most:g}ms)", hit=True)
+        else:
+            self.add(f"{wanted.tool} took {taken:g}ms (max: {most:g}ms)", hit=False)
+
+    def make_finding(self, total: int, expected: Sequence[ExpectedToolCall] = ()) -> Finding:
+        """The share of hits; every limit of time counts as one more that could be hit."""
+        timed = sum(each.max_duration_ms is not None for each in expected) - self._untimed
+        return Finding(
+            score=len(self._hits) / (total + timed),
+            hits=tuple(self._hits),
+            misses=tuple(self._misses),
+        )
+
+
+ArgsMatchSpec: TypeAlias = Literal["exact", "superset", "subset", "ignore"] | list[Text]
+
+
+class ExpectedCallSpec(StrictModel):
+    """A use of a tool that is looked for."""
+
+    tool: Text = Field(description="Name of the tool.")
+    args: JsonValue = Field(
+        default=None, description="Its arguments; left out, or `any`, they may be what they like."
+    )
+    args_match: ArgsMatchSpec | None = Field(default=None, description="How they are compared.")
+    max_duration_ms: NonNegative | None = Field(
+        default=None,
+        description="Milliseconds that it may take; files without `tests` need `strict` for that.",
+    )
+
+
+class TrajectoryEntry(AgentvEntry):
+    """Which tools were used."""
+
+    type: Literal["tool_trajectory"] = Field(description="Which tools were used.")
+    mode: TrajectoryMode = Field(
+        description="any_order (each at least so often), in_order (others may come between), "
+        "exact, superset (at least these), subset (none but these)."
+    )
+    minimums: dict[str, NonNegative] | None = Field(
+        default=None, description="How often each tool has to be used, for any_order."
+    )
+    expected: list[ExpectedCallSpec] | None = Field(
+        default=None, description="The uses that are looked for, for all other modes."
+    )
+    args_match: ArgsMatchSpec | None = Field(
+        default=None,
+        description="How arguments are compared: by default exactly in files with `tests`, else "
+        "those that are listed (superset).",
+    )
+    strict: bool = Field(
+        default=False,
+        description="Whether calls too many count against `exact`, and `in_order` looks on after "
+        "a call that does not fit; AgentV does neither.",
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.mode == "any_order" and self.minimums is None:
+            raise ValueError("mode any_order needs `minimums`, such as {search: 1}")
+        if self.mode != "any_order" and self.expected is None:
+            raise ValueError(f"mode {self.mode} needs `expected`, such as [{{tool: search}}]")
+        return self
+
+
+def make_trajectory(entry: TrajectoryEntry, surroundings: AgentvContext) -> Trajectory:
+    """Make the rule: arguments and times are compared as in the file's era."""
+    is_v4 = surroundings.version == "v4"
+    timed = is_v4 or entry.strict
+
+    def match_of(call: ExpectedCallSpec) -> ArgsMatch:
+        named = call.args_match or entry.args_match or ("exact" if is_v4 else "superset")
+        return tuple(named) if isinstance(named, list) else named
+
+    return Trajectory(
+        mode=entry.mode,
+        minimums=entry.minimums or {},
+        expected=tuple(
+            ExpectedToolCall(
+                tool=call.tool,
+                args=call.args,
+                match=match_of(call),
+                max_duration_ms=call.max_duration_ms if timed else None,
+            )
+            for call in entry.expected or ()
+        ),
+        at_least=">=" if is_v4 else "≥",
+        strict=entry.strict,
+    )

@@ -1,0 +1,156 @@
+"""What grading functions are called with (``sample`` and ``item``) and what they return.
+
+The names are those of pytest-agent-evals, of OpenAI's graders and of Microsoft Foundry: all of
+them call ``grade(sample, item)``.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text.json_text import dumps_compact
+from agentci.errors import EvaluatorError
+from agentci.evaluators.program_output import (
+    EXAMPLE_RESULT,
+    describe_exit,
+    describe_missing_output,
+    parse_output,
+)
+from agentci.model.case import Case
+from agentci.model.json import Json, JsonObject
+from agentci.model.requests import ProgramOutput
+from agentci.model.trace import ToolCall, Turn
+
+# Of `item`: where Foundry's graders look for what the agent did.
+SAMPLE: Final = "sample"
+
+
+def make_sample(case: Case) -> JsonObject:
+    """What the agent did: the answer of its last turn, and the tool calls of all of them.
+
+    ``output_json`` is there where all of the answer is a JSON object or array.
+    """
+    turns = case.trace.turns
+    text = (turns[-1].final_text if turns else None) or ""
+    calls = [call for turn in turns for call in turn.tool_calls]
+    tools = [_format_chat_call(call) for call in calls]
+    message: JsonObject = {"role": "assistant", "content": text, "tool_calls": tools}
+    return {
+        "output_text": text,
+        **_parse_output_json(text),
+        "output_tools": tools,
+        "output_items": [*chain.from_iterable(map(_format_response_items, turns))],
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "tool_calls": [_format_flat_call(call) for call in calls],
+        "tool_definitions": [*(case.dataset_row.tool_definitions if case.dataset_row else ())],
+    }
+
+
+def make_item(case: Case) -> JsonObject:
+    """What the agent was asked by: the columns of its row, and ``query`` in any case.
+
+    Without a row there is also ``ground_truth`` where a golden case has a final answer.
+    """
+    if case.dataset_row is not None:
+        return {"query": case.dataset_row.query or _extract_query(case), **case.dataset_row.columns}
+    golden = case.expected.turns[-1].final_text if case.expected and case.expected.turns else None
+    truth = {} if golden is None else {"ground_truth": golden}
+    return {"query": _extract_query(case), **truth}
+
+
+def make_grade_arguments(case: Case) -> JsonObject:
+    """The arguments of ``grade``, by their names."""
+    sample = make_sample(case)
+    return {SAMPLE: sample, "item": {**make_item(case), SAMPLE: sample}}
+
+
+def _extract_query(case: Case) -> str:
+    return case.trace.turns[-1].user_text if case.trace.turns else ""
+
+
+def _parse_output_json(text: str) -> JsonObject:
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {"output_json": value} if isinstance(value, dict | list) else {}
+
+
+def _format_flat_call(call: ToolCall) -> JsonObject:
+    return {
+        "type": "tool_call",
+        "name": call.name,
+        "arguments": call.named_args,
+        "tool_call_id": call.id,
+    }
+
+
+def _format_chat_call(call: ToolCall) -> JsonObject:
+    """As in Chat Completions, which have arguments in JSON."""
+    function: JsonObject = {"name": call.name, "arguments": dumps_compact(call.named_args)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _format_response_items(turn: Turn) -> Iterator[JsonObject]:
+    """As in the Responses API: calls, what they gave, the answer."""
+    for index, call in enumerate(turn.tool_calls):
+        yield {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": dumps_compact(call.named_args),
+        }
+        for each in turn.tool_responses:
+            if each.call_index == index:
+                output = each.output if isinstance(each.output, str) else dumps_compact(each.output)
+                yield {"type": "function_call_output", "call_id": call.id, "output": output}
+    if turn.final_text:
+        content = [{"type": "output_text", "text": turn.final_text}]
+        yield {"type": "message", "role": "assistant", "content": content}
+
+
+SCORE: Final = "score"
+
+
+class FunctionGrade(Struct, frozen=True, kw_only=True):
+    """What came back of one call.
+
+    Attributes:
+        score: any finite number.
+        details: what else the function returned, in a dict.
+        size: how many bytes all of it was printed in.
+    """
+
+    score: float
+    details: JsonObject
+    size: int
+
+
+def parse_grade(
+    reply: ProgramOutput, *, network: bool = True, in_image: bool = False
+) -> FunctionGrade:
+    """Read a reply.
+
+    Args:
+        network: whether the function had one.
+        in_image: whether it ran in an image.
+
+    Raises:
+        EvaluatorError: it raised, or returned no number; as the end of a sentence about it.
+    """
+    if reply.exit_code != 0:
+        raise EvaluatorError(describe_exit(reply, network=network, in_image=in_image))
+    if not reply.stdout:  # the function has ended its process
+        raise EvaluatorError(describe_missing_output(reply, EXAMPLE_RESULT))
+    try:
+        document = parse_output(reply.stdout)
+    except EvaluatorError as error:
+        raise EvaluatorError(f"returned what is no JSON: {error}") from None
+    score = document.get(SCORE)
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise EvaluatorError("printed a result of its own, without a score; return it")
+    details = {name: value for name, value in document.items() if name != SCORE}
+    return FunctionGrade(score=float(score), details=details, size=len(reply.stdout))

@@ -1,0 +1,209 @@
+"""Similarity of texts and vectors, from 0 to 1 for texts and -1 to 1 for vectors."""
+
+import math
+import re
+import string
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from agentci.evaluators.similarity.porter import stem
+
+# What is written for these in web pages counts as the character itself.
+ENTITIES: Final = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+
+# Punctuation is a word of its own, but for the apostrophe; points, commas and hyphens are parts of
+# numbers.
+_PUNCTUATION: Final = "".join(mark for mark in string.punctuation if mark not in "',-.")
+_RULES: Final = (
+    (re.compile(f"([{re.escape(_PUNCTUATION)}])"), r" \1 "),
+    (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
+    (re.compile(r"([.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
+_ALPHANUMERIC: Final = re.compile(r"[a-z0-9]+")
+
+
+def tokenize_13a(text: str) -> list[str]:
+    """The words of ``text`` as mteval-v13a, the scorer of the WMT campaigns, counts them.
+
+    Case counts.
+    """
+    text = text.rstrip().replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
+    for written, character in ENTITIES:
+        text = text.replace(written, character)
+    text = f" {text} "
+    for pattern, spaced in _RULES:
+        text = pattern.sub(spaced, text)
+    return text.split()
+
+
+def tokenize_rouge(text: str) -> list[str]:
+    """The words of ``text`` as ROUGE counts them without stemming: runs of a-z and 0-9."""
+    return _ALPHANUMERIC.findall(text.lower())
+
+
+NgramCounts: TypeAlias = Counter[tuple[str, ...]]
+
+MAX_NGRAM_LENGTH: Final = 4
+
+
+def bleu(candidate: str, reference: str) -> float:
+    """BLEU of one sentence as sacreBLEU computes it, over 100.
+
+    Words of 13a, n-grams of 1 to 4 as far as the candidate has any, exponential smoothing.
+    """
+    found, wanted = tokenize_13a(candidate), tokenize_13a(reference)
+    orders = range(1, min(MAX_NGRAM_LENGTH, len(found)) + 1)
+    hits = [(count_ngrams(found, n) & count_ngrams(wanted, n)).total() for n in orders]
+    if not any(hits):
+        return 0.0
+    logs, smoothing = 0.0, 1.0
+    for n, hit in zip(orders, hits, strict=True):
+        total = len(found) - n + 1
+        if not hit:
+            smoothing *= 2
+        logs += math.log(hit / total if hit else 1 / (smoothing * total))
+    brevity = math.exp(min(0.0, 1 - len(wanted) / len(found)))
+    return brevity * math.exp(logs / len(hits))
+
+
+def gleu(candidate: str, reference: str) -> float:
+    """Google's BLEU of one sentence: the lesser of precision and recall of n-grams of 1 to 4."""
+    found, wanted = (_count_all_ngrams(tokenize_13a(text)) for text in (candidate, reference))
+    return (found & wanted).total() / max(found.total(), wanted.total(), 1)
+
+
+def rouge_n(candidate: str, reference: str, n: int) -> float:
+    """ROUGE-N: the F-measure of n-grams, words not stemmed."""
+    found, wanted = (count_ngrams(tokenize_rouge(text), n) for text in (candidate, reference))
+    return f_measure((found & wanted).total(), found.total(), wanted.total())
+
+
+def f_measure(hits: int, found: int, wanted: int) -> float:
+    """Precision and recall in one; the order of operations gives the floats of rouge-score."""
+    precision, recall = hits / max(found, 1), hits / max(wanted, 1)
+    return 2 * precision * recall / (precision + recall) if hits else 0.0
+
+
+def count_ngrams(words: Sequence[str], n: int) -> NgramCounts:
+    """How often each run of ``n`` words is there."""
+    return Counter(zip(*(words[start:] for start in range(n)), strict=False))
+
+
+def _count_all_ngrams(words: Sequence[str]) -> NgramCounts:
+    return sum((count_ngrams(words, n) for n in range(1, MAX_NGRAM_LENGTH + 1)), Counter())
+
+
+_WORD: Final = re.compile(r"\w+")
+
+
+def fuzzy_match(candidate: str, reference: str) -> float:
+    """The share of characters that stay when one text is made the other; two empty ones are alike.
+
+    That is rapidfuzz's ``ratio``: only insertions and deletions, nothing changed beforehand.
+    """
+    from rapidfuzz.distance import Indel  # noqa: PLC0415 (most runs compare no texts)
+
+    return Indel.normalized_similarity(candidate, reference)
+
+
+def rouge_l(candidate: str, reference: str) -> float:
+    """ROUGE-L: the F-measure of the longest common subsequence of words, not stemmed."""
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (likewise)
+
+    found, wanted = tokenize_rouge(candidate), tokenize_rouge(reference)
+    return f_measure(LCSseq.similarity(found, wanted), len(found), len(wanted))
+
+
+def cosine_tf(candidate: str, reference: str) -> float:
+    """The cosine between the counts of words, in any script that writes spaces; case is free."""
+    found, wanted = (Counter(_WORD.findall(text.casefold())) for text in (candidate, reference))
+    product = sum(count * wanted[word] for word, count in found.items())
+    squares = (sum(count**2 for count in each.values()) for each in (found, wanted))
+    # Rounding may put it a little above 1, where equal texts are.
+    return min(1.0, product / math.sqrt(math.prod(squares))) if product else 0.0
+
+
+ALPHA: Final = 0.9  # how much precision counts beside recall
+BETA: Final = 3.0  # how fast the penalty grows with the number of chunks
+GAMMA: Final = 0.5  # the greatest penalty
+
+# Words with their places in the text; a pair is of places, in the candidate and the reference.
+PlacedWords: TypeAlias = list[tuple[int, str]]
+AlignedPair: TypeAlias = tuple[int, int]
+
+
+def meteor(candidate: str, reference: str) -> float:
+    """The F-measure of aligned words, less for every chunk that they fall into; case is free."""
+    found, wanted = (tokenize_13a(text.lower()) for text in (candidate, reference))
+    pairs = _align_words(list(enumerate(found)), list(enumerate(wanted)))
+    if not pairs:
+        return 0.0
+    precision, recall = len(pairs) / len(found), len(pairs) / len(wanted)
+    f_mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
+    chunks = 1 + sum((mine + 1, its + 1) != after for (mine, its), after in pairwise(pairs))
+    return (1 - GAMMA * math.pow(chunks / len(pairs), BETA)) * f_mean
+
+
+def _align_words(found: PlacedWords, wanted: PlacedWords) -> list[AlignedPair]:
+    """Pairs of equal words, then of words of the same stem, in the order of the candidate."""
+    same, found, wanted = _match_words(found, wanted)
+    stems = ([(place, stem(word)) for place, word in each] for each in (found, wanted))
+    alike, _, _ = _match_words(*stems)
+    return sorted(same + alike)
+
+
+def _match_words(
+    found: PlacedWords, wanted: PlacedWords
+) -> tuple[list[AlignedPair], PlacedWords, PlacedWords]:
+    """Pair equal words, the last with the last; what is left on both sides."""
+    free: defaultdict[str, list[int]] = defaultdict(list)
+    for place, word in wanted:
+        free[word].append(place)
+    pairs, left = [], []
+    for place, word in reversed(found):
+        if free[word]:
+            pairs.append((place, free[word].pop()))
+        else:
+            left.append((place, word))
+    taken = {place for _, place in pairs}
+    return pairs, left[::-1], [each for each in wanted if each[0] not in taken]
+
+
+def cosine_similarity(mine: Sequence[float], its: Sequence[float]) -> float:
+    """The cosine of the angle between two vectors of the same length: -1 to 1.
+
+    Raises:
+        ValueError: one of them is all zeros, and so has no direction.
+    """
+    a, b = _scale_vector(mine), _scale_vector(its)
+    product, squares = _dot_product(a, b), _dot_product(a, a) * _dot_product(b, b)
+    # Rounding may put it a little above 1.
+    return max(-1.0, min(1.0, product / math.sqrt(squares)))
+
+
+def _scale_vector(vector: Sequence[float]) -> list[float]:
+    """The same direction, in numbers whose squares are no less and no more than floats can be."""
+    largest = max(map(abs, vector))
+    if not largest:
+        raise ValueError("a vector of zeros has no direction")
+    return [each / largest for each in vector]
+
+
+def _dot_product(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+# Each is given a candidate and its reference, and answers with a number from 0 to 1.
+SIMILARITIES: Final[Mapping[str, Callable[[str, str], float]]] = {
+    "fuzzy_match": fuzzy_match,
+    "bleu": bleu,
+    "gleu": gleu,
+    "meteor": meteor,
+    "cosine_tf": cosine_tf,
+    **{f"rouge_{n}": partial(rouge_n, n=n) for n in range(1, 6)},
+    "rouge_l": rouge_l,
+}

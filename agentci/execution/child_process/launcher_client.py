@@ -1,0 +1,372 @@
+"""The processes that start programs for us, the pool of them, and their messages.
+
+Messages are trusted no more than what a program prints: where untrusted packages are imported,
+their code may write in a launcher's place.
+"""
+
+import atexit
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Final, Generic, TypedDict, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agentci.errors import EvaluatorError
+from agentci.execution.child.launcher import SEPARATOR, START_REQUEST
+from agentci.execution.child.messages import LENGTH
+from agentci.execution.child_process.prefork_client import (
+    BOOTSTRAP_CODE,
+    PACKAGE_FOLDER,
+    PreforkInterpreter,
+)
+
+# More than any of them says.
+MAX_MESSAGE_BYTES: Final = 64 * 1024
+
+MessageT = TypeVar("MessageT")
+
+
+class SandboxCapabilities(TypedDict):
+    """What a jail can do on this machine, see ``agentci.execution.child.apply_sandbox``."""
+
+    system: str
+    users: int | None
+    tasks: int
+    searches: bool
+    searching: bool
+    root: bool
+    landlock: int
+    filters: bool
+    machine: str
+
+
+class StartFailure(Struct, frozen=True):
+    """Why a program was not started; see ``agentci.execution.child.supervisor``."""
+
+    stage: str
+    errno: int | None
+    reason: str
+
+
+class SupervisorMessage(Struct, frozen=True):
+    """What became of a program; see ``agentci.execution.child.supervisor``."""
+
+    code: Annotated[int, Meta(ge=-64, le=255)] | None = None
+    gone: bool = False
+    left: bool = False
+    excess: str = ""
+    refusal: StartFailure | None = None
+
+
+class ChildMessageReader(Generic[MessageT]):
+    """Answers of one kind, which may come in pieces.
+
+    Args:
+        channel: to whoever gives them.
+    """
+
+    def __init__(self, channel: socket.socket, kind: type[MessageT]) -> None:
+        self._channel = channel
+        self._decoder = msgspec.json.Decoder(kind)
+        self._buffer = bytearray()
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+
+    def read_next(self, seconds: float) -> MessageT | None:
+        """The next one; None where there will be none, or it makes no sense.
+
+        Raises:
+            TimeoutError: it has not come whole in that time.
+        """
+        deadline = time.monotonic() + seconds
+        while (size := self._count_missing()) > 0:
+            if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise TimeoutError
+            try:
+                chunk = self._channel.recv(size)
+            except ConnectionError:
+                return None
+            if not chunk:
+                return None
+            self._buffer += chunk
+        try:
+            return self._decoder.decode(self._buffer[LENGTH.size :]) if size == 0 else None
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return None
+        finally:
+            self._buffer.clear()
+
+    def _count_missing(self) -> int:
+        """How many bytes are to come of what is known to come; below 0 where it is too much."""
+        known = LENGTH.size
+        if len(self._buffer) >= known:
+            [length] = LENGTH.unpack_from(self._buffer)
+            if length > MAX_MESSAGE_BYTES:
+                return -1
+            known += length
+        return known - len(self._buffer)
+
+
+LAUNCHER_CODE: Final = (
+    f"{BOOTSTRAP_CODE} from agentci.execution.child.launcher import main; main(int(sys.argv[2]))"
+)
+# It takes some hundredths of a second, on a machine that is not overloaded.
+MAX_START_SECONDS: Final = 30.0
+MAX_END_SECONDS: Final = 1.0
+# An order fits into what the system keeps for who reads it, unless its environment is huge.
+MAX_ORDER_SECONDS: Final = 30.0
+LAUNCHER_LOST: Final = (
+    "could not be started: the process that starts programs was ended from outside"
+)
+
+
+class LauncherClient:
+    """Our end of it.
+
+    Args:
+        start_supervisor: to its process.
+        end: waits until the process has ended, once the channel is closed.
+        process_id: of the process, where it is a child of ours.
+
+    Attributes:
+        interpreter: None for one that has imported nothing.
+        capabilities: what a jail can do here, see ``agentci.execution.child.apply_sandbox``.
+        folder: the only one that its programs can write to; empty where they have all of them.
+
+    Raises:
+        EvaluatorError: it does not work.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        *,
+        end: Callable[[], object],
+        number: int | None,
+        warmth: PreforkInterpreter | None,
+        folder: str = "",
+    ) -> None:
+        self._channel = channel
+        self._end = end
+        self._idle: defaultdict[tuple[str, ...], list[socket.socket]] = defaultdict(list)
+        self.process_id = number
+        self.interpreter = warmth
+        self.folder = folder
+        channel.settimeout(MAX_START_SECONDS)
+        facts = _receive_capabilities(channel)
+        if facts is None:
+            self.close()
+            raise EvaluatorError(LAUNCHER_LOST)
+        self.capabilities = facts
+
+    def is_alive(self) -> bool:
+        """Whether it is still there: it never says anything after its first words."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        return not poll.poll(0)
+
+    def take_idle_supervisor(self, imports: tuple[str, ...]) -> socket.socket | None:
+        """To a ward that has done what it was asked for, if there is one."""
+        try:
+            return self._idle[imports].pop()
+        except IndexError:
+            return None
+
+    def start_supervisor(self, imports: tuple[str, ...]) -> socket.socket:
+        """To a new ward.
+
+        Args:
+            imports: modules that its program is going to import.
+
+        Raises:
+            OSError: the launcher is gone.
+        """
+        ours, its = socket.socketpair()
+        ours.settimeout(MAX_ORDER_SECONDS)
+        words = START_REQUEST + SEPARATOR.join(name.encode() for name in imports)
+        with its:
+            try:
+                socket.send_fds(self._channel, [words], [its.fileno()])
+            except OSError:
+                ours.close()
+                raise
+        return ours
+
+    def return_supervisor(self, channel: socket.socket, imports: tuple[str, ...]) -> None:
+        """Keep a ward that has done what it was asked for."""
+        self._idle[imports].append(channel)
+
+    def close(self) -> None:
+        """Let it end once the programs that it started have."""
+        for channels in self._idle.values():
+            while channels:
+                channels.pop().close()
+        self._channel.close()
+        self._end()
+
+
+def start_launcher(warmth: PreforkInterpreter | None) -> LauncherClient:
+    """Start one that nothing confines: what it imports is ours, or beside us.
+
+    Raises:
+        EvaluatorError, OSError: it cannot be started.
+    """
+    return _start_plain_launcher() if warmth is None else _start_prefork_launcher(warmth)
+
+
+def _start_plain_launcher() -> LauncherClient:
+    ours, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", LAUNCHER_CODE, PACKAGE_FOLDER, str(its.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=_make_launcher_environment(),
+            pass_fds=[its.fileno()],
+            start_new_session=True,
+        )
+    return LauncherClient(
+        ours, end=partial(_wait_for_end, process), number=process.pid, warmth=None
+    )
+
+
+def _start_prefork_launcher(warmth: PreforkInterpreter) -> LauncherClient:
+    ends: list[int] = []
+    try:
+        for make in PREFORK_STREAMS:
+            ends += make()
+        its, ours, _, stdout, _, stderr = ends
+        process = subprocess.Popen(
+            warmth.command,
+            stdin=its,
+            stdout=stdout,
+            stderr=stderr,
+            cwd="/",
+            env=dict(warmth.environment),
+            start_new_session=True,
+        )
+        os.close(its)
+        channel = socket.socket(fileno=ours)
+        del ends[:2]
+        return LauncherClient(
+            channel, end=partial(_wait_for_end, process), number=process.pid, warmth=warmth
+        )
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _make_socket_pair() -> tuple[int, int]:
+    its, ours = socket.socketpair()
+    return its.detach(), ours.detach()
+
+
+# The end that is read from comes first, as of a pipe.
+PREFORK_STREAMS: Final = (_make_socket_pair, os.pipe, os.openpty)
+
+
+def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(MAX_END_SECONDS)
+
+
+def _receive_capabilities(channel: socket.socket) -> SandboxCapabilities | None:
+    try:
+        facts = ChildMessageReader(channel, SandboxCapabilities).read_next(MAX_START_SECONDS)
+    except TimeoutError:
+        return None
+    return facts if facts and facts["machine"] == os.uname().machine else None
+
+
+def _make_launcher_environment() -> dict[str, str]:
+    """What a Python may need to start, and nothing that a program of the same user could read."""
+    from os import environ  # noqa: PLC0415 (of the process that we are, not of a run)
+
+    name = "LD_LIBRARY_PATH"
+    return {name: environ[name]} if name in environ else {}
+
+
+# What programs manage to end so often is not started again.
+MAX_STARTS: Final = 8
+
+
+class _LauncherPool:
+    """Who has the launchers of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._launchers: dict[PreforkInterpreter | None, LauncherClient] = {}
+        self._starts: Counter[PreforkInterpreter | None] = Counter()
+        self._process = 0
+
+    def get_launcher(
+        self,
+        warmth: PreforkInterpreter | None = None,
+        *,
+        start: Callable[[], LauncherClient] | None = None,
+    ) -> LauncherClient:
+        """The launcher; a cold one where no such warm one can be had.
+
+        Args:
+            start: starts one that is jailed.
+
+        Raises:
+            EvaluatorError: none can be started.
+        """
+        with self._lock:
+            if self._process != os.getpid():  # a fork of ours has nothing of it
+                self._launchers, self._process = {}, os.getpid()
+            if warmth in self._launchers and not self._launchers[warmth].is_alive():
+                self._launchers.pop(warmth).close()
+            if warmth not in self._launchers:
+                try:
+                    self._launchers[warmth] = self._start(
+                        warmth, start or partial(start_launcher, warmth)
+                    )
+                except EvaluatorError:
+                    if warmth is None:
+                        raise
+                    self._starts[warmth] = MAX_STARTS
+                    return self.get_launcher()
+            return self._launchers[warmth]
+
+    def list_process_ids(self) -> Collection[int]:
+        """Of those of the launchers' processes that are children of ours."""
+        launchers = tuple(self._launchers.values())
+        return [each.process_id for each in launchers if each.process_id is not None]
+
+    def close(self) -> None:
+        """Have no launcher any more."""
+        if self._process == os.getpid():
+            for launcher in reversed(self._launchers.values()):  # it may depend on one before it
+                launcher.close()
+        self._launchers = {}
+        self._starts.clear()
+
+    def _start(
+        self, warmth: PreforkInterpreter | None, start: Callable[[], LauncherClient]
+    ) -> LauncherClient:
+        if self._starts[warmth] == MAX_STARTS:
+            raise EvaluatorError(LAUNCHER_LOST)
+        try:
+            launcher = start()
+        except OSError as error:
+            raise EvaluatorError(f"could not be started: {error}") from error
+        self._starts[warmth] += 1
+        return launcher
+
+
+LAUNCHER_POOL: Final = _LauncherPool()
+atexit.register(LAUNCHER_POOL.close)

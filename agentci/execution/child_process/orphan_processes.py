@@ -1,0 +1,99 @@
+"""Ends processes that a killed supervisor left: by their mark, or as adopted children.
+
+A mark in the environment is inherited by whatever a program starts, through any number of forks,
+sessions and new parents. As a subreaper, this process becomes the parent of orphans below it. Both
+need Linux; elsewhere nothing is found or adopted.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from agentci.execution.child.descendants import is_alive
+
+MARK_VARIABLE: Final = "AGENTCI_EVALUATOR_RUN"
+
+# Whoever forks while the list is read is found in the next one.
+MAX_ROUNDS: Final = 5
+ROUND_SECONDS: Final = 0.005
+
+
+def kill_marked_processes(mark: str) -> None:
+    """Kill every process whose ``MARK_VARIABLE`` begins with ``mark``."""
+    needle = f"{MARK_VARIABLE}={mark}".encode()
+    for _ in range(MAX_ROUNDS):
+        found = list(_find_marked(needle))
+        if not found:
+            return
+        for number in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(ROUND_SECONDS)
+
+
+def _find_marked(needle: bytes) -> Iterator[int]:
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if needle in (process / "environ").read_bytes():
+                yield int(process.name)
+
+
+PR_SET_CHILD_SUBREAPER: Final = 36
+
+# A killed process is gone in about a millisecond.
+PAUSE_SECONDS: Final = 0.001
+MAX_PAUSES: Final = 50
+
+
+def become_subreaper() -> bool:
+    """Become the parent of all orphans below this process, and say whether it is.
+
+    Not where it has children already: they would be somebody else's, and so might their orphans.
+    """
+    import ctypes  # noqa: PLC0415 (only needed where programs are started)
+
+    if _has_children():
+        return False
+    try:
+        return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def kill_children(*, spared: Collection[int]) -> None:
+    """Kill all descendants of this process; call ``become_subreaper`` before, to have them all.
+
+    Args:
+        spared: the children that stay, with all below them.
+
+    None is waited for: whoever started it does that.
+    """
+    for _ in range(MAX_PAUSES):
+        living = [child for child in _living_children() if child not in spared]
+        if not living:
+            return
+        for child in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _living_children() -> Iterator[int]:
+    ours = os.getpid()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[1]) == ours and is_alive(fields):
+                yield int(process.name)

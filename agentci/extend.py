@@ -1,0 +1,88 @@
+"""What packages with extensions of agentci import: for runtimes, executors, sources and types.
+
+docs/extending.md says what each extension has to provide. Other modules of agentci may change
+without notice.
+"""
+
+from agentci.errors import (
+    EvaluatorError,
+    FetchError,
+    InputError,
+    PermanentFetchError,
+    UnreachableError,
+)
+from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator_type import EvaluatorContext, EvaluatorType
+from agentci.evaluators.fields import Entry, RepeatableEntry, Seconds, Share, Text
+from agentci.execution.executor_api import Executor, SandboxPolicy
+from agentci.execution.local import LocalExecutor
+from agentci.execution.runtimes.registry import Runtime
+from agentci.model.case import Case
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import AskModel, JudgeConfig, JudgePrompt
+from agentci.model.problem import Place
+from agentci.model.program import (
+    CatalogEntry,
+    LocalProgram,
+    ProgramFile,
+    ProgramSnapshot,
+    RemoteProgram,
+    RequiredProgram,
+)
+from agentci.model.requests import (
+    ComputeMetric,
+    Prerequisite,
+    ProgramOutput,
+    Request,
+    Response,
+    RunCommand,
+    RunProgram,
+    Skip,
+)
+from agentci.model.values import replace
+from agentci.remote.sources.source import MAX_TOTAL_BYTES, Source, SourceContext
+
+__all__ = [
+    "MAX_TOTAL_BYTES",
+    "AskModel",
+    "Case",
+    "CatalogEntry",
+    "ComputeMetric",
+    "Entry",
+    "Evaluator",
+    "EvaluatorContext",
+    "EvaluatorError",
+    "EvaluatorIdentity",
+    "EvaluatorType",
+    "Executor",
+    "FetchError",
+    "InputError",
+    "JudgeConfig",
+    "JudgePrompt",
+    "Judgement",
+    "LocalExecutor",
+    "LocalProgram",
+    "PermanentFetchError",
+    "Place",
+    "Prerequisite",
+    "ProgramFile",
+    "ProgramOutput",
+    "ProgramSnapshot",
+    "RemoteProgram",
+    "RepeatableEntry",
+    "Request",
+    "RequiredProgram",
+    "Response",
+    "RunCommand",
+    "RunProgram",
+    "Runtime",
+    "SandboxPolicy",
+    "Seconds",
+    "Share",
+    "Skip",
+    "Source",
+    "SourceContext",
+    "Text",
+    "UnreachableError",
+    "replace",
+]

@@ -1,0 +1,303 @@
+"""Aggregates the results of trials, of repeats and of the evaluators of a case."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from agentci._util.text.format import format_count, format_number
+from agentci.model.judgement import Judgement, Repetition
+from agentci.model.result import (
+    CheckResult,
+    RepeatOutcome,
+    RepeatRecord,
+    Status,
+    TrialRecord,
+    TrialScore,
+    TrialStrategy,
+)
+from agentci.model.values import replace
+
+# Sums of floats are off by less than this.
+TOLERANCE: Final = 1e-9
+
+# Student's t, two-sided, 95 %, for 1 to 29 degrees of freedom; from 30 on AgentV takes the normal
+# distribution's.
+T_CRITICAL_VALUES_95: Final = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045,
+)  # fmt: skip
+NORMAL_CRITICAL_VALUE_95: Final = 1.96
+
+STRATEGY_LABELS: Final[dict[TrialStrategy, str]] = {
+    "pass_at_k": "the best",
+    "mean": "the mean",
+    "confidence_interval": "the lower end of the 95 % confidence interval",
+}
+
+
+def mean_lower_bound(scores: Sequence[float]) -> float:
+    """The lower end of the 95 % confidence interval of the mean, from 0 on; of one score itself."""
+    mean, runs = math.fsum(scores) / len(scores), len(scores)
+    if runs == 1:
+        return mean
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (runs - 1))
+    t = (
+        T_CRITICAL_VALUES_95[runs - 2]
+        if runs - 2 < len(T_CRITICAL_VALUES_95)
+        else NORMAL_CRITICAL_VALUE_95
+    )
+    return max(0.0, mean - t * deviation / math.sqrt(runs))
+
+
+def aggregate_scores(scores: Sequence[float], strategy: TrialStrategy) -> float:
+    """One score of those of all runs, at least one."""
+    if strategy == "pass_at_k":
+        return max(scores)
+    return math.fsum(scores) / len(scores) if strategy == "mean" else mean_lower_bound(scores)
+
+
+def aggregate_trials(
+    runs: Sequence[tuple[int, CheckResult]],
+    best: int,
+    strategy: TrialStrategy,
+    *,
+    cost_limited: bool,
+) -> CheckResult:
+    """One result of those of one check.
+
+    Where the best run counts, one that could not be judged is one that did not pass. A mean over
+    those that happened to be judged would be none: the check could not be judged, either.
+
+    Args:
+        runs: by their attempts, at least one.
+        best: the attempt whose reasons are shown.
+    """
+    results = [result for _, result in runs]
+    chosen = dict(runs)[best]
+    record = TrialRecord(
+        strategy=strategy,
+        trials=tuple(_make_trial(attempt, result) for attempt, result in runs),
+        cost_limited=cost_limited,
+    )
+    whole = replace(
+        chosen,
+        trials=record,
+        seconds=math.fsum(result.seconds for result in results),
+        cached=all(result.cached for result in results),
+    )
+    if strategy != "pass_at_k":
+        lost = [(n, result) for n, result in runs if result.status == "errored"]
+        if lost:
+            attempt, result = lost[0]
+            reason = f"{len(lost)} of {format_count(len(runs), 'trial')} could not be judged; "
+            reason += f"trial {attempt}: {result.reason}"
+            return replace(
+                whole, status="errored", judgement=None, reason=reason, repeats=result.repeats
+            )
+    scores = [each.score for each in record.trials if each.score is not None]
+    if chosen.judgement is None or not scores or len(runs) == 1:
+        return whole
+    if strategy == "pass_at_k":
+        return replace(whole, reason=_format_trial_reason(whole.reason, scores, strategy))
+    return _make_aggregate_result(
+        whole, chosen.judgement, scores, strategy, _find_failed_trial(runs)
+    )
+
+
+def _make_aggregate_result(
+    whole: CheckResult,
+    judgement: Judgement,
+    scores: Sequence[float],
+    strategy: TrialStrategy,
+    overruled: str | None,
+) -> CheckResult:
+    score = aggregate_scores(scores, strategy)
+    bar = whole.evaluator.threshold
+    passed = overruled is None and (bar is None or score >= bar - TOLERANCE)
+    return replace(
+        whole,
+        status="passed" if passed else "failed",
+        judgement=replace(judgement, score=score, passed=passed, reason=None),
+        reason=_format_trial_reason(overruled, scores, strategy),
+    )
+
+
+def _find_failed_trial(runs: Sequence[tuple[int, CheckResult]]) -> str | None:
+    """Why no mean passes: a run failed whatever its score, as one that lacks what is required."""
+    for attempt, result in runs:
+        score = None if result.judgement is None else result.judgement.score
+        bar = result.evaluator.threshold
+        reached = score is not None and bar is not None and score >= bar - TOLERANCE
+        if reached and result.status == "failed":
+            return f"trial {attempt}: {result.reason or 'failed whatever its score'}"
+    return None
+
+
+def _format_trial_reason(
+    reason: str | None, scores: Sequence[float], strategy: TrialStrategy
+) -> str:
+    shown = ", ".join(format_number(score) for score in scores)
+    told = f"{STRATEGY_LABELS[strategy]} of {format_count(len(scores), 'trial')}: {shown}"
+    return f"{reason}; {told}" if reason else told
+
+
+def _make_trial(attempt: int, result: CheckResult) -> TrialScore:
+    if result.judgement is None or result.status == "skipped":
+        return TrialScore(attempt=attempt, score=None, reason=result.reason)
+    return TrialScore(attempt=attempt, score=result.judgement.score)
+
+
+def compute_case_scores(results: Sequence[CheckResult]) -> dict[str, float]:
+    """The score of every case of one config, by its id, over its required checks.
+
+    What could not be judged is left out: the gate minds errors by themselves. Where all weights
+    are 0 the score is 0, as in AgentV. A confidence interval is that of the case's scores, one a
+    trial.
+    """
+    by_case: dict[str, list[tuple[CheckResult, float]]] = {}
+    for result in results:
+        score = None if result.judgement is None else result.judgement.score
+        counts = result.evaluator.required and result.status in ("passed", "failed")
+        if counts and score is not None:
+            by_case.setdefault(result.case.id, []).append((result, score))
+    return {case_id: _score_case(scored) for case_id, scored in by_case.items()}
+
+
+def _score_case(scored: Sequence[tuple[CheckResult, float]]) -> float:
+    weights = [result.evaluator.weight for result, _ in scored]
+    records = [result.trials for result, _ in scored if result.trials is not None]
+    if len(records) < len(scored) or records[0].strategy != "confidence_interval":
+        return _weighted_mean(weights, [score for _, score in scored])
+    trials = zip(*(record.trials for record in records), strict=False)
+    means = [_weighted_mean(weights, [each.score or 0.0 for each in trial]) for trial in trials]
+    return aggregate_scores(means, "confidence_interval")
+
+
+def _weighted_mean(weights: Sequence[float], scores: Sequence[float]) -> float:
+    total = math.fsum(weights)
+    weighted = (weight * score for weight, score in zip(weights, scores, strict=True))
+    return math.fsum(weighted) / total if total else 0.0
+
+
+NO_SCORE: Final = "it gave no score, and the mean of all is asked for"
+
+
+def aggregate_repeats(results: Sequence[CheckResult], repetition: Repetition) -> CheckResult:
+    """One result of those of all answers about one case, in the order of asking, at least one.
+
+    One that could not be judged leaves the check without a judgement: it may be the last, since
+    nothing more need be asked then. By the mean, so does one without a score. A check passes where
+    more than half of all pass, and is skipped where more than half had nothing to judge.
+    """
+    if repetition.aggregation == "mean":
+        results = [_require_score(result) for result in results]
+    for ordinal, result in enumerate(results, start=1):
+        if result.status == "errored":
+            reason = f"repeat {ordinal} of {repetition.times}: {result.reason}"
+            return _make_repeated_result(result, results, repetition, reason)
+    statuses = [result.status for result in results]
+    skipped = [result for result in results if result.status == "skipped"]
+    if 2 * len(skipped) > len(results):
+        some = f"{len(skipped)} of {format_count(len(results), 'repeat')} had nothing to judge: "
+        reason = f"{some if len(skipped) < len(results) else ''}{skipped[0].reason}"
+        return _make_repeated_result(skipped[0], results, repetition, reason)
+    score, overruled = _mean_of_scored(results), None
+    passed = 2 * statuses.count("passed") > len(results)
+    if repetition.aggregation == "mean":
+        overruled = _find_failed_repeat(results)
+        passed = overruled is None and _reaches_threshold(score, results[0])
+    status: Status = "passed" if passed else "failed"
+    shown = min(results, key=lambda result: _distance_from_aggregate(result, status, score))
+    told = shown.reason
+    if repetition.aggregation == "mean" or len(set(statuses)) > 1:
+        told = "; ".join(
+            each for each in (overruled, _format_repeat_reason(results, repetition)) if each
+        )
+    own = shown.judgement or Judgement(score=None, passed=None)
+    judgement = replace(own, score=score, passed=passed, reason=None)
+    return _make_repeated_result(
+        replace(shown, status=status, judgement=judgement), results, repetition, told
+    )
+
+
+def compute_flip_rate(statuses: Sequence[Status]) -> float:
+    """The share of verdicts that are another than that of most: 0 where all are the same."""
+    [(_, most)] = Counter(statuses).most_common(1)
+    return (len(statuses) - most) / len(statuses)
+
+
+def _make_repeated_result(
+    shown: CheckResult, results: Sequence[CheckResult], repetition: Repetition, reason: str | None
+) -> CheckResult:
+    statuses = [result.status for result in results]
+    return replace(
+        shown,
+        reason=reason,
+        seconds=math.fsum(result.seconds for result in results),
+        cached=all(result.cached for result in results),
+        repeats=RepeatRecord(
+            aggregation=repetition.aggregation,
+            flip_rate=None if "errored" in statuses else compute_flip_rate(statuses),
+            repeats=tuple(
+                RepeatOutcome(status=each.status, score=_result_score(each), reason=each.reason)
+                for each in results
+            ),
+        ),
+    )
+
+
+def _require_score(result: CheckResult) -> CheckResult:
+    if result.status not in ("passed", "failed") or _result_score(result) is not None:
+        return result
+    return replace(result, status="errored", judgement=None, reason=NO_SCORE)
+
+
+def _find_failed_repeat(results: Sequence[CheckResult]) -> str | None:
+    """Why no mean passes: one failed whatever its score, as for a turn that is missing."""
+    for ordinal, result in enumerate(results, start=1):
+        if result.status == "failed" and _reaches_threshold(_result_score(result), result):
+            return f"repeat {ordinal}: {result.reason or 'failed whatever its score'}"
+    return None
+
+
+def _reaches_threshold(score: float | None, result: CheckResult) -> bool:
+    bar = result.evaluator.threshold
+    return score is not None and bar is not None and score >= bar - TOLERANCE
+
+
+def _distance_from_aggregate(
+    result: CheckResult, status: Status, score: float | None
+) -> tuple[bool, bool, float]:
+    """How far an answer is from what all come to, since the reasons of one are shown."""
+    own = _result_score(result)
+    apart = 0.0 if own is None or score is None else abs(own - score)
+    return result.status != status, result.status == "skipped", apart
+
+
+def _mean_of_scored(results: Sequence[CheckResult]) -> float | None:
+    """Of those that judged something."""
+    scores = _scores_of_evaluated(results)
+    return math.fsum(scores) / len(scores) if scores else None
+
+
+def _format_repeat_reason(results: Sequence[CheckResult], repetition: Repetition) -> str:
+    """``2 of 4 repeats passed, 1 had nothing to judge: 0.2, 0.9, 0.9``."""
+    statuses, repeats = [result.status for result in results], format_count(len(results), "repeat")
+    passed = f"{statuses.count('passed')} of {repeats} passed"
+    told = passed if repetition.aggregation == "majority" else f"the mean of {repeats}"
+    if skipped := statuses.count("skipped"):
+        told += f", {skipped} had nothing to judge"
+    return ": ".join(
+        [told, ", ".join(map(format_number, _scores_of_evaluated(results)))]
+    ).removesuffix(": ")
+
+
+def _scores_of_evaluated(results: Sequence[CheckResult]) -> list[float]:
+    scores = (_result_score(result) for result in results if result.status != "skipped")
+    return [score for score in scores if score is not None]
+
+
+def _result_score(result: CheckResult) -> float | None:
+    return None if result.judgement is None else result.judgement.score

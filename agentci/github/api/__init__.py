@@ -1,1 +1,0 @@
-"""GitHub's API for the repository of the workflow."""

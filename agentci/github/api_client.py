@@ -1,0 +1,263 @@
+"""Client for the GitHub REST API of one repository."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlencode
+
+from agentci._util.action_inputs import read_token_input
+from agentci._util.http.client import GET, POST, HttpClient
+from agentci._util.http.interface import HttpResponse
+from agentci._util.http.retries import RATE_LIMIT_HINT, RetryableError
+from agentci._util.text import escape, truncate
+from agentci.errors import FetchError, GitHubError
+from agentci.model.json import Json, JsonObject
+
+GITHUB_API: Final = "https://api.github.com"
+HINT_WITHOUT_LOGIN: Final = (
+    "a step of a workflow gets it by the input github-token; elsewhere set GITHUB_TOKEN"
+)
+_REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubApiAccess:
+    """What a repository's API is asked with.
+
+    Attributes:
+        api: its base address, without ``/`` at the end.
+        repository: ``OWNER/NAME``.
+        token: is sent to that address alone.
+    """
+
+    api: str
+    repository: str
+    token: str = field(repr=False)
+
+    def check(self) -> None:
+        """See whether anything can be asked.
+
+        Raises:
+            GitHubError: it cannot.
+        """
+        if not _REPOSITORY.fullmatch(self.repository):
+            said = "GITHUB_REPOSITORY names no repository"
+            raise GitHubError(said, hint="a workflow sets it to OWNER/NAME; elsewhere set it so")
+        if not self.token:
+            raise GitHubError("there is no token for GitHub's API", hint=HINT_WITHOUT_LOGIN)
+
+
+def read_api_access(environ: Mapping[str, str]) -> GitHubApiAccess:
+    """Read the variables of the runner; the input of the action goes before ``GITHUB_TOKEN``."""
+    return GitHubApiAccess(
+        api=environ.get("GITHUB_API_URL", "").rstrip("/") or GITHUB_API,
+        repository=environ.get("GITHUB_REPOSITORY", ""),
+        token=read_token_input(environ) or environ.get("GITHUB_TOKEN", "").strip(),
+    )
+
+
+SUCCESSES: Final = range(200, 300)
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+RATE_LIMIT_STATUSES: Final = frozenset({403, 429})
+# As long as GitHub asks for where its answer does not say how long.
+SECONDARY_LIMIT_SECONDS: Final = 60.0
+MAX_MESSAGE_CHARACTERS: Final = 200
+
+# The permission of a workflow, by how the paths of an API begin.
+_PERMISSIONS: Final = {
+    "actions": "actions",
+    "check-runs": "checks",
+    "commits": "pull-requests",
+    "compare": "contents",
+    "issues": "pull-requests",
+    "pulls": "pull-requests",
+}
+
+
+def detect_secondary_limit(response: HttpResponse) -> RetryableError | None:
+    """A limit on how fast one asks, which GitHub may tell in words alone."""
+    if response.status in RATE_LIMIT_STATUSES and "secondary rate limit" in _extract_message(
+        response
+    ):
+        return RetryableError(
+            "it was asked too much at a time",
+            hint=RATE_LIMIT_HINT,
+            asked_seconds=SECONDARY_LIMIT_SECONDS,
+            arrived=False,
+        )
+    return None
+
+
+def make_api_error(method: str, path: str, response: HttpResponse) -> GitHubError:
+    """The error for an answer that is no success.
+
+    Args:
+        path: what was asked for, as ``GitHubApi`` is given it.
+    """
+    status = response.status
+    said = _extract_message(response)
+    shown = (
+        f" ({truncate.short(escape.escape_for_log_line(said), MAX_MESSAGE_CHARACTERS)})"
+        if said
+        else ""
+    )
+    message = f"GitHub answered {status} for {method} {path}{shown}"
+    if status == UNAUTHORIZED:
+        hint = "the token is not valid, or not any more: see the input github-token"
+        return GitHubError(message, hint=hint, status=status)
+    if status == FORBIDDEN:
+        return GitHubError(
+            message, hint=_format_permission_hint(method, path), status=status, denied=True
+        )
+    if status == NOT_FOUND:
+        hint = (
+            f"it is not there, or the token may not see it: {_format_permission_hint(method, path)}"
+        )
+        return GitHubError(message, hint=hint, status=status)
+    return GitHubError(message, status=status)
+
+
+def _format_permission_hint(method: str, path: str) -> str:
+    # Those of a commit are another matter than the list of all.
+    kind = "contents" if path == "commits" else _PERMISSIONS.get(path.partition("/")[0])
+    if kind is None:
+        return "see what the token may do"
+    return f"the job needs `permissions: {kind}: {'read' if method == GET else 'write'}`"
+
+
+def _extract_message(response: HttpResponse) -> str:
+    """What GitHub says beside the status."""
+    try:
+        document = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return ""
+    said = document.get("message") if isinstance(document, Mapping) else None
+    return said if isinstance(said, str) else ""
+
+
+# A hundred comments of full length come to less.
+MAX_JSON_BYTES: Final = 32 * 1024**2
+PAGE_ITEMS: Final = 100
+# Ten thousand items; whatever is sought stands before.
+MAX_PAGES: Final = 100
+PATCH: Final = "PATCH"
+_NEXT: Final = re.compile(r';\s*rel="?next"?')
+_HEADERS: Final = {
+    "Accept": "application/vnd.github+json",
+    "X-GitHub-Api-Version": "2022-11-28",
+}
+
+
+class GitHubApi:
+    """The API of one repository.
+
+    Paths are those below the repository (``issues/7/comments``), or, with ``/`` at their start, of
+    the whole API (``/user``). Everything raises ``GitHubError``, and nothing else.
+    """
+
+    def __init__(self, access: GitHubApiAccess, http: HttpClient) -> None:
+        self.repository = access.repository
+        self._access = access
+        self._http = http
+
+    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Json:
+        """Ask for a document."""
+        return _parse_json(self._request(GET, _add_query(path, query or {})), path)
+
+    def pages(
+        self, path: str, query: Mapping[str, str | int] | None = None, *, items: str = ""
+    ) -> Iterator[JsonObject]:
+        """Ask for all items of a list, page by page as they are taken.
+
+        Args:
+            items: the member that holds them; empty where the document is the list.
+        """
+        for page in range(1, MAX_PAGES + 1):
+            asked = {**(query or {}), "per_page": PAGE_ITEMS, "page": page}
+            response = self._request(GET, _add_query(path, asked))
+            document = _parse_json(response, path)
+            found = document.get(items) if isinstance(document, dict) else document
+            if not isinstance(found, list):
+                raise GitHubError(f"GitHub answered with no list for {path}")
+            yield from (item for item in found if isinstance(item, dict))
+            if not _NEXT.search(response.headers.get("link", "")):
+                return
+
+    def post(self, path: str, body: JsonObject) -> JsonObject:
+        """Make something; never twice, even where nobody knows whether it was made."""
+        return _parse_object(self._request(POST, path, body), path)
+
+    def patch(self, path: str, body: JsonObject) -> JsonObject:
+        """Change something."""
+        return _parse_object(self._request(PATCH, path, body), path)
+
+    def download(self, path: str, *, limit_bytes: int) -> bytes:
+        """Ask for bytes; where they lie elsewhere, that place is not shown the token."""
+        return self._request(GET, path, limit_bytes=limit_bytes).content
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | None = None,
+        *,
+        limit_bytes: int = MAX_JSON_BYTES,
+    ) -> HttpResponse:
+        self._access.check()
+        headers = {**_HEADERS, "Authorization": f"Bearer {self._access.token}"}
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(body).encode()
+        try:
+            response = self._http.ask(
+                f"{self._access.api}{path if path[0] == '/' else self._repository_path(path)}",
+                method=method,
+                headers=headers,
+                content=content,
+                limit_bytes=limit_bytes,
+                busy=detect_secondary_limit,
+            )
+        except FetchError as error:
+            raise GitHubError(str(error), hint=error.hint) from error
+        if response.status not in SUCCESSES:
+            raise make_api_error(method, path.partition("?")[0], response)
+        return response
+
+    def _repository_path(self, path: str) -> str:
+        return f"/repos/{self._access.repository}/{path}"
+
+
+def extract_id(item: Json) -> int:
+    """The number of something that the API knows.
+
+    Raises:
+        GitHubError: it has none.
+    """
+    number = item.get("id") if isinstance(item, Mapping) else None
+    if type(number) is not int:
+        raise GitHubError("GitHub answered with something that has no id")
+    return number
+
+
+def _add_query(path: str, query: Mapping[str, str | int]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _parse_json(response: HttpResponse, path: str) -> Json:
+    try:
+        document: Json = json.loads(response.content)
+    except (ValueError, RecursionError):
+        raise GitHubError(f"GitHub answered with no JSON for {path}") from None
+    return document
+
+
+def _parse_object(response: HttpResponse, path: str) -> JsonObject:
+    document = _parse_json(response, path)
+    if not isinstance(document, dict):
+        raise GitHubError(f"GitHub answered with no object for {path}")
+    return document

@@ -1,1 +1,0 @@
-"""Services that implement OpenAI's Evals API: requests and responses."""

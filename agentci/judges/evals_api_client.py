@@ -1,0 +1,301 @@
+"""Client for the OpenAI Evals API, which grades items with graders of OpenAI."""
+
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, NoReturn, TypeGuard
+from urllib.parse import quote, urlsplit
+
+from agentci._util.http.interface import HttpResponse
+from agentci._util.http.retries import RetryableError, sleep_unless_stopped
+from agentci._util.text.format import format_number
+from agentci._util.text.secrets import HIDDEN
+from agentci.errors import EvaluatorError, FetchError
+from agentci.judges.service_errors import format_api_error, parse_api_error
+from agentci.judges.transport import (
+    TOO_MANY_REQUESTS,
+    RateLimitedError,
+    ServiceRequest,
+    ServiceState,
+    Transport,
+    is_retryable,
+    parse_retry_after,
+)
+from agentci.model.json import Json, JsonObject
+from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades
+
+# A run that will not change any more.
+COMPLETED: Final = "completed"
+FINAL_STATUSES: Final = frozenset({COMPLETED, "failed", "canceled"})
+# Of a result: what people read of it.
+DETAIL_KEYS: Final = ("label", "reason")
+
+
+def make_eval_body(request: GradeWithService) -> JsonObject:
+    """An eval whose items are graded as they are: nothing is sampled."""
+    properties = {name: _make_schema(value) for name, value in request.items[0].items()}
+    return {
+        "name": request.name,
+        "data_source_config": {
+            "type": "custom",
+            "item_schema": {
+                "type": "object",
+                "properties": properties,
+                "required": [*properties],
+            },
+            "include_sample_schema": False,
+        },
+        "testing_criteria": [request.criterion],
+    }
+
+
+def make_run_body(request: GradeWithService) -> JsonObject:
+    """A run over all items."""
+    content: Json = [{"item": item} for item in request.items]
+    source: JsonObject = {"type": "file_content", "content": content}
+    return {"name": request.name, "data_source": {"type": "jsonl", "source": source}}
+
+
+def check_run(run: JsonObject, items: int) -> None:
+    """See whether a run that has ended graded everything.
+
+    Raises:
+        EvaluatorError: it did not; says why.
+    """
+    if run.get("status") != COMPLETED:
+        error = run.get("error")
+        said = error.get("message") if isinstance(error, Mapping) else None
+        raise EvaluatorError(f"the run of the service {run.get('status')}: {said or 'no reason'}")
+    counts = run.get("result_counts")
+    errored = counts.get("errored") if isinstance(counts, Mapping) else None
+    if errored:
+        raise EvaluatorError(f"the service could not grade {errored} of {items}")
+
+
+def parse_grades(found: Sequence[Json], items: int) -> tuple[ServiceGrade, ...]:
+    """The grades of all items by their numbers, whatever order they came in.
+
+    Raises:
+        EvaluatorError: an item has none, or more than one.
+    """
+    grades = dict(map(_parse_item, found))
+    if len(found) != items or grades.keys() != set(range(items)):
+        raise EvaluatorError(f"the service graded other items than the {items} that it was given")
+    return tuple(grades[number] for number in range(items))
+
+
+def _parse_item(item: Json) -> tuple[int, ServiceGrade]:
+    if isinstance(item, Mapping) and isinstance(number := item.get("datasource_item_id"), int):
+        for result in _find_results(item):
+            score, passed = result.get("score"), result.get("passed")
+            if isinstance(passed, bool) and _is_number(score):
+                details = {
+                    name: result[name] for name in DETAIL_KEYS if result.get(name) is not None
+                }
+                return number, ServiceGrade(score=float(score), passed=passed, details=details)
+    raise EvaluatorError("the service gave no score for an item")
+
+
+def _find_results(item: JsonObject) -> Iterator[JsonObject]:
+    results = item.get("results")
+    yield from (
+        each for each in (results if isinstance(results, list) else ()) if isinstance(each, Mapping)
+    )
+
+
+def _is_number(value: Json) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _make_schema(value: Json) -> JsonObject:
+    return {"type": "string"} if isinstance(value, str) else {}
+
+
+POLL_SECONDS: Final = 2.0
+PAGE_ITEMS: Final = 100
+# Beyond the time for a run, for what is left to be deleted.
+CLEANUP_SECONDS: Final = 10.0
+SUCCESSES: Final = range(200, 300)
+OUTAGE_HINT: Final = "try again later"
+# Whose keys stand in a header of their own; others take bearer tokens.
+KEY_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com")
+
+
+class EvalsApiClient:
+    """Grades at services, from any number of threads.
+
+    Args:
+        variables: the environment, for keys.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        variables: Mapping[str, str],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._transport = transport
+        self._variables = variables
+        self._sleep = sleep
+        self._service_states: defaultdict[EvalsService, ServiceState] = defaultdict(ServiceState)
+
+    def grade(self, request: GradeWithService) -> ServiceGrades:
+        """Grade all items of a request.
+
+        Raises:
+            EvaluatorError: not all of them have a grade in the end.
+        """
+        variable = request.service.key_variable
+        until = self._transport.clock() + request.timeout_seconds
+        session = _EvalsSession(
+            base_url=request.service.base_url.rstrip("/"),
+            key=self._variables.get(variable, "").strip() if variable else "",
+            transport=self._transport,
+            service_state=self._service_states[request.service],
+            until=until,
+        )
+        try:
+            return self._run_eval(request, session)
+        except FetchError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            raise EvaluatorError(f"{error}{hint}") from None
+
+    def _run_eval(self, request: GradeWithService, session: "_EvalsSession") -> ServiceGrades:
+        path = f"/evals/{_parse_id(session.post('/evals', make_eval_body(request)))}"
+        try:
+            run = session.post(f"{path}/runs", make_run_body(request))
+            at = f"{path}/runs/{_parse_id(run)}"
+            while run.get("status") not in FINAL_STATUSES:
+                self._wait(request, session)
+                run = session.get(at)
+            check_run(run, len(request.items))
+            # One more than there should be is enough to know: pages may never end.
+            items = [*islice(_fetch_items(session, f"{at}/output_items"), len(request.items) + 1)]
+            return ServiceGrades(grades=parse_grades(items, len(request.items)))
+        finally:
+            self._delete_eval(path, session)
+
+    def _wait(self, request: GradeWithService, session: "_EvalsSession") -> None:
+        if self._transport.clock() + POLL_SECONDS >= session.until:
+            raise EvaluatorError(f"timed out after {format_number(request.timeout_seconds)}s")
+        sleep_unless_stopped(POLL_SECONDS, sleep=self._sleep, stopped=self._transport.stopped)
+
+    def _delete_eval(self, path: str, session: "_EvalsSession") -> None:
+        """Delete the eval; one that stays is told, and changes no grade."""
+        session.until = self._transport.clock() + CLEANUP_SECONDS
+        try:
+            session.delete(path)
+        except (EvaluatorError, FetchError) as error:
+            self._transport.report(
+                f"{path} stays at {urlsplit(session.base_url).hostname}: {error}"
+            )
+
+
+class OfflineEvalsApiClient:
+    """Asks no service."""
+
+    def grade(self, _: GradeWithService) -> NoReturn:
+        """Say that nothing is asked.
+
+        Raises:
+            EvaluatorError: always.
+        """
+        raise EvaluatorError("no service grades with --offline")
+
+
+@dataclass(slots=True, kw_only=True)
+class _EvalsSession:
+    """Requests to one service.
+
+    Attributes:
+        until: when nobody waits for an answer any more, by the clock of the transport.
+    """
+
+    base_url: str
+    key: str = field(repr=False)
+    transport: Transport
+    service_state: ServiceState
+    until: float
+
+    def get(self, path: str) -> JsonObject:
+        return self._send("GET", path)
+
+    def post(self, path: str, body: JsonObject) -> JsonObject:
+        return self._send("POST", path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> None:
+        self._send("DELETE", path)
+
+    def _send(self, method: str, path: str, content: bytes | None = None) -> JsonObject:
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        letter = ServiceRequest(
+            url=f"{self.base_url}{path}",
+            headers=headers | make_key_header(self.base_url, self.key),
+            content=content,
+            method=method,
+            has_key=bool(self.key),
+            until=self.until,
+        )
+        return self.transport.send(letter, self.service_state, self._read)
+
+    def _read(self, fetch: Callable[[], HttpResponse]) -> JsonObject:
+        """One try."""
+        response = fetch()
+        if response.status not in SUCCESSES:
+            self._raise_for_error(response)
+        try:
+            document: Json = json.loads(self._redact_key(response.content))
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise RetryableError("it sent no JSON object", hint=OUTAGE_HINT)
+        return document
+
+    def _redact_key(self, content: bytes) -> bytes:
+        """What a service said, which may be shown."""
+        return content.replace(self.key.encode(), HIDDEN.encode()) if self.key else content
+
+    def _raise_for_error(self, response: HttpResponse) -> None:
+        """Say what an answer means that is no success; never returns."""
+        complaint = parse_api_error(response.status, response.content)
+        said = format_api_error(complaint, response, self.key)
+        if is_retryable(response.status, response.headers) and not complaint.is_out_of_credit:
+            kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
+            seconds = parse_retry_after(response.headers, now=time.time())
+            raise kind(f"it {said}", hint=OUTAGE_HINT, asked_seconds=seconds)
+        raise EvaluatorError(f"the service {said}; see whether base_url and its key are right")
+
+
+def make_key_header(base_url: str, key: str) -> dict[str, str]:
+    """The header that a key is sent in; none without a key."""
+    if not key:
+        return {}
+    host = urlsplit(base_url).hostname or ""
+    if host.endswith(KEY_HOSTS):
+        return {"api-key": key}
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _fetch_items(session: _EvalsSession, path: str) -> Iterator[Json]:
+    """All output items, page by page."""
+    after = ""
+    while True:
+        page = session.get(f"{path}?limit={PAGE_ITEMS}{after}")
+        data = page.get("data")
+        items = data if isinstance(data, list) else []
+        yield from items
+        if not (page.get("has_more") and items):
+            return
+        after = f"&after={_parse_id(items[-1])}"
+
+
+def _parse_id(document: Json) -> str:
+    found = document.get("id") if isinstance(document, Mapping) else None
+    if not isinstance(found, str):
+        raise EvaluatorError("the service answered without an id")
+    return quote(found, safe="")

@@ -1,1 +1,0 @@
-"""A server through which programs ask language models while they run."""

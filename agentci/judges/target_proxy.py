@@ -1,0 +1,405 @@
+"""AgentV's target proxy: a local HTTP server through which one program asks a model.
+
+Responses use the names of all AgentV versions at once: ``outputMessages`` and ``output``,
+``target`` and ``provider``.
+"""
+
+import hmac
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from email.message import Message
+from http import HTTPStatus
+from http.client import HTTPException, parse_headers
+from io import BytesIO
+from typing import Final
+
+from msgspec import Struct
+
+from agentci.errors import EvaluatorError
+from agentci.model.json import Json, JsonObject
+from agentci.model.judges import JudgePrompt, ModelResponse
+
+NO_QUESTION: Final = "Missing required field: question"
+NO_REQUESTS: Final = "Missing required field: requests (array)"
+SHUTTING_DOWN: Final = "Proxy is shutting down"
+# What JSON says takes up to thirty times its own size. Nobody has two bodies in memory at a time,
+# nor one for as long as a model answers.
+PARSE_LOCK: Final = threading.Lock()
+
+
+class ProxyRequest(Struct, frozen=True, kw_only=True):
+    """A request as it came.
+
+    Attributes:
+        path: with its query.
+        authorization: the header of that name; empty where there is none.
+    """
+
+    method: str
+    path: str
+    authorization: str = ""
+    body: bytes = b""
+
+
+class ProxyResponse(Struct, frozen=True, kw_only=True):
+    """What is answered.
+
+    Attributes:
+        content: an object of JSON; None for no body at all.
+    """
+
+    status: HTTPStatus
+    content: JsonObject | None
+
+
+class _ModelQuestion(Struct, frozen=True, kw_only=True):
+    """One question; a text is empty where there is none that is a text."""
+
+    question: str
+    system: str
+    target: str
+
+
+class ProxyRefusalError(Exception):
+    """A request that is not carried out, and why."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class ProxyTarget:
+    """A model that one program may ask, from any number of threads.
+
+    Args:
+        ask: has the model answer; raises EvaluatorError where there is no answer.
+        name: of the model.
+        token: that only the program knows.
+        max_calls: how often the model may be asked; failures count.
+    """
+
+    def __init__(
+        self, ask: Callable[[JudgePrompt], ModelResponse], *, name: str, token: str, max_calls: int
+    ) -> None:
+        self._ask = ask
+        self._name = name
+        self._authorization = f"Bearer {token}".encode()
+        self._max_calls = max_calls
+        self._calls = 0
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Have the model asked no more."""
+        self._closed = True
+
+    def respond(self, asked: ProxyRequest) -> ProxyResponse:
+        """Do what is asked for."""
+        if asked.method == "OPTIONS":
+            return ProxyResponse(status=HTTPStatus.NO_CONTENT, content=None)
+        try:
+            return ProxyResponse(status=HTTPStatus.OK, content=self._handle(asked))
+        except ProxyRefusalError as refusal:
+            return make_error_response(refusal)
+
+    def _handle(self, asked: ProxyRequest) -> JsonObject:
+        authorization = asked.authorization.encode("utf-8", "replace")
+        if not hmac.compare_digest(authorization, self._authorization):
+            raise ProxyRefusalError(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+        if self._closed:
+            raise ProxyRefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
+        match asked.method, asked.path:
+            case "GET", "/info":
+                return self._info()
+            case "POST", "/invoke":
+                self._check_call_limit(1, f"Max calls exceeded (limit: {self._max_calls})")
+                with PARSE_LOCK:
+                    wish = _parse_question(_parse_object(asked.body))
+                return self._ask_model(wish)
+            case "POST", "/invokeBatch":
+                with PARSE_LOCK:
+                    wishes = self._parse_batch(_parse_object(asked.body))
+                return {"responses": [self._ask_for_batch(each) for each in wishes]}
+            case _:
+                raise ProxyRefusalError(HTTPStatus.NOT_FOUND, "Not found")
+
+    def _info(self) -> JsonObject:
+        return {
+            "targetName": self._name,
+            "provider": self._name,
+            "providerLabel": self._name,
+            "maxCalls": self._max_calls,
+            "callCount": self._calls,
+            "availableTargets": [self._name],
+            "availableProviderLabels": [self._name],
+        }
+
+    def _parse_batch(self, body: Mapping[str, Json]) -> Sequence[_ModelQuestion]:
+        requests = body.get("requests")
+        if not isinstance(requests, list):
+            raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, NO_REQUESTS)
+        told = f"current: {self._calls}, batch: {len(requests)}, limit: {self._max_calls}"
+        self._check_call_limit(len(requests), f"Batch would exceed max calls ({told})")
+        return [_parse_question(_mapping_or_empty(each)) for each in requests]
+
+    def _ask_for_batch(self, wish: _ModelQuestion) -> JsonObject:
+        try:
+            return self._ask_model(wish)
+        except ProxyRefusalError as refusal:
+            return {"outputMessages": [], "output": [], "rawText": f"Error: {refusal}"}
+
+    def _ask_model(self, wish: _ModelQuestion) -> JsonObject:
+        if not wish.question:
+            raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, NO_QUESTION)
+        if wish.target not in {"", self._name}:
+            why = f"Unknown target '{wish.target}'. Available: {self._name}"
+            raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, why)
+        self._count_call()
+        posed = JudgePrompt(system=wish.system, user=wish.question, schema=None)
+        try:
+            return _format_model_response(self._ask(posed))
+        except EvaluatorError as error:
+            raise ProxyRefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
+
+    def _check_call_limit(self, calls: int, why: str) -> None:
+        if self._calls + calls > self._max_calls:
+            raise ProxyRefusalError(HTTPStatus.TOO_MANY_REQUESTS, why)
+
+    def _count_call(self) -> None:
+        """Count a call; others may have been counted since there was room for it."""
+        if self._closed:
+            raise ProxyRefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
+        with self._lock:
+            self._check_call_limit(1, f"Max calls exceeded (limit: {self._max_calls})")
+            self._calls += 1
+
+
+def make_error_response(refusal: ProxyRefusalError) -> ProxyResponse:
+    """The answer to what is not carried out."""
+    return ProxyResponse(status=refusal.status, content={"error": str(refusal)})
+
+
+def _parse_object(body: bytes) -> Mapping[str, Json]:
+    """What a body says; nothing where it is no object."""
+    try:
+        return _mapping_or_empty(json.loads(body.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        why = f"the body is not JSON: {error}"
+        raise ProxyRefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, why) from None
+
+
+def _parse_question(body: Mapping[str, Json]) -> _ModelQuestion:
+    question, system = body.get("question"), body.get("systemPrompt")
+    return _ModelQuestion(
+        question=question if isinstance(question, str) else "",
+        system=system if isinstance(system, str) else "",
+        target=str(body.get("target") or body.get("provider") or ""),
+    )
+
+
+def _mapping_or_empty(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _format_model_response(reply: ModelResponse) -> JsonObject:
+    messages: list[Json] = [{"role": "assistant", "content": reply.text}]
+    told: dict[str, Json] = {
+        "outputMessages": messages,
+        "output": messages,
+        "rawText": reply.text,
+    }
+    if reply.tokens_in is not None and reply.tokens_out is not None:
+        told["tokenUsage"] = {"input": reply.tokens_in, "output": reply.tokens_out}
+    return told
+
+
+HOST: Final = "127.0.0.1"
+# Connections at a time; others wait at the door.
+MAX_CONNECTIONS: Final = 16
+BACKLOG: Final = 64
+MAX_SECONDS: Final = 30.0
+MAX_SHUTDOWN_SECONDS: Final = 1.0
+MAX_HEAD_BYTES: Final = 64 * 1024
+MAX_BODY_BYTES: Final = 10 * 1024**2
+CHUNK_BYTES: Final = 64 * 1024
+# How long somebody may go on sending what is not read, so that the answer reaches them.
+DRAIN_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 0.05
+
+END_OF_HEAD: Final = b"\r\n\r\n"
+CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+RESPONSE_HEADERS: Final = (
+    "Access-Control-Allow-Origin: *",
+    "Access-Control-Allow-Methods: GET, POST, OPTIONS",
+    "Access-Control-Allow-Headers: Content-Type, Authorization",
+    "Connection: close",
+)
+
+
+@contextmanager
+def serve_target(target: ProxyTarget, *, max_seconds: float = MAX_SECONDS) -> Iterator[int]:
+    """Answer for ``target`` at a port of this machine, while the block lasts.
+
+    Args:
+        max_seconds: to send a request, and as long again to take the answer.
+
+    Raises:
+        OSError: there is no port.
+    """
+    server = _ProxyServer(target, max_seconds)
+    try:
+        yield server.port
+    finally:
+        target.close()
+        server.close()
+
+
+class _ProxyServer:
+    def __init__(self, target: ProxyTarget, max_seconds: float) -> None:
+        self._target = target
+        self._max_seconds = max_seconds
+        self._listener = socket.create_server((HOST, 0), backlog=BACKLOG)
+        self.port: int = self._listener.getsockname()[1]
+        self._free_slots = threading.Semaphore(MAX_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        self._closing = False
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def close(self) -> None:
+        """Take no more, and leave those who are here; for a model's answer nobody waits."""
+        self._closing = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts, which closing would not
+        self._free_slots.release()
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(MAX_SHUTDOWN_SECONDS)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            self._free_slots.acquire()
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                if self._closing:
+                    return
+                self._free_slots.release()
+                time.sleep(PAUSE_SECONDS)  # there may be too many open files
+                continue
+            with self._lock:
+                self._connections.add(connection)
+            threading.Thread(
+                target=self._handle_connection, args=(connection,), daemon=True
+            ).start()
+
+    def _handle_connection(self, connection: socket.socket) -> None:
+        try:
+            with suppress(OSError):  # whoever asked has gone, or takes too long
+                self._handle_request(_ProxyConnection(connection, self._max_seconds))
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            connection.close()
+            self._free_slots.release()
+
+    def _handle_request(self, line: "_ProxyConnection") -> None:
+        try:
+            asked = line.read_request()
+        except ProxyRefusalError as refusal:
+            line.send_response(make_error_response(refusal), to="")
+            line.drain()
+        else:
+            line.send_response(self._target.respond(asked), to=asked.method)
+
+
+class _ProxyConnection:
+    """One request, and what is answered to it."""
+
+    def __init__(self, connection: socket.socket, max_seconds: float) -> None:
+        self._connection = connection
+        self._max_seconds = max_seconds
+        self._until = time.monotonic() + max_seconds
+        self._received = bytearray()
+
+    def read_request(self) -> ProxyRequest:
+        """Read the request.
+
+        Raises:
+            OSError: it does not come, or not in time.
+            RefusalError: it is none, or too large.
+        """
+        while END_OF_HEAD not in self._received:
+            if len(self._received) > MAX_HEAD_BYTES:
+                raise ProxyRefusalError(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"
+                )
+            self._receive()
+        head, _, body = bytes(self._received).partition(END_OF_HEAD)
+        first, _, rest = head.partition(b"\r\n")
+        try:
+            method, path, _ = first.decode("latin-1").split(" ")
+            headers = parse_headers(BytesIO(rest + END_OF_HEAD))
+        except (ValueError, HTTPException):
+            raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, "this is not HTTP/1.1") from None
+        return ProxyRequest(
+            method=method,
+            path=path,
+            authorization=headers.get("Authorization", ""),
+            body=self._read_body(headers, len(self._received) - len(body)),
+        )
+
+    def send_response(self, answer: ProxyResponse, *, to: str) -> None:
+        """Send the answer, without a body where a request of method ``to`` gets none."""
+        lines = [f"HTTP/1.1 {answer.status.value} {answer.status.phrase}", *RESPONSE_HEADERS]
+        content = b""
+        if answer.content is not None:
+            content = json.dumps(answer.content).encode()
+            lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
+        head = "\r\n".join((*lines, "", "")).encode("ascii")
+        self._connection.settimeout(self._max_seconds)
+        self._connection.sendall(head if to == "HEAD" else head + content)
+
+    def drain(self) -> None:
+        """Let go of what is still being sent: to end at once would take the answer back."""
+        self._connection.shutdown(socket.SHUT_WR)
+        self._until = time.monotonic() + DRAIN_SECONDS
+        while True:
+            self._receive()
+            self._received.clear()
+
+    def _read_body(self, headers: Message, begun: int) -> bytes:
+        length = headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in headers:
+            raise ProxyRefusalError(
+                HTTPStatus.LENGTH_REQUIRED, "say the Content-Length of the body"
+            )
+        if not (length.isascii() and length.isdigit()):
+            raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
+        if len(length) > len(str(MAX_BODY_BYTES)) or int(length) > MAX_BODY_BYTES:
+            why = f"the body is larger than {MAX_BODY_BYTES // 1024**2} MiB"
+            raise ProxyRefusalError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+        if "Expect" in headers:
+            self._connection.sendall(CONTINUE_RESPONSE)
+        end = begun + int(length)
+        while len(self._received) < end:
+            self._receive()
+        return bytes(self._received[begun:end])
+
+    def _receive(self) -> None:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        chunk = self._connection.recv(CHUNK_BYTES)
+        if not chunk:
+            raise ConnectionAbortedError
+        self._received += chunk

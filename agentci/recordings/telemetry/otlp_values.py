@@ -1,0 +1,152 @@
+"""Decodes the attributes, values and ids of spans to plain JSON values."""
+
+import binascii
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+from agentci.model.json import Json
+from agentci.recordings.telemetry.json_input import (
+    MAX_DEPTH,
+    is_shallow,
+    iterate_objects,
+    parse_finite_float,
+    parse_int64,
+)
+from agentci.recordings.telemetry.semconv import AttributeNames
+
+TRACE_ID_BYTES: Final = 16
+SPAN_ID_BYTES: Final = 8
+_HEX: Final = re.compile(r"[0-9a-f]+")
+
+
+def parse_trace_id(raw: Json) -> str | None:
+    """The trace id in lower case, None where there is none that can be used."""
+    return _parse_id(raw, TRACE_ID_BYTES) if isinstance(raw, str) else None
+
+
+def parse_span_id(raw: Json) -> str | None:
+    """The span id in lower case, None where there is none that can be used."""
+    return _parse_id(raw, SPAN_ID_BYTES) if isinstance(raw, str) else None
+
+
+def explain_rejected_ids(trace: Json, span: Json) -> str:
+    """Why a span with these ids, one of which cannot be used, is left out."""
+    if trace in (None, "") or span in (None, ""):
+        return "no traceId or spanId field"
+    return "invalid trace or span id"
+
+
+# Neighbours in a file share their ids: the cache saves work, and one string serves them all.
+@lru_cache(maxsize=1024)
+def _parse_id(raw: str, size: int) -> str | None:
+    text = raw.strip()
+    lower = text.lower()
+    if len(text) == 2 * size and _HEX.fullmatch(lower):
+        return lower if lower.strip("0") else None
+    return _base64_to_hex(text, size) or lower or None
+
+
+def _base64_to_hex(text: str, size: int) -> str | None:
+    try:
+        decoded = binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return None
+    return decoded.hex() if len(decoded) == size and any(decoded) else None
+
+
+MAX_INTERNED_CHARS: Final = 40
+
+
+def decode_attributes(raw: Json, names: AttributeNames) -> dict[str, Json]:
+    """The attributes that are read, by name.
+
+    Args:
+        raw: OTLP's list of keys and values, of which the last of a key wins, or a (nested) object
+            that is flattened to dotted names.
+        names: what is read; values of other attributes are never decoded.
+    """
+    if isinstance(raw, list):
+        return _decode_attribute_list(raw, names)
+    return dict(_flatten_attributes(raw, names, "", 0)) if isinstance(raw, dict) else {}
+
+
+def decode_any_value(raw: Json, depth: int = 0) -> Json:
+    """The value of an OTLP AnyValue; None where it has none or is nested too deeply."""
+    if depth > MAX_DEPTH or not isinstance(raw, dict):
+        return None
+    kind = _find_value_type(raw)
+    return None if kind is None else _DECODERS[kind](raw[kind], depth)
+
+
+def intern_short_text(value: str) -> str:
+    """The value itself; one string for all its copies where it is short and likely repeated."""
+    return sys.intern(value) if len(value) <= MAX_INTERNED_CHARS else value
+
+
+def _decode_attribute_list(raw: list[Json], names: AttributeNames) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for entry in iterate_objects(raw):
+        name, value = entry.get("key"), entry.get("value")
+        if isinstance(name, str) and names.has(name) and isinstance(value, dict):
+            text = value.get("stringValue")
+            if isinstance(text, str):
+                found[intern_short_text(name)] = intern_short_text(text)
+            elif (kind := _find_value_type(value)) is not None:
+                found[intern_short_text(name)] = _DECODERS[kind](value[kind], 0)
+    return found
+
+
+def _flatten_attributes(
+    raw: Mapping[str, Json], names: AttributeNames, prefix: str, depth: int
+) -> Iterator[tuple[str, Json]]:
+    for key, value in raw.items():
+        name = prefix + key
+        # Tool arguments given as an object are a value, not a level of names.
+        if isinstance(value, dict) and name not in names.exact and depth < MAX_DEPTH:
+            yield from _flatten_attributes(value, names, f"{name}.", depth + 1)
+        elif names.has(name):
+            yield intern_short_text(name), clean_json_value(value)
+
+
+def clean_json_value(value: Json) -> Json:
+    """A value as it stands in the file, None where it is nested too deeply."""
+    if isinstance(value, str):
+        return intern_short_text(value)
+    return value if is_shallow(value) else None
+
+
+def _find_value_type(raw: Mapping[str, Json]) -> str | None:
+    return next((kind for kind in _DECODERS if raw.get(kind) is not None), None)
+
+
+def _decode_string(raw: Json, _: int) -> Json:
+    return raw if isinstance(raw, str) else str(raw)
+
+
+def _decode_array(raw: Json, depth: int) -> Json:
+    values = raw.get("values") if isinstance(raw, dict) else None
+    return [decode_any_value(value, depth + 1) for value in iterate_objects(values)]
+
+
+def _decode_object(raw: Json, depth: int) -> Json:
+    values = raw.get("values") if isinstance(raw, dict) else None
+    return {
+        key: decode_any_value(entry.get("value"), depth + 1)
+        for entry in iterate_objects(values)
+        if isinstance(key := entry.get("key"), str)
+    }
+
+
+# In the order of precedence. Bytes stay base64: no rule reads them, and JSON has no better form.
+_DECODERS: Final[Mapping[str, Callable[[Json, int], Json]]] = {
+    "stringValue": _decode_string,
+    "boolValue": lambda raw, _: bool(raw),
+    "intValue": lambda raw, _: parse_int64(raw) or 0,
+    "doubleValue": lambda raw, _: parse_finite_float(raw),
+    "bytesValue": _decode_string,
+    "arrayValue": _decode_array,
+    "kvlistValue": _decode_object,
+}

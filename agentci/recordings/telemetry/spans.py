@@ -1,0 +1,155 @@
+"""Spans and log records, independent of the recording format, and the kind of each span."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from agentci.model.json import Json
+from agentci.recordings.telemetry import semconv
+
+NO_ATTRIBUTES: Final[Mapping[str, Json]] = MappingProxyType({})
+
+
+def make_no_attributes() -> Mapping[str, Json]:
+    """No attributes; a dataclass takes no mapping itself as a default."""
+    return NO_ATTRIBUTES
+
+
+class SpanEvent(Struct, frozen=True, kw_only=True):
+    """A span event or a log record that carries messages.
+
+    Attributes:
+        time: nanoseconds since 1970.
+        payload: the attributes; of a log record with a message, its body.
+    """
+
+    name: str
+    time: int
+    payload: Mapping[str, Json]
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """One timed step of a trace.
+
+    Attributes:
+        parent_id: as recorded; the parent need not be in the trace.
+        start, end: nanoseconds since 1970; 0 where it could not be read.
+        attributes, resource: only those that some rule reads.
+        failed: its status is ERROR, or it has an ``error.type``.
+        adk: Google's Agent Development Kit recorded it.
+    """
+
+    trace_id: str
+    id: str
+    parent_id: str | None
+    name: str
+    start: int
+    end: int
+    attributes: Mapping[str, Json] = field(default_factory=make_no_attributes)
+    resource: Mapping[str, Json] = field(default_factory=make_no_attributes)
+    failed: bool = False
+    adk: bool = False
+    events: tuple[SpanEvent, ...] = ()
+
+    @property
+    def duration(self) -> int:
+        """Nanoseconds; 0 where the span ends before it starts."""
+        return max(self.end - self.start, 0)
+
+
+class LogRecord(Struct, frozen=True, kw_only=True):
+    """A log record with messages; ``span_id`` may name no span of the trace."""
+
+    trace_id: str
+    span_id: str | None
+    event: SpanEvent
+
+
+class RejectedSpan(Struct, frozen=True, kw_only=True):
+    """A span that cannot be used, and why."""
+
+    reason: str
+
+
+TelemetryRecord: TypeAlias = Span | LogRecord | RejectedSpan
+
+
+def is_adk_span(scope: Json, attributes: Iterable[str]) -> bool:
+    """Whether Google's Agent Development Kit recorded a span with these attributes."""
+    return scope == semconv.ADK_SCOPE or any(
+        name.startswith(semconv.ADK_PREFIX) for name in attributes
+    )
+
+
+MAX_IDENTIFIER_CHARS: Final = 256
+
+
+def find_identifier(sources: Iterable[Mapping[str, Json]], attribute: str) -> str | None:
+    """The first value that may be a name: text or a number, printable and not too long."""
+    texts = (_format_identifier(source[attribute]) for source in sources if attribute in source)
+    usable = (text for text in texts if text.isprintable() and len(text) <= MAX_IDENTIFIER_CHARS)
+    return next(filter(None, usable), None)
+
+
+def _format_identifier(value: Json) -> str:
+    usable = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value).strip() if usable else ""
+
+
+OperationKind: TypeAlias = Literal["inference", "agent", "workflow", "tool", "other", "none"]
+
+_KINDS_BY_OPERATION: Final[Mapping[str, OperationKind]] = {
+    "chat": "inference",
+    "generate_content": "inference",
+    "text_completion": "inference",
+    "invoke_agent": "agent",
+    "invoke_workflow": "workflow",
+    "execute_tool": "tool",
+}
+_ADK_OPERATIONS: Final[Mapping[str, str]] = {
+    "call_llm": "generate_content",
+    "invocation": "invoke_workflow",
+}
+_MODEL_CALL_PREFIXES: Final = (
+    semconv.INPUT_MESSAGES,
+    semconv.OUTPUT_MESSAGES,
+    semconv.USAGE_PREFIX,
+    semconv.PROMPT_PREFIX,
+    semconv.COMPLETION_PREFIX,
+)
+
+
+def classify_span(span: Span) -> OperationKind:
+    """The kind of a span, by its attributes; its name counts for nothing, save two of ADK's."""
+    if _is_merged_tool(span):
+        return "none"
+    operation = _find_operation(span)
+    return _KINDS_BY_OPERATION.get(operation, "other") if operation else "none"
+
+
+def _find_operation(span: Span) -> str | None:
+    named = span.attributes.get(semconv.OPERATION_NAME)
+    if isinstance(named, str) and named:
+        return named
+    if span.adk and span.name in _ADK_OPERATIONS:
+        return _ADK_OPERATIONS[span.name]
+    return "chat" if _looks_like_chat(span) else None
+
+
+def _looks_like_chat(span: Span) -> bool:
+    attributes = span.attributes
+    return bool(
+        attributes.get(semconv.REQUEST_MODEL)
+        and (attributes.get(semconv.SYSTEM) or attributes.get(semconv.PROVIDER_NAME))
+        and any(name.startswith(_MODEL_CALL_PREFIXES) for name in attributes)
+    )
+
+
+def _is_merged_tool(span: Span) -> bool:
+    """Whether ADK made the span to sum up parallel tools that have spans of their own."""
+    return (
+        span.name == "execute_tool (merged)"
+        or span.attributes.get(semconv.TOOL_NAME) == "(merged tools)"
+    )

@@ -1,0 +1,197 @@
+"""Builds turns from spans, and joins a turn with its continuation after tool calls."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agentci.model.values import replace
+from agentci.recordings.telemetry import messages, model_calls, tool_calls
+from agentci.recordings.telemetry.messages import has_content
+from agentci.recordings.telemetry.model_calls import ModelCall
+from agentci.recordings.telemetry.span_views import SpanView
+from agentci.recordings.telemetry.tool_calls import ToolRun
+from agentci.recordings.telemetry.turn_roots import TurnSpans
+
+
+class TurnAnswer(Struct, frozen=True, kw_only=True):
+    """A final output, and the model call that gave it where one is known to have.
+
+    Attributes:
+        text: None where the output has none: it asks for tools, say.
+    """
+
+    text: str | None
+    call: ModelCall | None
+
+
+class TurnDraft(Struct, frozen=True, kw_only=True):
+    """One turn before its tools are joined.
+
+    Attributes:
+        id: the anchor span's.
+        is_agentic: an agent or a workflow anchors it.
+        start, end: nanoseconds, over all its spans.
+        question: what the user said; None where no messages tell.
+        answer: None where none was recorded.
+    """
+
+    trace_id: str
+    id: str
+    is_agentic: bool
+    start: int
+    end: int
+    question: str | None
+    answer: TurnAnswer | None
+    calls: tuple[ModelCall, ...]
+    runs: tuple[ToolRun, ...]
+
+    @property
+    def intermediate_texts(self) -> tuple[str, ...]:
+        """What its model calls said beside the answer."""
+        final = self.answer.call if self.answer is not None else None
+        return tuple(
+            text
+            for call in self.calls
+            if not call.delegated
+            and call is not final
+            and (text := messages.extract_text(call.output))
+        )
+
+
+def make_turn_draft(family: TurnSpans) -> TurnDraft:
+    """The turn that a family of spans makes."""
+    anchor, found = family.root, model_calls.find_model_calls(family.members)
+    spans = [node.view.span for node in family.members]
+    return TurnDraft(
+        trace_id=anchor.span.trace_id,
+        id=anchor.span.id,
+        is_agentic=family.is_agentic,
+        start=min(span.start for span in spans),
+        end=max(span.end for span in spans),
+        question=_find_question(anchor, found),
+        answer=_find_answer(anchor, found),
+        calls=found,
+        runs=tool_calls.find_tool_runs(family.members),
+    )
+
+
+def merge_turn_drafts(first: TurnDraft, later: TurnDraft) -> TurnDraft:
+    """A turn and its continuation as one: asked by the first, answered by the later."""
+    return replace(
+        first,
+        start=min(first.start, later.start),
+        end=max(first.end, later.end),
+        question=later.question if first.question is None else first.question,
+        answer=later.answer or first.answer,
+        calls=model_calls.sort_model_calls([*first.calls, *later.calls]),
+        runs=(*first.runs, *later.runs),
+    )
+
+
+def _find_question(anchor: SpanView, found: Sequence[ModelCall]) -> str | None:
+    if has_content(anchor.input):
+        asked = messages.find_last_user_messages(anchor.input) or anchor.input
+    else:
+        asked = messages.find_last_user_messages(
+            next(filter(has_content, (call.input for call in found)), ())
+        )
+    overlooked = map(
+        messages.find_overlooked_question, (anchor.input, *(call.input for call in found))
+    )
+    return messages.extract_text(asked) or next(filter(None, overlooked), "" if asked else None)
+
+
+def _find_answer(anchor: SpanView, found: Sequence[ModelCall]) -> TurnAnswer | None:
+    """What the anchor itself says, else the model call that spoke last."""
+    if has_content(anchor.output):
+        text = messages.extract_text(anchor.output) or messages.extract_overlooked_text(
+            anchor.output
+        )
+        return TurnAnswer(text=text, call=_find_answering_call(anchor, text, found))
+    return next(_find_answers(anchor, found), None)
+
+
+def _find_answers(anchor: SpanView, found: Sequence[ModelCall]) -> Iterator[TurnAnswer]:
+    spoken = [call for call in found if not call.delegated] or found
+    heard = [(call, text) for call in spoken if (text := messages.extract_text(call.output))]
+    if heard:
+        yield _find_last_answer(heard)
+    # Nothing by the rules of agentevals 0.11.0: an answer that it overlooks is better than none.
+    if text := messages.extract_overlooked_text(anchor.output):
+        yield TurnAnswer(text=text, call=None)
+    missed = [
+        (call, text) for call in spoken if (text := messages.extract_overlooked_text(call.output))
+    ]
+    if missed:
+        yield _find_last_answer(missed)
+
+
+def _find_last_answer(heard: Sequence[tuple[ModelCall, str]]) -> TurnAnswer:
+    call, text = max(heard, key=lambda pair: (pair[0].end, pair[0].start))
+    return TurnAnswer(text=text, call=call)
+
+
+def _find_answering_call(
+    anchor: SpanView, text: str | None, found: Sequence[ModelCall]
+) -> ModelCall | None:
+    """The model call whose words the anchor repeats, or which it is itself."""
+    return next(
+        (
+            call
+            for call in reversed(found)
+            if call.id == anchor.span.id or messages.extract_text(call.output) == text
+        ),
+        None,
+    )
+
+
+TOOL_CALL_FINISH_REASONS: Final = frozenset(
+    {"tool_calls", "tool_call", "tool_use", "function_call"}
+)
+
+
+def join_continuations(
+    drafts: Sequence[TurnDraft],
+) -> tuple[tuple[TurnDraft, ...], tuple[str, ...]]:
+    """The turns of a conversation, by time, with continuations joined to what they continue."""
+    turns: list[TurnDraft] = []
+    warnings: list[str] = []
+    for draft in sorted(drafts, key=lambda draft: (draft.start, draft.id)):
+        if not turns or draft.is_agentic:
+            turns.append(draft)
+        elif _continues_turn(turns[-1], draft):
+            turns[-1] = merge_turn_drafts(turns[-1], draft)
+        else:
+            if _may_continue_turn(turns[-1], draft):
+                warnings.append(
+                    f"turn {draft.id} may continue turn {turns[-1].id} after a tool call, "
+                    "but message content was not captured; kept as its own turn",
+                )
+            turns.append(draft)
+    return tuple(turns), tuple(warnings)
+
+
+def _continues_turn(previous: TurnDraft, draft: TurnDraft) -> bool:
+    if not previous.calls or not draft.calls:
+        return False
+    requests = list(messages.extract_tool_calls(_find_last_call(previous).output))
+    shown = draft.calls[0].input
+    if not requests or not shown or not shown[-1].is_tool_response:
+        return False
+    asked = {part.id for part in requests} - {None}
+    answered = {part.id for part in messages.extract_tool_responses(shown)} - {None}
+    return not asked or not answered or not asked.isdisjoint(answered)
+
+
+def _may_continue_turn(previous: TurnDraft, draft: TurnDraft) -> bool:
+    return (
+        bool(previous.calls and draft.calls)
+        and not has_content(draft.calls[0].input)
+        and not TOOL_CALL_FINISH_REASONS.isdisjoint(_find_last_call(previous).finish_reasons)
+    )
+
+
+def _find_last_call(turn: TurnDraft) -> ModelCall:
+    """The model call that ended last."""
+    return max(turn.calls, key=lambda call: (call.end, call.start))

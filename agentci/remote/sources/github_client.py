@@ -1,0 +1,295 @@
+"""Reads commits, git trees and files by GitHub's API."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from agentci._util.http.interface import HttpResponse
+from agentci._util.parallel import OncePerKey
+from agentci._util.text import truncate
+from agentci.errors import FetchError, PermanentFetchError, UnreachableError
+from agentci.model.values import replace
+from agentci.remote.sources.source import (
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    SourceContext,
+    format_host,
+    parse_host,
+)
+from agentci.remote.sources.validation import COMMIT, quote_path
+
+FOLDER: Final = "040000"
+EXECUTABLE: Final = "100755"
+
+_LINK: Final = "120000"
+_SUBMODULE: Final = "160000"
+
+
+class GitTreeEntry(Struct, frozen=True, kw_only=True):
+    """One file or folder of a tree.
+
+    Attributes:
+        path: from the listed tree, with ``/``.
+        mode: as git writes it, six octal digits.
+        sha: git's name of its content.
+        size: in bytes; 0 for folders.
+    """
+
+    path: str
+    mode: str
+    sha: str
+    size: int
+
+
+class GitTree(Struct, frozen=True, kw_only=True):
+    """A listing.
+
+    Attributes:
+        truncated: it was too long for the server, which left some entries out.
+    """
+
+    entries: tuple[GitTreeEntry, ...]
+    truncated: bool
+
+
+def parse_tree(content: bytes) -> GitTree:
+    """Read the listing of a tree.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        data = json.loads(content)
+        entries = tuple(_parse_tree_entries(data["tree"]))
+        return GitTree(entries=entries, truncated=bool(data.get("truncated")))
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def make_root_entry(commit: str) -> GitTreeEntry:
+    """The root folder of a commit, which has no entry in any listing."""
+    return GitTreeEntry(path="", mode=FOLDER, sha=commit, size=0)
+
+
+def walk_tree(
+    root: GitTreeEntry, folder: str, list_folder: Callable[[GitTreeEntry], Sequence[GitTreeEntry]]
+) -> tuple[GitTreeEntry, ...]:
+    """List ``folder`` and all below it, and what lies on the way there; of the root itself alone.
+
+    For repositories that are too large to be listed at once.
+
+    Raises:
+        RefusedError: there is too much below it.
+    """
+    here = list_folder(root)
+    found = list(here)
+    if not folder:
+        return tuple(found)
+    for step in (*reversed(PurePosixPath(folder).parents), PurePosixPath(folder))[1:]:
+        way = [entry for entry in here if entry.path == step.as_posix() and entry.mode == FOLDER]
+        here = list_folder(way[0]) if way else ()
+        found += here
+    left = [entry for entry in here if entry.mode == FOLDER]
+    walked = 0
+    while left:
+        walked += 1
+        if walked > MAX_FILES:
+            raise PermanentFetchError(f"{quote_path(folder)} holds more than {MAX_FILES} folders")
+        here = list_folder(left.pop())
+        found += here
+        left += [entry for entry in here if entry.mode == FOLDER]
+    return tuple(found)
+
+
+def check_regular_file(entry: GitTreeEntry) -> None:
+    """Refuse what is no plain file: it would stand for something that lies elsewhere.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    if entry.mode == _LINK:
+        message = f"{quote_path(entry.path)} is a symbolic link"
+        raise PermanentFetchError(message, hint="keep the file itself in the program's folder")
+    if entry.mode == _SUBMODULE:
+        message = f"{quote_path(entry.path)} is a submodule"
+        raise PermanentFetchError(message, hint="keep its files in the program's folder")
+
+
+def compute_blob_sha(content: bytes) -> str:
+    """Git's name of a file's content."""
+    named = b"blob %d\0%b" % (len(content), content)
+    return hashlib.sha1(named, usedforsecurity=False).hexdigest()
+
+
+def _parse_tree_entries(data: Any) -> Iterator[GitTreeEntry]:
+    for each in data:
+        entry = GitTreeEntry(
+            path=each["path"], mode=each["mode"], sha=each["sha"], size=each.get("size") or 0
+        )
+        if not all(isinstance(text, str) for text in (entry.path, entry.mode, entry.sha)):
+            raise TypeError("a path, mode or sha is no text")
+        if type(entry.size) is not int or entry.size < 0:
+            raise TypeError("a size is no number of bytes")
+        yield entry
+
+
+# GitHub ends recursive listings at 7 MB; a single folder may take more.
+MAX_TREE_BYTES: Final = 16 * 1024**2
+MAX_COMMIT_BYTES: Final = 64 * 1024
+
+_JSON: Final = "application/vnd.github+json"
+_RAW: Final = "application/vnd.github.raw+json"
+_SHA: Final = "application/vnd.github.sha"
+
+_VARIABLES: Final = "AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN"
+_SET_TOKEN_HINT: Final = f"for a private repository set {_VARIABLES} to a token that may read it"
+_TOKEN_HINT: Final = (
+    f"the token in {_VARIABLES} must be valid and be allowed to read the repository"
+)
+_MAX_MESSAGE_SHOWN: Final = 200
+
+
+class GitHubSourceClient:
+    """One GitHub: github.com, or a company's own. Each commit and each tree is asked for once."""
+
+    def __init__(self, surroundings: SourceContext) -> None:
+        self._context = surroundings
+        self._commits: OncePerKey[tuple[str, str], str] = OncePerKey()
+        self._trees: OncePerKey[tuple[str, str, bool], GitTree] = OncePerKey()
+
+    def find_commit(self, repository: str, revision: str) -> str:
+        """The commit that ``revision`` means now.
+
+        Raises:
+            FetchError: there is none, or GitHub cannot be asked.
+        """
+        key = (repository, revision)
+        return self._commits.get_or_compute(key, lambda: self._find_commit(repository, revision))
+
+    def list_tree(self, repository: str, sha: str, *, recursive: bool) -> GitTree:
+        """List the tree of a commit, or the tree ``sha`` itself.
+
+        Raises:
+            FetchError: as above.
+        """
+        key = (repository, sha, recursive)
+        return self._trees.get_or_compute(key, lambda: self._list_tree(repository, sha, recursive))
+
+    def list_folder(self, repository: str, tree: GitTreeEntry) -> tuple[GitTreeEntry, ...]:
+        """List the folder ``tree`` alone; the paths are from where its own begins.
+
+        Raises:
+            FetchError: as above, also where even that is too long a list for GitHub.
+        """
+        listed = self.list_tree(repository, tree.sha, recursive=False)
+        if listed.truncated:
+            raise PermanentFetchError(
+                f"the folder {quote_path(tree.path or '/')} of {repository} holds too "
+                "many files to list"
+            )
+        start = f"{tree.path}/" if tree.path else ""
+        return tuple(replace(entry, path=start + entry.path) for entry in listed.entries)
+
+    def load_file(
+        self, repository: str, revision: str, path: str, *, limit_bytes: int = MAX_FILE_BYTES
+    ) -> bytes | None:
+        """The content of a file; None where there is no such file that we may see.
+
+        Raises:
+            FetchError: as above.
+        """
+        base, escaped = self._context.github_raw, quote(path)
+        if base:
+            url, accept = f"{base}/{repository}/{quote(revision)}/{escaped}", "*/*"
+        else:
+            url = self._build_url(repository, f"contents/{escaped}?ref={quote(revision, safe='')}")
+            accept = _RAW
+        response = self._get(url, accept, limit_bytes)
+        if response.status == 404:  # noqa: PLR2004 (every server's word for it)
+            return None
+        return self._require_content(response, url, f"{quote_path(path)} of {repository}")
+
+    def access_hint(self) -> str:
+        """What to do where something is not found that should be there."""
+        return _TOKEN_HINT if self._token(self._context.github_api) else _SET_TOKEN_HINT
+
+    def _find_commit(self, repository: str, revision: str) -> str:
+        url = self._build_url(repository, f"commits/{quote(revision, safe='')}")
+        response = self._get(url, _SHA, MAX_COMMIT_BYTES)
+        if response.status == 404:  # noqa: PLR2004 (as above)
+            message = f"{repository} is not found, or has no {quote_path(revision)}"
+            raise PermanentFetchError(message, hint=self.access_hint())
+        if response.status == 422:  # noqa: PLR2004 (GitHub's word for an unknown revision)
+            raise PermanentFetchError(
+                f"{repository} has no branch, tag or commit {quote_path(revision)}",
+                hint="`branch` or `rev` names it in a config",
+            )
+        what = f"{quote_path(revision)} of {repository}"
+        commit = self._require_content(response, url, what).decode("utf-8", "replace").strip()
+        if not COMMIT.fullmatch(commit):
+            raise UnreachableError(f"{format_host(url)} answered with no commit for {what}")
+        return commit
+
+    def _list_tree(self, repository: str, sha: str, recursive: bool) -> GitTree:  # noqa: FBT001
+        url = self._build_url(repository, f"git/trees/{sha}{'?recursive=1' if recursive else ''}")
+        response = self._get(url, _JSON, MAX_TREE_BYTES)
+        if response.status in {404, 422}:
+            message = f"{repository} is not found, or has no commit {sha}"
+            raise PermanentFetchError(message, hint=self.access_hint())
+        content = self._require_content(response, url, f"the files of {repository}")
+        try:
+            return parse_tree(content)
+        except ValueError:
+            raise UnreachableError(
+                f"{format_host(url)} answered with no listing for the files of {repository}"
+            ) from None
+
+    def _build_url(self, repository: str, question: str) -> str:
+        return f"{self._context.github_api}/repos/{repository}/{question}"
+
+    def _get(self, url: str, accept: str, limit_bytes: int) -> HttpResponse:
+        headers = {"Accept": accept}
+        if token := self._token(url):
+            headers["Authorization"] = f"Bearer {token}"
+        return self._context.http.get(url, limit_bytes=limit_bytes, headers=headers)
+
+    def _token(self, url: str) -> str:
+        """The token for the host of ``url``, its port included; empty where there is none."""
+        return self._context.tokens.get(parse_host(url), "")
+
+    def _require_content(self, response: HttpResponse, url: str, what: str) -> bytes:
+        if response.status != 200:  # noqa: PLR2004 (all that GitHub answers with content)
+            raise self._make_error(response, url, what)
+        return response.content
+
+    def _make_error(self, response: HttpResponse, url: str, what: str) -> FetchError:
+        host, has_token = format_host(url), bool(self._token(url))
+        said = _parse_message(response)
+        if response.status == 401:  # noqa: PLR2004 (no or no valid token)
+            return UnreachableError(
+                f"{host} wants a valid token for {what}{said}", hint=_TOKEN_HINT
+            )
+        if response.status == 403:  # noqa: PLR2004 (known, and not allowed)
+            hint = _TOKEN_HINT if has_token else _SET_TOKEN_HINT
+            return UnreachableError(f"{host} does not allow to read {what}{said}", hint=hint)
+        message = f"{host} answered {response.status} for {what}{said}"
+        kind = PermanentFetchError if 400 <= response.status < 500 else UnreachableError  # noqa: PLR2004
+        return kind(message)
+
+
+def _parse_message(response: HttpResponse) -> str:
+    """What GitHub said beside the status, for the end of a sentence."""
+    try:
+        said = json.loads(response.content)["message"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return (
+        f" ({truncate.short(' '.join(said.split()), _MAX_MESSAGE_SHOWN)})"
+        if isinstance(said, str)
+        else ""
+    )

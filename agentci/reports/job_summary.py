@@ -1,0 +1,375 @@
+"""Job summary in Markdown for the page of a workflow run."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.text.escape import (
+    MAX_FENCE,
+    markdown_code,
+    markdown_details,
+    markdown_fence,
+    markdown_html,
+    markdown_prose,
+    markdown_row,
+)
+from agentci._util.text.format import format_number
+from agentci.model.gate import Comparison
+from agentci.model.result import CheckResult, Report
+from agentci.reports import comparison as trends
+from agentci.reports import github_limits
+from agentci.reports.check_text import format_outcome, low_scoring_turns
+from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
+from agentci.reports.report_format import (
+    EvaluatorChecks,
+    filter_by_status,
+    format_case_names,
+    format_counts,
+    format_path,
+    format_spending,
+    group_by_evaluator,
+    group_by_reason,
+    group_warnings,
+    has_several_configs,
+    sort_worst_first,
+)
+from agentci.reports.sections import (
+    Section,
+    choose_icon,
+    format_evaluator_name,
+    make_problems_section,
+    make_reasons_section,
+    render_heading,
+    render_sections,
+)
+from agentci.reports.stability import summarize_repeats
+from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
+
+# One bar says no more than its number; more than these are too thin to be told apart.
+MIN_BARS: Final = 2
+MAX_BARS: Final = 30
+MAX_NAME_CHARACTERS: Final = 40
+
+_EDGES, _BAR = 100, 32
+# Blue and amber: told apart by all, on white and on black.
+_PALETTE: Final = "#4c8dff, #d9930d"
+# All but these may mean something to Mermaid, even inside quotes: a directive, an entity, a tag.
+_UNSAFE: Final = re.compile(r"[^\w .,:/+()-]+")
+
+
+class _ChartBar(Struct, frozen=True):
+    config: str
+    evaluator: str
+    score: float | None
+    before: float | None = None
+
+
+def render_chart(report: Report) -> str:
+    """A block of Markdown; empty where a chart would show nothing.
+
+    Beside a baseline, both scores are those of the checks of both runs.
+    """
+    several = has_several_configs(report.results)
+    trends = report.comparison.trends if report.comparison else ()
+    paired = [_ChartBar(each.config, each.evaluator, each.after, each.before) for each in trends]
+    paired = [bar for bar in paired if _is_drawn(bar.score) and _is_drawn(bar.before)]
+    if MIN_BARS <= len(paired) <= MAX_BARS:
+        title = "Mean score over the checks of both runs (line: baseline)"
+        return _render_mermaid(title, paired, several=several)
+    alone = [
+        _ChartBar(
+            tally.representative.config, tally.representative.evaluator.name, tally.totals.score
+        )
+        for tally in group_by_evaluator(report.results)
+        if _is_drawn(tally.totals.score)
+    ]
+    return (
+        _render_mermaid("Mean score", alone, several=several)
+        if MIN_BARS <= len(alone) <= MAX_BARS
+        else ""
+    )
+
+
+def _is_drawn(score: float | None) -> bool:
+    return score is not None and math.isfinite(score)
+
+
+def _render_mermaid(title: str, bars: Sequence[_ChartBar], *, several: bool) -> str:
+    init = {
+        "xyChart": {"width": 800, "height": _EDGES + _BAR * len(bars)},
+        "themeVariables": {"xyChart": {"plotColorPalette": _PALETTE}},
+    }
+    lines = [
+        f"%%{{init: {json.dumps(init)}}}%%",
+        "xychart-beta horizontal",
+        f'title "{title}"',
+        f"x-axis [{', '.join(_names(bars, several=several))}]",
+        "y-axis 0 --> 1",
+        f"bar [{_numbers(bar.score for bar in bars)}]",
+    ]
+    if any(bar.before is not None for bar in bars):
+        lines.append(f"line [{_numbers(bar.before for bar in bars)}]")
+    return "\n".join(["```mermaid", *lines, "```\n"])
+
+
+def _numbers(scores: Iterable[float | None]) -> str:
+    return ", ".join(format_number(score) for score in scores if score is not None)
+
+
+def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
+    """Each bar's own name: those of the same name would be drawn over each other."""
+    seen = Counter[str]()
+    for bar in bars:
+        config = f" ({format_path(bar.config)})" if several else ""
+        text = _UNSAFE.sub(" ", f"{bar.evaluator}{config}")
+        name = truncate.short(" ".join(text.split()), MAX_NAME_CHARACTERS)
+        seen[name] += 1
+        yield f'"{name} ({seen[name]})"' if seen[name] > 1 or not name else f'"{name}"'
+
+
+_RULER = ["---", *["--:"] * 5, "---"]
+
+
+def make_baseline_section(comparison: Comparison) -> Section:
+    """The section of the page."""
+    blocks = list(_render_remarks(comparison))
+    return Section(
+        title=(
+            f"### Against the baseline {markdown_code(comparison.baseline)}\n\n{_table(comparison)}"
+        ),
+        noun="line of the comparison",
+        blocks=iter(blocks),
+        total=len(blocks),
+        share=0.15,
+    )
+
+
+def _table(comparison: Comparison) -> str:
+    if not comparison.trends:
+        return ""
+    rows = (trends.format_cells(trend, comparison) for trend in comparison.trends)
+    body = "".join(
+        markdown_row([markdown_code(name), *map(markdown_prose, others)]) for name, *others in rows
+    )
+    return (
+        f"{markdown_row([each.capitalize() for each in trends.COLUMNS])}{markdown_row(_RULER)}"
+        f"{body}\n"
+    )
+
+
+def _render_remarks(comparison: Comparison) -> Iterator[str]:
+    for remark in trends.list_remarks(comparison):
+        yield f"- {markdown_prose(remark)}\n"
+    for case, evaluator, scores in trends.list_regressions(comparison):
+        yield (
+            f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
+            f"{markdown_prose(scores)}\n"
+        )
+    if not comparison.refused:
+        yield "\n"
+
+
+MAX_MISSES = 20
+MAX_TURNS = 5
+MAX_CHECK_BYTES = 64 * 1024
+
+
+def render_failed_check(result: CheckResult, *, unfolded: bool) -> str:
+    """A part of the page that folds away, of at most ``MAX_CHECK_BYTES``."""
+    title = (
+        f"<code>{markdown_html(result.case.id)}</code> "
+        f"\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
+        f"<code>{markdown_html(result.evaluator.name)}</code>: "
+        f"{markdown_html(format_outcome(result))}"
+    )
+    whole = markdown_details(title, "\n".join(_findings(result)), unfolded=unfolded)
+    if len(whole.encode()) <= MAX_CHECK_BYTES:
+        return whole
+    return markdown_details(
+        title, "Too much to be shown here: see `results.json`.", unfolded=unfolded
+    )
+
+
+def _findings(result: CheckResult) -> Iterator[str]:
+    recording = markdown_code(str(result.case.recording))
+    yield f"Recording {recording}, config {markdown_code(str(result.evaluator.place))}\n"
+    if result.judgement is None:
+        return
+    if misses := truncate.truncate_list(result.judgement.misses, MAX_MISSES):
+        yield "".join(f"- {markdown_prose(miss)}\n" for miss in misses)
+    for turn in find_unmatched_turns(result.judgement.details)[:MAX_TURNS]:
+        yield _render_calls(turn)
+    if turns := low_scoring_turns(result):
+        yield "".join(f"- {markdown_prose(turn)}\n" for turn in turns)
+    if result.judgement.reasoning:
+        yield markdown_fence(result.judgement.reasoning)
+
+
+def _render_calls(turn: TurnCalls) -> str:
+    head = markdown_row([f"Turn {turn.number}", "Expected", "Actual"]) + markdown_row(["---"] * 3)
+    rows = (
+        markdown_row(
+            [
+                each.mark,
+                each.expected and markdown_code(each.expected),
+                each.actual and markdown_code(each.actual),
+            ]
+        )
+        for each in turn.rows
+    )
+    more = markdown_row([f"{turn.hidden:,} more", "", ""]) if turn.hidden else ""
+    return f"{head}{''.join(rows)}{more}"
+
+
+# Below GitHub's limit, with room for what else the step may write there.
+MAX_BYTES = github_limits.SUMMARY_BYTES - 124 * 1024
+
+MAX_CASES = 50
+UNFOLDED_CASES = 3
+MAX_EVALUATORS = 200
+
+
+class SummaryReport(Struct, frozen=True, kw_only=True):
+    """Verdict, evaluators, worst cases, errors, skips, warnings, problems.
+
+    Attributes:
+        max_bytes: of the whole text in UTF-8. Whole blocks are left out, none is cut: GitHub loses
+            a summary over its limit, and shows half a table as text.
+    """
+
+    max_bytes: int = MAX_BYTES
+    name: str = "summary"
+    file_name: str = "summary.md"
+
+    def render(self, report: Report) -> Iterator[str]:
+        """Markdown; its last line says what was left out."""
+        lines = (format_counts(report), markdown_prose(format_spending(report.spending)))
+        head = render_heading(report) + "".join(f"{line}\n\n" for line in lines if line)
+        text = head + render_sections(_sections(report), self.max_bytes)
+        yield f"{text.rstrip()}\n"
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    """All that stands under the verdict, in the order of the page."""
+    yield make_reasons_section(report)
+    yield _evaluators(report)
+    # No word where it is left out: the table says it all.
+    yield Section(title="", noun="chart", blocks=iter((render_chart(report),)), total=0, share=0.01)
+    if report.comparison is not None:
+        yield make_baseline_section(report.comparison)
+    yield _repeats(report.results)
+    yield _worst(filter_by_status(report.results, "failed"))
+    several = has_several_configs(report.results)
+    yield _errors(filter_by_status(report.results, "errored"), several=several)
+    yield _skips(filter_by_status(report.results, "skipped"), several=several)
+    yield _warnings(report.results)
+    yield make_problems_section(report.problems)
+
+
+def _evaluators(report: Report) -> Section:
+    found, several = group_by_evaluator(report.results), has_several_configs(report.results)
+    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
+    columns += ["Pass rate (95 %)", "Mean score (95 %)", "Bar"]
+    ruler = ["---", *["--:"] * 7, "---"]
+    if several:
+        columns, ruler = ["Config", *columns], ["---", *ruler]
+    return Section(
+        title=markdown_row(columns) + markdown_row(ruler),
+        noun="evaluator",
+        blocks=(
+            _evaluator(tally, several=several, shut=report.decision.is_failure) for tally in found
+        ),
+        total=len(found),
+        max_items=MAX_EVALUATORS,
+        share=0.2,
+    )
+
+
+def _evaluator(tally: EvaluatorChecks, *, several: bool, shut: bool) -> str:
+    totals, result, standing = tally.totals, tally.representative, tally.stats
+    counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
+    name = (
+        f"{markdown_code(result.evaluator.name)}"
+        f"{'' if result.evaluator.required else ' (advisory)'}"
+    )
+    cells = [
+        f"{choose_icon(tally, shut=shut)} {name}",
+        *(f"{each:,}" for each in counts),
+        format_pass_rate(standing),
+        format_mean_score(totals.score, standing),
+        markdown_prose(result.evaluator.requirement),
+    ]
+    return markdown_row([markdown_code(format_path(result.config)), *cells] if several else cells)
+
+
+def _repeats(results: tuple[CheckResult, ...]) -> Section:
+    found = tuple(summarize_repeats(results))
+    return Section(
+        title="### Repeats\n\n",
+        noun="repeated evaluator",
+        blocks=(f"- {markdown_prose(each.line)}\n" for each in found),
+        total=len(found),
+    )
+
+
+def _worst(failed: Sequence[CheckResult]) -> Section:
+    ordered = sort_worst_first(failed)
+    return Section(
+        title="### Worst cases\n\n",
+        noun="failed check",
+        blocks=(
+            render_failed_check(result, unfolded=i < UNFOLDED_CASES)
+            for i, result in enumerate(ordered)
+        ),
+        total=len(failed),
+        max_items=MAX_CASES,
+        share=0.49,
+    )
+
+
+def _errors(errored: Sequence[CheckResult], *, several: bool) -> Section:
+    groups = group_by_reason(errored)
+    return Section(
+        title="### Could not be judged\n\n",
+        noun="error",
+        blocks=(
+            f"{format_evaluator_name(config, evaluator, several=several)}: "
+            f"{format_case_names(cases, markdown_code)}\n\n"
+            f"{markdown_fence(truncate.middle(reason, MAX_FENCE))}\n"
+            for (config, evaluator, reason), cases in groups.items()
+        ),
+        total=len(groups),
+    )
+
+
+def _skips(skipped: Sequence[CheckResult], *, several: bool) -> Section:
+    groups = group_by_reason(skipped)
+    return Section(
+        title="### Nothing to judge\n\n",
+        noun="skip reason",
+        blocks=(
+            f"- {format_evaluator_name(config, evaluator, several=several)}: "
+            f"{markdown_prose(reason)} ({format_case_names(cases, markdown_code)})\n"
+            for (config, evaluator, reason), cases in groups.items()
+        ),
+        total=len(groups),
+    )
+
+
+def _warnings(results: Sequence[CheckResult]) -> Section:
+    found = group_warnings(results)
+    return Section(
+        title="### Warnings\n\n",
+        noun="warning",
+        blocks=(
+            f"- {markdown_prose(text)} ({format_case_names(cases, markdown_code)})\n"
+            for text, cases in found.items()
+        ),
+        total=len(found),
+    )

@@ -1,0 +1,116 @@
+"""Markdown sections that the job summary and the comment share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.text.escape import markdown_code, markdown_prose
+from agentci._util.text.format import format_count
+from agentci.model.problem import Problem
+from agentci.model.result import Report
+from agentci.reports.report_format import (
+    EvaluatorChecks,
+    Verdict,
+    format_conclusion,
+    format_path,
+    get_verdict,
+)
+
+MAX_ITEMS = 100
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """Blocks under a title.
+
+    Attributes:
+        noun: what a block is about, to count those left out.
+        blocks: made only where they may be shown.
+        share: of the whole text that the blocks may take, as far as those before them leave room.
+    """
+
+    title: str
+    noun: str
+    blocks: Iterator[str]
+    total: int
+    max_items: int = MAX_ITEMS
+    share: float = 0.05
+
+
+def render_sections(sections: Iterable[Section], max_bytes: int) -> str:
+    """As many whole blocks of each as it may show; the last line says what was left out.
+
+    Args:
+        sections: in the order of the page.
+        max_bytes: of which each takes its share, in UTF-8.
+    """
+    text, room = "", max_bytes
+    left_out: list[str] = []
+    for section in sections:
+        most = min(
+            int(max_bytes * section.share), room - truncate.count_utf8_bytes(f"{section.title}\n\n")
+        )
+        kept = truncate.take_blocks(islice(section.blocks, section.max_items), most)
+        if kept.text:
+            part = f"{section.title}{kept.text.rstrip()}\n\n"
+            text += part
+            room -= truncate.count_utf8_bytes(part)
+        if kept.blocks < section.total:
+            left_out.append(format_count(section.total - kept.blocks, section.noun))
+    if left_out:
+        text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
+    return text
+
+
+_ICONS: dict[Verdict, str] = {
+    "open": "\N{WHITE HEAVY CHECK MARK}",
+    "partial": "\N{WHITE HEAVY CHECK MARK}",
+    "shut": "\N{CROSS MARK}",
+    "error": "\N{COLLISION SYMBOL}",
+    "invalid": "\N{NO ENTRY SIGN}",
+}
+
+
+def render_heading(report: Report) -> str:
+    """The verdict with its weightiest reason."""
+    why = f": {markdown_prose(report.decision.why[0])}" if report.decision.why else ""
+    return f"## {_ICONS[get_verdict(report.decision)]} {format_conclusion(report)}{why}\n\n"
+
+
+def make_reasons_section(report: Report) -> Section:
+    """The other reasons for the verdict."""
+    others = report.decision.why[1:]
+    return Section(
+        title="",
+        noun="reason",
+        blocks=(f"- {markdown_prose(why)}\n" for why in others),
+        total=len(others),
+    )
+
+
+def choose_icon(tally: EvaluatorChecks, *, shut: bool) -> str:
+    """A cross is for what keeps the gate shut, not for what an open one bears with."""
+    if tally.totals.failed or tally.totals.errored:
+        minded = tally.representative.evaluator.required and shut
+        return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+    return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
+
+
+def format_evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
+    """An evaluator, with its config where there are several."""
+    where_from = f" of {markdown_code(format_path(config))}" if several else ""
+    return f"{markdown_code(evaluator)}{where_from}"
+
+
+def make_problems_section(found: Sequence[Problem]) -> Section:
+    """What is wrong with the input, and what is worth knowing of it."""
+    return Section(
+        title="### Problems\n\n", noun="problem", blocks=map(_problem, found), total=len(found)
+    )
+
+
+def _problem(problem: Problem) -> str:
+    place = "" if problem.place is None else f"{markdown_code(str(problem.place))} "
+    hint = "" if problem.hint is None else f" ({markdown_prose(problem.hint)})"
+    return f"- **{problem.severity}** {place}{markdown_prose(problem.message)}{hint}\n"

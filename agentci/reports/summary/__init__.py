@@ -1,1 +1,0 @@
-"""The job summary: Markdown on the page of a workflow run."""
