@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -60,6 +61,17 @@ def test_there_are_no_import_cycles() -> None:
 
 def test_every_module_has_a_docstring() -> None:
     assert [each for each in MODULES if not ast.get_docstring(_tree(each))] == []
+
+
+def test_class_names_are_unique() -> None:
+    defined = Counter(
+        node.name
+        for module in MODULES
+        if module.name != "sdk.py"  # shipped as a single file, with the names of agentevals' SDK
+        for node in ast.walk(_tree(module))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in defined.items() if times > 1] == []
 
 
 def test_pure_packages_do_not_import_io() -> None:

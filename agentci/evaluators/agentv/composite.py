@@ -252,7 +252,7 @@ class ProgramAggregatorSpec(StrictModel):
     )
 
 
-class PassRateSpec(StrictModel):
+class CompositePassRateSpec(StrictModel):
     """The share of members that pass."""
 
     type: Literal["threshold"]
@@ -273,7 +273,7 @@ class ModelAggregatorSpec(StrictModel):
 
 
 AggregatorSpec: TypeAlias = Annotated[
-    WeightedAverageSpec | ProgramAggregatorSpec | PassRateSpec | ModelAggregatorSpec,
+    WeightedAverageSpec | ProgramAggregatorSpec | CompositePassRateSpec | ModelAggregatorSpec,
     Field(discriminator="type"),
 ]
 
@@ -335,7 +335,7 @@ def _build_aggregator(entry: CompositeEntry, surroundings: AgentvContext) -> Agg
     spec = entry.aggregator
     if isinstance(spec, WeightedAverageSpec):
         return WeightedAverage(weights=_check_weights(spec, surroundings))
-    if isinstance(spec, PassRateSpec):
+    if isinstance(spec, CompositePassRateSpec):
         return PassRate(threshold=spec.threshold)
     if isinstance(spec, ModelAggregatorSpec):
         return _build_model_aggregator(entry, spec, surroundings)
