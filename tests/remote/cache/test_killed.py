@@ -13,14 +13,16 @@ SCRIPT = """
 import os, random, sys, time
 from pathlib import Path
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache.index import Key
+from agentci.remote.cache.index import EvaluatorKey
 from agentci.remote.cache.store import clear_cache
 from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT
 
 folder = Path(sys.argv[1])
 store = EvaluatorCache(folder)
-keys = [Key(source="github", repository="a/b", commit=str(n), ref="0.py") for n in range(4)]
+keys = [
+    EvaluatorKey(source="github", repository="a/b", commit=str(n), ref="0.py") for n in range(4)
+]
 
 def content(key, n):
     return f"{key.commit} {n}".encode() * 5000
@@ -49,7 +51,7 @@ for _ in range(100):
     os.kill(child, 9)
     os.waitpid(child, 0)
     half_made += len(list(folder.rglob(".tmp-*")))
-    assert [e.damage for e in store.entries() if e.damage] == []
+    assert [e.corruption for e in store.list_entries() if e.corruption] == []
     for key in keys:
         stored = store.find(key)
         if stored is not None:
