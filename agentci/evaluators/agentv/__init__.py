@@ -1,1 +1,1 @@
-"""Evaluators of AgentV's eval files, of all its generations."""
+"""Evaluators of AgentV eval files, for all generations of the format."""

@@ -24,7 +24,7 @@ DEFAULT_WEIGHT: Final = 1.0
 
 
 def leave_out_of_required(*names: str) -> Any:
-    """A JSON Schema that does not ask for fields that are filled in where they are missing."""
+    """Make a JSON Schema hook that marks fields with a filled-in default as optional."""
 
     def leave(schema: dict[str, Any]) -> None:
         schema["required"] = [each for each in schema.get("required", ()) if each not in names]
@@ -33,7 +33,7 @@ def leave_out_of_required(*names: str) -> Any:
 
 
 class AgentvEntry(StrictModel):
-    """What the entries of all evaluators share."""
+    """Fields shared by the entries of all evaluators."""
 
     model_config = ConfigDict(json_schema_extra=leave_out_of_required("name"))
 
@@ -58,40 +58,41 @@ class AgentvEntry(StrictModel):
 
     @property
     def repetition(self) -> Repetition:
-        """Once, save in types that may say something else each time."""
+        """No repetition, except in types whose results can vary."""
         return NO_REPETITION
 
 
 E = TypeVar("E", bound=AgentvEntry)
 
-# Files of AgentV 4 list `tests`; some rules are others in them.
+# AgentV 4 files list `tests`; some rules differ in them.
 AgentvVersion: TypeAlias = Literal["seed", "v4"]
 
 
 class AgentvEvaluator(Evaluator, Protocol):
-    """An evaluator that always has something to judge, so that others can be made of it."""
+    """An evaluator that never skips a case, so that a composite can combine it."""
 
     def ask(self, case: Case) -> Task:
-        """Say what has to be done to judge ``case``."""
+        """Return what has to be done to evaluate ``case``."""
         ...
 
 
 class AgentvContext(Struct, frozen=True, kw_only=True):
-    """What an entry cannot say of itself.
+    """What an evaluator needs besides its entry.
 
     Attributes:
         place: the entry in its file.
-        find_place: the value of one of its fields; the entry where it has none of that name.
-        era: of the file.
-        line: the score that passes, where the entry names none.
-        wire: in which words cases are told, where the entry does not say.
-        folder: absolute path of the folder that an entry names, of the file's where it names
-            none; raises InputError where there is none, or it is out of bounds.
-        home: absolute path of the repository that the file is from, where that is not the
-            workspace.
-        judges: who judges, for those that ask models.
-        templates: reads what judges are asked by.
-        members: the evaluators that the entry lists in turn.
+        find_place: returns the place of one of the entry's fields, or of the entry if the field is
+            not there.
+        version: the AgentV version of the file.
+        pass_score: the passing score, if the entry sets none.
+        wire: the payload format, if the entry sets none.
+        folder: returns the absolute path of the folder that an entry names, or of the file's folder
+            if it names none; raises InputError if the folder is missing or outside the allowed
+            folders.
+        home: absolute path of the repository of the file, if that is not the workspace.
+        judges: the judge models.
+        templates: reads the templates of judge prompts.
+        members: the evaluators that the entry lists.
     """
 
     place: Place
@@ -107,13 +108,13 @@ class AgentvContext(Struct, frozen=True, kw_only=True):
 
 
 class AgentvEvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
-    """How entries of one type are read, and what becomes of them.
+    """How entries of one type are read and built.
 
     Attributes:
-        entry: its fields; from it come the JSON Schema and the messages.
-        build: makes the evaluator; raises InputError where its surroundings do.
+        entry: the entry's model, which defines the JSON Schema and the error messages.
+        build: makes the evaluator; raises InputError if the context does.
         aliases: other names of the type.
-        has_members: whether its entries list evaluators in turn.
+        has_members: whether its entries list evaluators.
     """
 
     entry: type[E]
@@ -126,7 +127,7 @@ AnyAgentvEvaluatorType: TypeAlias = AgentvEvaluatorType[Any]
 
 
 def make_pass_threshold(entry: AgentvEntry, surroundings: AgentvContext) -> PassThreshold:
-    """What an evaluator has to reach."""
+    """Return the threshold of an entry's evaluator."""
     line = surroundings.pass_score if isinstance(entry.required, bool) else entry.required
     return PassThreshold(
         score=line if entry.min_score is None else entry.min_score, negated=entry.negate
@@ -134,7 +135,7 @@ def make_pass_threshold(entry: AgentvEntry, surroundings: AgentvContext) -> Pass
 
 
 def make_agentv_identity(entry: AgentvEntry, surroundings: AgentvContext) -> EvaluatorIdentity:
-    """What reports show of an evaluator."""
+    """Return how reports identify an evaluator."""
     line = make_pass_threshold(entry, surroundings).score
     return EvaluatorIdentity(
         name=entry.name,
@@ -151,13 +152,13 @@ def make_agentv_identity(entry: AgentvEntry, surroundings: AgentvContext) -> Eva
 def make_wanted_panel(
     name: str, own: JudgeSpec | None, surroundings: AgentvContext
 ) -> RequiredJudge:
-    """The panel of the evaluator ``name``.
+    """Return the judge model of the evaluator ``name``.
 
     Args:
-        own: what its entry says.
+        own: the entry's own ``judge``.
 
     Raises:
-        InputError: nobody said who judges.
+        InputError: no judge model is configured.
     """
     place = surroundings.find_place("type" if own is None else "judge")
     return RequiredJudge(judge=surroundings.judges.panel(own, place), name=name, place=place)

@@ -1,4 +1,4 @@
-"""Texts of a case and its run: question, answers, and the prompt that an agent is given."""
+"""Texts of a case and its run: the question, the responses and the agent's prompt."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,16 +11,16 @@ ASSISTANT = "assistant"
 
 
 def extract_question(sample: AgentvCase) -> str:
-    """The texts of all input messages, whatever their role; files are left out.
+    """Join the texts of all input messages of any role, without files.
 
-    AgentV's reference says "first user message", its code joins all, and so do we.
+    AgentV's reference describes this as the "first user message", but its code joins all messages.
     """
     texts = (text.strip() for message in sample.input_messages for text in _extract_texts(message))
     return " ".join(text for text in texts if text)
 
 
 def extract_reference_answer(sample: AgentvCase) -> str:
-    """The last expected message, whatever its role: its content, else its tool calls."""
+    """Return the content of the last expected message of any role, or else its tool calls."""
     if not sample.expected_messages:
         return ""
     last = sample.expected_messages[-1]
@@ -30,7 +30,7 @@ def extract_reference_answer(sample: AgentvCase) -> str:
 
 
 def extract_candidate_answer(transcript: Transcript) -> str:
-    """The last message of the assistant that has content, which need not be the last of all."""
+    """Return the last assistant message with content; messages without content may follow it."""
     if transcript.answer is not None:
         return transcript.answer
     contents = (
@@ -68,9 +68,9 @@ UNLABELED_ROLES = frozenset({"system", "user"})
 
 
 def format_agent_prompt(sample: AgentvCase) -> str:
-    """The text of a single message; of a conversation, every message below its role.
+    """Format the agent's prompt: a single message as its text, several under their roles.
 
-    Files are named, not copied: ``{FILES}`` says where they are.
+    Files are named, not copied: ``{FILES}`` gives their paths.
     """
     told = [
         (str(each["role"]), [*_format_message_texts(each, sample)])
@@ -86,7 +86,7 @@ def format_agent_prompt(sample: AgentvCase) -> str:
 
 
 def iterate_prompt_segments(sample: AgentvCase) -> Iterator[JsonObject]:
-    """The parts of all messages one after the other, with what files say; without guidelines."""
+    """Yield the parts of all messages in order, with the text of files and without guidelines."""
     for part in (
         each for message in sample.input_messages for each in _list_content_parts(message)
     ):

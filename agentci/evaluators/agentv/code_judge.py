@@ -66,11 +66,12 @@ NO_SCORE: Final = "the judge gave no `score` as a number, which counts as 0"
 
 
 def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) -> Finding:
-    """Read an answer as laxly as AgentV does: what is not as it should be is passed over.
+    """Parse a result as leniently as AgentV does: invalid fields are ignored.
 
     Args:
-        size: bytes that it was printed in; of a large one only the beginning is kept.
-        prefers_assertions: whether they count where both shapes are given, as in AgentV 4.
+        size: bytes printed; a result of more than ``MAX_KEPT_BYTES`` is truncated.
+        prefers_assertions: whether ``assertions`` win over ``hits`` and ``misses`` when both are
+            given, as in AgentV 4.
     """
     asserted = list(_iterate_assertions(document.get("assertions")))
     told = [*_iterate_texts(document.get("hits"))], [*_iterate_texts(document.get("misses"))]
@@ -126,14 +127,14 @@ UV_HINT: Final = (
 
 
 class CodeJudge(Struct, frozen=True, kw_only=True):
-    """A command that judges one case at a time.
+    """A command that scores one case per run.
 
     Attributes:
-        run: how it is run, whatever it reads; a line of shell is given to a shell.
-        config: what it is given under ``config``; None where its entry has no keys of its own.
-        wire: the words in which it is given the case.
+        run: how the command is run, without its stdin; a shell line is run by a shell.
+        config: the input's ``config``; None if the entry has no keys of its own.
+        wire: the payload format of the input.
         prefers_assertions: see ``parse_finding``.
-        wanted: who answers what the command asks a model; None where it asks none.
+        wanted: the judge model that the command may call; None if it calls none.
     """
 
     identity: EvaluatorIdentity
@@ -146,28 +147,28 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """Who answers it; the command itself may be anything, and cannot be made ready."""
+        """The judge model, if any; the command itself can be anything and is not prepared."""
         return () if self.wanted is None else (self.wanted,)
 
     def ask(self, case: Case) -> RunCommand:
-        """Have the command run over the case and its run."""
+        """Run the command on the case and its run."""
         return self.make_command(make_judge_input(*get_recorded_run(case), self.config, self.wire))
 
     def make_command(self, stdin: str) -> RunCommand:
-        """Have the command run over ``stdin``."""
+        """Make the request that runs the command with ``stdin``."""
         return replace(self.run, stdin=stdin)
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by the score that was printed.
+        """Make a judgement from the printed score.
 
         Raises:
-            EvaluatorError: it failed, or did not print a result; AgentV takes that for a 0, or
-                from 4.0 on for a pass.
+            EvaluatorError: the command failed or printed no result. AgentV scores this as 0, and as
+                a pass since 4.0.
         """
         return make_agentv_judgement(self.read_finding(reply), self.threshold)
 
     def read_finding(self, reply: Response) -> Finding:
-        """What was printed; as ``read``."""
+        """Parse the printed result; raises the same errors as ``read``."""
         if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a command was asked for, not {type(reply).__name__}")
         try:
@@ -194,11 +195,11 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         )
 
     def _hint(self, reply: ProgramOutput) -> str:
-        """What to do about packages that only uv would have installed."""
+        """Explain how to provide packages that uv would have installed."""
         return UV_HINT if self.run.command[0] == "uv" and NO_MODULE in reply.stderr else ""
 
     def _format_printed(self, reply: ProgramOutput) -> str:
-        """What it printed before it failed: AgentV's own templates say there what went wrong."""
+        """List what a failed command printed: AgentV's own templates report their errors in it."""
         try:
             found = self._printed(reply)
         except EvaluatorError:
@@ -211,10 +212,10 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
-# Questions to a model, as many as AgentV allows where nothing is said.
+# Model calls per case; AgentV's default.
 MAX_CALLS: Final = 50
-# What runs a command that is written as one line. AgentV starts a login shell, which would forget
-# our PATH and read settings of the machine.
+# Runs a command that is written as one line. AgentV starts a login shell, which would discard our
+# PATH and read the machine's settings.
 SHELL: Final = ("sh", "-c")
 
 SIMPLE_COMMAND: Final = re.compile(
@@ -234,7 +235,7 @@ class AccessSpec(StrictModel):
 
 
 class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
-    """A command that reads a case with its run from stdin, and writes a score to stdout."""
+    """A command that reads a case and its run from stdin and writes a score to stdout."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -308,7 +309,7 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
 
 
 def build_code_judge(entry: CodeJudgeEntry, surroundings: AgentvContext) -> CodeJudge:
-    """Make the evaluator; raises InputError where its folder is missing, or nobody answers it."""
+    """Make the evaluator; raises InputError if its folder or its judge model is missing."""
     _check_image(entry, surroundings)
     wanted = _make_target_panel(entry, surroundings)
     return CodeJudge(
@@ -326,7 +327,7 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: AgentvContext) -> Code
             processes=entry.processes,
             isolation=entry.isolation,
             image=entry.image or "",
-            # What a model says may be something else each time.
+            # A model's responses can differ from run to run.
             cached=entry.cache and wanted is None,
         ),
         threshold=make_pass_threshold(entry, surroundings),
@@ -345,7 +346,7 @@ def _make_model_access(entry: CodeJudgeEntry, wanted: RequiredJudge | None) -> M
 
 
 def _make_target_panel(entry: CodeJudgeEntry, surroundings: AgentvContext) -> RequiredJudge | None:
-    """Who answers what it asks."""
+    """Return the judge model that answers the command's calls, or None without ``target``."""
     if not entry.target:
         if entry.judge is not None:
             raise InputError.from_message(
@@ -383,9 +384,10 @@ def _check_image(entry: CodeJudgeEntry, surroundings: AgentvContext) -> None:
 
 
 def _split_command(script: Command) -> tuple[str, ...]:
-    """The words of a command; a line is the shell's to read, unless it runs a script and no more.
+    """Split a command into words; a line goes to the shell unless it only runs a script.
 
-    What such a line names may have to be stood in for, or be a fork: a shell could not see to that.
+    agentci may substitute the interpreter of such a script, or start the script as a fork, which is
+    not possible through a shell.
     """
     if not isinstance(script, str):
         return tuple(script)
@@ -393,7 +395,7 @@ def _split_command(script: Command) -> tuple[str, ...]:
 
 
 def _extract_own_keys(entry: CodeJudgeEntry, surroundings: AgentvContext) -> JsonObject | None:
-    """The author's own keys; since AgentV 4 those under ``config`` are among them."""
+    """Return the author's own keys, which include those under ``config`` since AgentV 4."""
     own = dict(entry.model_extra or {})
     if surroundings.version == "v4" and isinstance(own.get("config"), dict):
         own = {**own.pop("config"), **own}

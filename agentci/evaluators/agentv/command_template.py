@@ -1,4 +1,4 @@
-"""Command lines with placeholders, as AgentV's cli provider fills them in."""
+"""Command lines with placeholders, filled in as AgentV's cli provider does."""
 
 import re
 import shlex
@@ -17,12 +17,12 @@ PLACEHOLDERS: Final = (
 )  # fmt: skip
 SHELL: Final = ("sh", "-c")
 
-# `${NAME}` is the shell's.
+# `${NAME}` is a shell variable.
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{([A-Z][A-Z_]*)\}")
 
 
 def find_placeholders(template: CommandTemplate) -> Collection[str]:
-    """All that stands in braces as a placeholder does, known or not."""
+    """Return all placeholder names in braces, known or unknown."""
     words = (template,) if isinstance(template, str) else template
     return dict.fromkeys(name for word in words for name in _PLACEHOLDER.findall(word))
 
@@ -30,11 +30,11 @@ def find_placeholders(template: CommandTemplate) -> Collection[str]:
 def fill_command(
     template: CommandTemplate, values: Mapping[str, str], files: Sequence[str]
 ) -> tuple[str, ...]:
-    """The command: a line is the shell's to read, with every value quoted; words stay words.
+    """Fill in a command: a line runs in the shell with quoted values; a list keeps its words.
 
     Args:
-        values: of all placeholders but ``{FILES}``; others stay as they are.
-        files: what ``{FILES}`` stands for, a word each.
+        values: values of all placeholders except ``{FILES}``; unknown placeholders are kept.
+        files: the words that replace ``{FILES}``.
     """
     if isinstance(template, str):
         quoted = {name: shlex.quote(value) for name, value in values.items()}
@@ -43,7 +43,7 @@ def fill_command(
 
 
 def format_file_path(path: str, files_format: str) -> str:
-    """How a file is written, by a format with ``{path}`` and ``{basename}``."""
+    """Format a file's path with ``{path}`` and ``{basename}`` in ``files_format``."""
     return re.sub(
         r"\{(path|basename)\}",
         lambda found: path if found[1] == "path" else PurePath(path).name,

@@ -53,7 +53,7 @@ COMPOSITE_TASK: Final = "You sum up what several evaluators found in one answer 
 
 
 def append_results(words: str) -> str:
-    """A template with the results below ``words``."""
+    """Make a template with the results below ``words``."""
     return f"{words}\n\n{{{{ {RESULTS_NAME} }}}}"
 
 
@@ -63,7 +63,7 @@ DEFAULT_TEMPLATE: Final = append_results(
 
 
 class WeightedAverage(Struct, frozen=True, kw_only=True):
-    """The mean of the members' scores; a weight that is not given is 1."""
+    """The mean of the members' scores; the default weight is 1."""
 
     weights: Mapping[str, float]
 
@@ -75,13 +75,13 @@ class PassRate(Struct, frozen=True, kw_only=True):
 
 
 class ProgramAggregator(Struct, frozen=True, kw_only=True):
-    """A program that is given the members' results; ``code_judge`` says how it is run and read."""
+    """A program that reads the members' results; ``code_judge`` runs it and parses its output."""
 
     code_judge: CodeJudge
 
 
 class ModelAggregator(Struct, frozen=True, kw_only=True):
-    """A language model that is given the members' results in the place of ``RESULTS_NAME``."""
+    """A judge model whose prompt has the members' results in place of ``RESULTS_NAME``."""
 
     wanted: RequiredJudge
     template: str = DEFAULT_TEMPLATE
@@ -91,7 +91,7 @@ Aggregator: TypeAlias = WeightedAverage | PassRate | ProgramAggregator | ModelAg
 
 
 class CompositeEvaluator(Struct, frozen=True, kw_only=True):
-    """The evaluator; a member that cannot judge leaves it without a judgement."""
+    """A ``composite`` evaluator; it errors if a member errors."""
 
     identity: EvaluatorIdentity
     members: tuple[AgentvEvaluator, ...]
@@ -100,19 +100,19 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """What the members need, and who sums them up."""
+        """The prerequisites of the members and of the aggregator."""
         own = (self.aggregator.wanted,) if isinstance(self.aggregator, ModelAggregator) else ()
         return (*(each for member in self.members for each in member.needs), *own)
 
     def ask(self, case: Case) -> Compose:
-        """Have all members judge, then put their scores together."""
+        """Evaluate all members, then combine their scores."""
         return Compose(
             parts=tuple((member.identity.name, member.ask(case)) for member in self.members),
             then=self._aggregate,
         )
 
     def read(self, reply: Response) -> Judgement:
-        """What came of it."""
+        """Return the judgement."""
         return extract_judgement(reply)
 
     def _aggregate(self, replies: tuple[Response, ...]) -> Task:
@@ -182,7 +182,7 @@ def _count_passes(judged: Mapping[str, Judgement], threshold: float) -> Finding:
 
 
 def _get_score(judgement: Judgement) -> float:
-    """The score, which every evaluator of an eval file gives."""
+    """Return the score, which every evaluator of an eval file gives."""
     return judgement.score or 0.0
 
 
@@ -200,13 +200,13 @@ def _format_results(judged: Mapping[str, Judgement]) -> JsonObject:
 
 
 def _describe_verdict(judgement: Judgement) -> str:
-    """AgentV's word for a judgement; rubrics may fail with any score."""
+    """Return AgentV's verdict for a judgement; rubrics may fail with any score."""
     score = _get_score(judgement)
     return "fail" if score >= PASS_SCORE and not judgement.passed else format_verdict(score)
 
 
 def _format_result(judgement: Judgement) -> JsonObject:
-    """What a program or a model is told of a member, in AgentV's camelCase."""
+    """Format a member's result for a program or a model, in AgentV's camelCase."""
     told: dict[str, Json] = {
         "score": judgement.score,
         "verdict": _describe_verdict(judgement),
@@ -279,7 +279,7 @@ AggregatorSpec: TypeAlias = Annotated[
 
 
 class CompositeEntry(RepeatableEntry, AgentvEntry):
-    """One score out of those of other evaluators."""
+    """One score from the scores of other evaluators."""
 
     type: Literal["composite"] = Field(description="One score out of those of other evaluators.")
     aggregator: AggregatorSpec = Field(description="How their scores become one.")
@@ -289,7 +289,7 @@ def build_composite(entry: CompositeEntry, surroundings: AgentvContext) -> Compo
     """Make the evaluator.
 
     Raises:
-        InputError: it has no members, or such as go with no ``repeat``.
+        InputError: the entry has no members, or has or contains a ``repeat`` that is not allowed.
     """
     if not surroundings.members:
         raise InputError.from_message(
@@ -308,7 +308,7 @@ def build_composite(entry: CompositeEntry, surroundings: AgentvContext) -> Compo
         make_pass_threshold(entry, surroundings),
     )
     if isinstance(aggregator, PassRate):
-        # The share that passes is the aggregator's own.
+        # The aggregator has its own threshold.
         line = aggregator.threshold
         identity = replace(identity, requirement=format_pass_score(line), threshold=line)
         standard = replace(standard, score=line)
@@ -367,7 +367,10 @@ def _build_model_aggregator(
 
 
 def _check_weights(spec: WeightedAverageSpec, surroundings: AgentvContext) -> dict[str, float]:
-    """The weights, all of members; AgentV passes others over, and what was meant weighs 1."""
+    """Return the weights if all of them name members.
+
+    AgentV ignores other names, so that a misspelled member gets the weight 1.
+    """
     names = [member.identity.name for member in surroundings.members]
     for name in spec.weights:
         if name not in names:

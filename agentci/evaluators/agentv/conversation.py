@@ -1,4 +1,4 @@
-"""Conversations: each turn is judged by itself, then all that was said, as AgentV 4 does it."""
+"""Conversations: each turn is evaluated, then the whole conversation, as AgentV 4 does."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -23,18 +23,18 @@ Round: TypeAlias = tuple[Message, ...]
 
 
 class ConversationTurn(Struct, frozen=True, kw_only=True):
-    """What the agent is asked in one turn, and what a good answer is; messages as written."""
+    """The input and the expected messages of one turn, as written."""
 
     input_messages: tuple[JsonObject, ...]
     expected_messages: tuple[JsonObject, ...]
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """A conversation as an eval file has it.
+    """A conversation of an eval file.
 
     Attributes:
         preamble: messages before the first turn.
-        window: how many rounds evaluators of a turn are told; None for all.
+        window: how many of the latest rounds an evaluator of a turn sees; None for all.
     """
 
     preamble: tuple[JsonObject, ...]
@@ -43,16 +43,16 @@ class Conversation(Struct, frozen=True, kw_only=True):
 
     @property
     def first_input(self) -> tuple[JsonObject, ...]:
-        """What the agent is asked at first."""
+        """The input of the first turn, with the preamble."""
         first = self.turns[0].input_messages if self.turns else ()
         return (*self.preamble, *first)
 
 
 class ConversationEvaluator(Struct, frozen=True, kw_only=True):
-    """An evaluator of one turn, or of the conversation.
+    """An evaluator of one turn or of the whole conversation.
 
     Attributes:
-        turn: counted from 0; None for the conversation, whose answer is all that was said.
+        turn: index from 0; None for the conversation, whose response is the text of all messages.
     """
 
     identity: EvaluatorIdentity
@@ -62,14 +62,14 @@ class ConversationEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """What the evaluator needs."""
+        """The prerequisites of the evaluator."""
         return self.evaluator.needs
 
     def ask(self, case: Case) -> Task:
-        """Have the evaluator judge its part of the run.
+        """Have the evaluator score its part of the run.
 
         Raises:
-            EvaluatorError: the run has not as many turns as the conversation.
+            EvaluatorError: the run and the conversation differ in their number of turns.
         """
         sample, transcript = get_recorded_run(case)
         rounds = _select_rounds(self.conversation, transcript)
@@ -96,14 +96,14 @@ class ConversationEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def read(self, reply: Response) -> Judgement:
-        """What the evaluator says."""
+        """Return the evaluator's judgement."""
         return self.evaluator.read(reply)
 
 
 def split_rounds(transcript: Transcript) -> tuple[Round, ...]:
-    """The turns of a run: each begins with what a user says, once there was an answer.
+    """Split a run into turns; a user message after a response begins a new turn.
 
-    A run without users has a turn for every message of the assistant that says something.
+    In a run without user messages, each assistant message with content ends a turn.
     """
     has_users = any(message.role == USER for message in transcript.messages)
     begin = _begins_with_user if has_users else _begins_after_answer
@@ -126,7 +126,7 @@ def _begins_after_answer(message: Message, before: list[Message]) -> bool:
 
 
 def _select_rounds(talk: Conversation, transcript: Transcript) -> tuple[Round, ...]:
-    """The rounds that are turns of ``talk``, those of its opening left out."""
+    """Return the rounds that are turns of ``talk``, without those of its preamble."""
     rounds = split_rounds(transcript)
     scripted = sum(message.get("role") == ASSISTANT for message in talk.preamble)
     if len(rounds) == len(talk.turns) + scripted:
@@ -139,7 +139,7 @@ def _select_rounds(talk: Conversation, transcript: Transcript) -> tuple[Round, .
 
 
 def _iterate_history(talk: Conversation, rounds: tuple[Round, ...]) -> Iterator[JsonObject]:
-    """All that is said up to the answer of the last of ``rounds``."""
+    """Yield all messages up to the response of the last of ``rounds``."""
     yield from talk.preamble
     for turn, messages in zip(talk.turns, rounds, strict=False):
         yield from turn.input_messages

@@ -1,4 +1,4 @@
-"""``field_accuracy``: compares a JSON answer with the expected one, field by field.
+"""``field_accuracy``: compares a JSON response with the expected one, field by field.
 
 Dates are compared in UTC: ISO 8601, English month names, and ``a/b/2026`` or ``a-b-2026``, month
 first unless the formats or a number above 12 show that the day comes first.
@@ -38,10 +38,10 @@ _NUMBERS: Final = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})")
 
 
 def parse_day(text: str, formats: Sequence[str]) -> date | None:
-    """The day that ``text`` names, None where it names none.
+    """Parse a date; return None if ``text`` is not one.
 
     Args:
-        formats: ``MM/DD/YYYY`` and the like; what they leave open is told from the text.
+        formats: formats such as ``MM/DD/YYYY``; the text decides what they leave open.
     """
     text = text.strip()
     return _parse_iso_day(text) or _parse_named_month(text) or _parse_numeric_day(text, formats)
@@ -97,7 +97,7 @@ _LEADING_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d
 
 
 class FieldRule(Struct, frozen=True, kw_only=True):
-    """How one field is compared; ``path`` such as ``items[0].price``."""
+    """How one field is compared; ``path`` is a path such as ``items[0].price``."""
 
     path: str
     match: FieldMatch
@@ -109,11 +109,12 @@ class FieldRule(Struct, frozen=True, kw_only=True):
 
 
 class FieldAccuracy(Struct, frozen=True, kw_only=True):
-    """The rule.
+    """The ``field_accuracy`` rule.
 
     Attributes:
-        expected_name: how messages call the expected messages.
-        shows_all: whether all lines are told, or as in AgentV 1 and 2 four of each kind.
+        expected_name: the name of the expected messages in the report.
+        shows_all: whether all lines are reported; AgentV 1 and 2 report at most four hits and four
+            misses.
     """
 
     fields: tuple[FieldRule, ...]
@@ -122,7 +123,7 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
     shows_all: bool
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         candidate = extract_json(extract_candidate_answer(transcript))
         if candidate is None:
             return Finding(
@@ -156,7 +157,7 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
 
 
 class _FieldResult(Struct, frozen=True, kw_only=True):
-    """What became of one field."""
+    """The result for one field."""
 
     fits: bool
     line: str
@@ -164,7 +165,7 @@ class _FieldResult(Struct, frozen=True, kw_only=True):
 
 
 def extract_json(text: str) -> Json:
-    """The JSON object in an answer, fences and prose around it aside; None where there is none."""
+    """Parse the JSON object in a response, ignoring fences and prose; None if there is none."""
     bare = _FENCE.sub("", text).strip()
     start, end = bare.find("{"), bare.rfind("}")
     try:
@@ -174,7 +175,7 @@ def extract_json(text: str) -> Json:
 
 
 def _find_expected(sample: AgentvCase) -> Json:
-    """The data of the last expected message of the assistant that holds any."""
+    """Return the data of the last expected assistant message that has any."""
     for message in reversed(sample.expected_messages):
         if message.get("role") != ASSISTANT:
             continue
@@ -246,7 +247,7 @@ _COMPARE: Final = {
 
 
 def _parse_number(value: Json) -> float | None:
-    """A number, or the one that a text begins with."""
+    """Return a number, or the number at the start of a text."""
     if isinstance(value, str):
         found = _LEADING_NUMBER.match(value)
         return None if found is None else float(found[1])
@@ -258,7 +259,7 @@ def _format_text(value: Json) -> str:
 
 
 class FieldSpec(StrictModel):
-    """One field of the answer."""
+    """One field of the response."""
 
     path: Text = Field(description="Where it is: `invoice.items[0].price`.")
     match: FieldMatch = Field(description="How it is compared: exact, numeric_tolerance or date.")
@@ -275,7 +276,7 @@ class FieldSpec(StrictModel):
 
 
 class FieldAccuracyEntry(AgentvEntry):
-    """An answer in JSON, field by field."""
+    """A JSON response, compared field by field."""
 
     type: Literal["field_accuracy"] = Field(description="An answer in JSON, field by field.")
     fields: Annotated[list[FieldSpec], Field(min_length=1)] = Field(

@@ -22,13 +22,13 @@ BORDERLINE_SCORE: Final = 0.6
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What an evaluator found, before anybody says whether that is enough.
+    """The result of an evaluator before it is compared with a threshold.
 
     Attributes:
         score: 0 to 1.
-        reason: what has to be said of the score itself.
-        fails: whether that is not enough whatever the score.
-        is_partial: whether something was not judged, so that it passes in no case.
+        reason: a remark about the score itself.
+        fails: whether the finding fails at any score.
+        is_partial: whether something was not evaluated, which always prevents a pass.
     """
 
     score: float
@@ -42,11 +42,11 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class PassThreshold(Struct, frozen=True, kw_only=True):
-    """What a finding has to be.
+    """What a finding must reach.
 
     Attributes:
-        score: the score that passes.
-        negated: whether what was found is wanted to be otherwise.
+        score: the lowest passing score.
+        negated: whether the finding is inverted first.
     """
 
     score: float
@@ -54,7 +54,7 @@ class PassThreshold(Struct, frozen=True, kw_only=True):
 
 
 def make_agentv_judgement(finding: Finding, standard: PassThreshold) -> Judgement:
-    """Hold a finding against what it has to be."""
+    """Compare a finding with its threshold."""
     if standard.negated:
         finding = _negate(finding)
     falls_short = finding.fails or finding.is_partial
@@ -74,24 +74,24 @@ def make_agentv_judgement(finding: Finding, standard: PassThreshold) -> Judgemen
 
 
 def format_verdict(score: float) -> str:
-    """AgentV's word for a score."""
+    """Return AgentV's verdict for a score."""
     if score >= PASS_SCORE:
         return "pass"
     return "borderline" if score >= BORDERLINE_SCORE else "fail"
 
 
 def format_pass_score(line: float) -> str:
-    """What has to be reached, in words."""
+    """Describe the threshold."""
     return f"at least {line:g}"
 
 
 def clamp_score(score: float) -> float:
-    """Within 0 to 1; what is no finite number is 0."""
+    """Limit a score to 0 to 1; a non-finite score becomes 0."""
     return min(max(score, 0.0), 1.0) if math.isfinite(score) else 0.0
 
 
 def _negate(finding: Finding) -> Finding:
-    """What is found where it is wanted to be otherwise: what fell short is as it should be."""
+    """Invert a finding: its misses become hits, and a failed finding no longer fails."""
     return replace(
         finding,
         score=1 - finding.score,
@@ -117,7 +117,7 @@ class ScoringRule(Protocol):
 
 
 class RuleEvaluator(Struct, frozen=True, kw_only=True):
-    """An evaluator that goes by a rule."""
+    """An evaluator that scores by a rule."""
 
     identity: EvaluatorIdentity
     rule: ScoringRule
@@ -125,11 +125,11 @@ class RuleEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[RequiredProgram, ...]:
-        """Nothing."""
+        """No prerequisites."""
         return ()
 
     def ask(self, case: Case) -> ConstantJudgement:
-        """Judge at once."""
+        """Evaluate immediately."""
         return ConstantJudgement(
             judgement=make_agentv_judgement(
                 self.rule.evaluate(*get_recorded_run(case)), self.threshold
@@ -137,12 +137,12 @@ class RuleEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def read(self, reply: Response) -> Judgement:
-        """What was settled."""
+        """Return the judgement."""
         return extract_judgement(reply)
 
 
 def get_recorded_run(case: Case) -> tuple[AgentvCase, Transcript]:
-    """The sample of a case and its run, which every case of an eval file has when it is judged."""
+    """Return the sample and transcript of a case, which every eval file case has when evaluated."""
     if case.agentv_case is None or case.transcript is None:
         raise TypeError(f"{case.id} is no case of an eval file")
     return case.agentv_case, case.transcript

@@ -1,4 +1,4 @@
-"""When two JSON values are the same, and what lies at a path in one, as AgentV sees it."""
+"""Equality of JSON values and lookup by path, as AgentV defines them."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from agentci.model.json import Json
 
 
 def equal_json(one: Json, other: Json) -> bool:
-    """Deep equality: 1 is 1.0 and not true; lists in order, objects with the same keys."""
+    """Compare deeply: 1 equals 1.0 but not true; lists compare in order, objects by key."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping):
@@ -20,7 +20,7 @@ def equal_json(one: Json, other: Json) -> bool:
 
 
 def get_javascript_type(value: Json) -> str:
-    """JavaScript's ``typeof``."""
+    """Return the value's type as JavaScript's ``typeof`` names it."""
     match value:
         case bool():
             return "boolean"
@@ -33,7 +33,7 @@ def get_javascript_type(value: Json) -> str:
 
 
 def find_at_path(value: Json, path: str) -> tuple[bool, Json]:
-    """Whether there is something at a path such as ``items[0].price``, and what."""
+    """Return whether a path such as ``items[0].price`` exists, and its value."""
     for step in filter(None, re.split(r"[.\[\]]", path)):
         if isinstance(value, Mapping) and step in value:
             value = value[step]

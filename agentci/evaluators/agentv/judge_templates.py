@@ -1,4 +1,4 @@
-"""Prompt templates of judges: reading them, and the variables that they can name."""
+"""Prompt templates for judge models: how they are read, and their variables."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,16 +28,16 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place, Problem
 from agentci.model.trace import Transcript
 
-# What holds something of what the agent did; without one of them there is nothing to judge.
+# Variables with the agent's output; a template must use at least one.
 CANDIDATE_VARIABLES: Final = frozenset(
     {"candidate_answer", "output", "output_messages", "tool_calls"}
 )
-# The author's own words. All else may be another's: questions of a test, too, attack on purpose.
+# Text by the eval's author. All other text is untrusted: test questions may contain attacks, too.
 TRUSTED_VARIABLES: Final = frozenset({"criteria", "expected_outcome", "rubrics", "rubrics_json"})
 
 
 class TemplateSource(Struct, frozen=True, kw_only=True):
-    """What is judged, and by which rubrics, where there are any."""
+    """The case, its run and its rubrics, if any, that template variables are taken from."""
 
     sample: AgentvCase
     transcript: Transcript
@@ -45,13 +45,13 @@ class TemplateSource(Struct, frozen=True, kw_only=True):
 
 
 def make_template_values(template: str, matter: TemplateSource) -> JsonObject:
-    """The variables that a template names, those that there are."""
+    """Return the values of the known variables that a template names."""
     known = (name for name in list_template_names(template) if name in TEMPLATE_VARIABLES)
     return {name: TEMPLATE_VARIABLES[name](matter) for name in known}
 
 
 def collect_untrusted_texts(matter: TemplateSource) -> Mapping[str, Iterator[str]]:
-    """All texts of a case and its run that its author does not vouch for."""
+    """Collect all untrusted texts of a case and its run by variable name."""
     sample, transcript = matter.sample, matter.transcript
     return {
         "candidate_answer": iter((extract_candidate_answer(transcript),)),
@@ -120,7 +120,7 @@ def _metadata(matter: TemplateSource) -> str:
 
 
 def _file_changes(_: TemplateSource) -> str:
-    """Nothing: what a run changed in files is not recorded."""
+    """Return an empty text: file changes of a run are not recorded."""
     return ""
 
 
@@ -132,7 +132,7 @@ def _rubrics_json(matter: TemplateSource) -> str:
     return stringify_json([] if matter.rubrics is None else matter.rubrics.data, indent=2)
 
 
-# Of all generations: later ones call some by other names.
+# Variables of all AgentV generations, which have different names for some.
 TEMPLATE_VARIABLES: Final[Mapping[str, Callable[[TemplateSource], str]]] = {
     "candidate_answer": _candidate,
     "output": _candidate,
@@ -157,43 +157,43 @@ TEMPLATE_VARIABLES: Final[Mapping[str, Callable[[TemplateSource], str]]] = {
 FILE_SCHEME: Final = "file://"
 PROGRAM_SUFFIXES: Final = frozenset({".ts", ".mts", ".js", ".mjs", ".py"})
 
-# One word that nobody would say to a judge.
+# A single word that is a path rather than a prompt.
 _PATH_PATTERN: Final = re.compile(
     r"[^\s{}]*/[^\s{}]*|[^\s{}]+\.(?:md|markdown|txt|ts|mts|js|mjs|py)"
 )
 
 
 class TemplateFiles(Protocol):
-    """The files of an eval file in which templates stand, and the programs that write prompts."""
+    """The files of an eval file that hold templates, and the programs that write prompts."""
 
     def text(self, named: str, place: Place) -> str | None:
-        """What the file says that is named at ``place``; None where there is none.
+        """Return the text of the file named at ``place``; None if it does not exist.
 
         Raises:
-            InputError: it is out of bounds, or no text.
+            InputError: the file is outside the allowed folders or is not text.
         """
         ...
 
     def path(self, named: str, place: Place) -> str:
-        """The absolute path of the file that is named at ``place``.
+        """Return the absolute path of the file named at ``place``.
 
         Raises:
-            InputError: it is missing, or out of bounds.
+            InputError: the file is missing or outside the allowed folders.
         """
         ...
 
     def warn(self, problem: Problem) -> None:
-        """Have something told that keeps nothing from being judged."""
+        """Report a problem that does not stop the evaluation."""
         ...
 
 
 class TemplateVocabulary(Struct, frozen=True, kw_only=True):
-    """What templates of one kind may name.
+    """The variables that templates of one kind can use.
 
     Attributes:
-        known: all of it.
-        required: of which a template names something, or there is nothing to judge.
-        wrap: a template around words that name nothing.
+        known: all variables.
+        required: variables of which a template must use at least one.
+        wrap: makes a template from text without variables.
     """
 
     known: frozenset[str]
@@ -205,18 +205,19 @@ class TemplateReader(Struct, frozen=True, kw_only=True):
     """Reads templates.
 
     Attributes:
-        only_by_scheme: whether files are named as ``file://path`` alone, as in AgentV 4; before,
-            whatever is the path of a file is one.
+        only_by_scheme: whether only ``file://path`` names a file, as in AgentV 4; in earlier
+            versions any path of an existing file does.
     """
 
     files: TemplateFiles
     only_by_scheme: bool
 
     def read(self, given: str, place: Place, vocabulary: TemplateVocabulary) -> str:
-        """The template that is given at ``place``.
+        """Return the template given at ``place``.
 
         Raises:
-            InputError: its file is missing or unreadable, or it shows nothing of what is judged.
+            InputError: the template's file is missing or unreadable, or the template uses no
+                required variable.
         """
         named = given.removeprefix(FILE_SCHEME).strip()
         is_word = _PATH_PATTERN.fullmatch(named) is not None

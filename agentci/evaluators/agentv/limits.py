@@ -20,7 +20,7 @@ EXPLORATION_TOOLS: Final = frozenset(
 
 
 class ExecutionMetrics(Struct, frozen=True, kw_only=True):
-    """The rule; None stands for what is not limited."""
+    """The ``execution_metrics`` rule; None means no limit."""
 
     max_tool_calls: float | None
     max_llm_calls: float | None
@@ -31,7 +31,7 @@ class ExecutionMetrics(Struct, frozen=True, kw_only=True):
     exploration_tolerance: float
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         del sample
         checks = [*self._limits(transcript), *self._exploration(transcript)]
         measured = [each.measured for each in checks if each.measured is not None]
@@ -80,7 +80,7 @@ class ExecutionMetrics(Struct, frozen=True, kw_only=True):
 
 
 class _LimitCheck(Struct, frozen=True, kw_only=True):
-    """One respect; ``measured`` is None where nothing was recorded."""
+    """The check of one metric; ``measured`` is None if the metric was not recorded."""
 
     fits: bool
     line: str
@@ -88,7 +88,13 @@ class _LimitCheck(Struct, frozen=True, kw_only=True):
 
 
 class _MetricFormat(Struct, frozen=True, kw_only=True):
-    """How one respect is told: its name in lines, where it is missing, in the reasoning."""
+    """How one metric is printed.
+
+    Attributes:
+        name: its name in lines.
+        source: its name in the line for a missing value.
+        key: its name in the reasoning.
+    """
 
     name: str
     source: str
@@ -121,12 +127,12 @@ _DURATION: Final = _MetricFormat(name="Duration", source="Duration", key="durati
 
 
 class LatencyLimit(Struct, frozen=True, kw_only=True):
-    """No more than ``threshold`` milliseconds."""
+    """At most ``threshold`` milliseconds."""
 
     threshold: float
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         del sample
         taken = transcript.duration_ms
         if taken is None:
@@ -143,12 +149,12 @@ class LatencyLimit(Struct, frozen=True, kw_only=True):
 
 
 class CostLimit(Struct, frozen=True, kw_only=True):
-    """No more than ``budget`` US dollars."""
+    """At most ``budget`` US dollars."""
 
     budget: float
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         del sample
         cost = transcript.cost_usd
         if cost is None:
@@ -165,14 +171,14 @@ class CostLimit(Struct, frozen=True, kw_only=True):
 
 
 class TokenLimits(Struct, frozen=True, kw_only=True):
-    """No more tokens than each limit that is given."""
+    """At most as many tokens as each given limit."""
 
     max_input: float | None
     max_output: float | None
     max_total: float | None
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         del sample
         usage = transcript.token_usage
         if usage is None:
@@ -249,7 +255,7 @@ def make_cost_limit(entry: CostEntry, _: AgentvContext) -> CostLimit:
 
 
 class TokenUsageEntry(AgentvEntry):
-    """How many tokens the run took."""
+    """How many tokens the run used."""
 
     type: Literal["token_usage"] = Field(description="How many tokens the run took.")
     max_total: NonNegative | None = Field(default=None, description="Of all kinds.")
@@ -269,7 +275,7 @@ def make_token_limits(entry: TokenUsageEntry, _: AgentvContext) -> TokenLimits:
 
 
 class ExecutionMetricsEntry(AgentvEntry):
-    """What the run took, in several respects."""
+    """Limits on several metrics of the run."""
 
     type: Literal["execution_metrics"] = Field(
         description="What the run took, in several respects."

@@ -1,4 +1,4 @@
-"""``llm_judge`` (``llm-grader`` in AgentV 4): a language model that judges an answer."""
+"""``llm_judge`` (``llm-grader`` in AgentV 4): a judge model that grades a response."""
 
 from typing import Final
 
@@ -30,25 +30,25 @@ from agentci.model.requests import Compose, Prerequisite, ProgramOutput, Respons
 
 HITS, MISSES = "hits", "misses"
 HOLISTIC_FORM: Final = ScoreSchema(notes=(HITS, MISSES))
-# As many as AgentV keeps.
+# AgentV's limit.
 MAX_NOTES: Final = 4
 
 
 class HolisticScale(Struct, frozen=True, kw_only=True):
-    """How a model says what it thinks of an answer as a whole."""
+    """One score for the whole response, with hits and misses."""
 
     @property
     def form(self) -> ScoreSchema:
-        """Of the verdict."""
+        """The schema of the verdict."""
         return HOLISTIC_FORM
 
     @property
     def instructions(self) -> str:
-        """What to say beside the score."""
+        """The judge model's instructions besides the score."""
         return "Be brief: name what is right (hits) and what is missing or wrong (misses)."
 
     def make_finding(self, ruling: AggregateVerdict) -> Finding:
-        """The score, and the reasons of whoever is nearest to it."""
+        """Take the aggregate score, and the reasons of the verdict nearest to it."""
         told = ruling.representative_verdict
         votes = summarize_votes(HOLISTIC_FORM.value_name, ruling)
         split: JsonObject = {} if votes is None else {"samples": votes}
@@ -62,19 +62,19 @@ class HolisticScale(Struct, frozen=True, kw_only=True):
 
 
 class PromptProgram(Struct, frozen=True, kw_only=True):
-    """The program; ``code_judge`` says how it is run, and what it is given."""
+    """A program that prints a prompt; ``code_judge`` defines how it is run and its input."""
 
     code_judge: CodeJudge
 
     def ask(self, case: Case) -> RunCommand:
-        """Have it run over the case and its run."""
+        """Run the program on the case and its run."""
         return self.code_judge.ask(case)
 
     def read_prompt(self, reply: Response) -> str:
-        """What it printed.
+        """Return the printed prompt.
 
         Raises:
-            EvaluatorError: it failed, or printed nothing.
+            EvaluatorError: the program failed or printed nothing.
         """
         if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a command was asked for, not {type(reply).__name__}")
@@ -104,7 +104,7 @@ TOOL_CALLS_SECTION: Final = "tool_calls"
 
 
 def format_sections(*names: str) -> str:
-    """A template with a section for each variable."""
+    """Make a template with one section per variable."""
     return "\n\n".join(f"[[ ## {name} ## ]]\n{{{{ {name} }}}}" for name in names)
 
 
@@ -114,18 +114,18 @@ DEFAULT_TEMPLATE: Final = format_sections(
 
 
 def wrap_criteria(words: str) -> str:
-    """The template with ``words`` in the place of a case's criteria."""
+    """Make a template with ``words`` in place of the case's criteria."""
     rest = format_sections("question", "reference_answer", "candidate_answer")
     return f"[[ ## criteria ## ]]\n{words}\n\n{rest}"
 
 
 class LlmJudge(Struct, frozen=True, kw_only=True):
-    """A model that judges one case at a time.
+    """A judge model that grades one case at a time.
 
     Attributes:
-        scale: what it is to say, and what that comes to.
-        template: of its own; empty for that of the case, or ours.
-        program: what writes its prompt, in the place of a template.
+        scale: which verdict the model gives, and how it becomes a finding.
+        template: the evaluator's own template; if empty, the case's template or the default one.
+        program: a program that writes the prompt; replaces the template.
     """
 
     identity: EvaluatorIdentity
@@ -137,16 +137,16 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """Who judges."""
+        """The judge model."""
         return (self.wanted,)
 
     @property
     def needs_case_criteria(self) -> bool:
-        """Whether a case alone says what it is to judge by."""
+        """Whether the criteria can only come from the case."""
         return not self.template and self.program is None and self._rubrics is None
 
     def ask(self, case: Case) -> AskModel | Compose:
-        """Have the model judge the answer of a case, once its prompt is written."""
+        """Have the judge model grade the response of a case, once the prompt is written."""
         sample, transcript = get_recorded_run(case)
         matter = TemplateSource(sample=sample, transcript=transcript, rubrics=self._rubrics)
         program = self.program
@@ -159,7 +159,7 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         return Compose(parts=((self.identity.name, program.ask(case)),), then=then)
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by what the model said."""
+        """Make a judgement from the model's verdict."""
         if not isinstance(reply, AggregateVerdict):
             raise TypeError(f"a model was asked, and {type(reply).__name__} came")
         return make_agentv_judgement(self.scale.make_finding(reply), self.threshold)
@@ -213,5 +213,5 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         return " ".join((JUDGE_TASK, *how, self.scale.instructions))
 
 
-# What criteria may be about beside the answer.
+# Sections that rubrics need besides the response.
 _RUBRIC_CONTEXT: Final = (TOOL_CALLS_SECTION, RUBRICS_SECTION)

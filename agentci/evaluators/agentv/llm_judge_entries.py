@@ -41,14 +41,14 @@ GradeBounds: TypeAlias = Annotated[list[CriterionGrade], Field(min_length=2, max
 
 
 class RangeSpec(StrictModel):
-    """What grades of one range mean."""
+    """The meaning of a range of grades."""
 
     score_range: GradeBounds = Field(description="Its first and its last grade.")
     outcome: Text = Field(description="What they mean.")
 
 
 class CriterionSpec(StrictModel):
-    """One criterion, which is met or not; or graded, where one of the list has `score_ranges`."""
+    """One criterion, met or not met; if one in the list has `score_ranges`, all are graded."""
 
     id: Name | None = Field(default=None, description="By default `rubric-1` and so on.")
     outcome: Text | None = Field(default=None, description="What a good answer does.")
@@ -76,7 +76,7 @@ class CriterionSpec(StrictModel):
 
     @property
     def text(self) -> str:
-        """What it asks for."""
+        """The text of the criterion."""
         told = (self.outcome, self.criteria, self.expected_outcome, self.description)
         return next((each for each in told if each), "")
 
@@ -106,12 +106,12 @@ class CriterionSpec(StrictModel):
         return self
 
 
-# A text is a criterion by itself.
+# A plain text is a criterion, too.
 CriteriaList: TypeAlias = Annotated[list[Text | CriterionSpec], Field(min_length=1)]
 
 
 class RubricsEntry(RepeatableEntry, AgentvEntry):
-    """A language model that judges each of several criteria."""
+    """A judge model that scores each of several criteria."""
 
     type: Literal["rubrics"] = Field(
         description="A language model that judges each of several criteria."
@@ -133,7 +133,7 @@ def build_rubrics(entry: RubricsEntry, surroundings: AgentvContext) -> LlmJudge:
     """Make the evaluator.
 
     Raises:
-        InputError: nobody said who judges, or two criteria have the same id.
+        InputError: no judge model is configured, or two criteria have the same id.
     """
     field = "rubrics" if entry.criteria is None else "criteria"
     listed = entry.criteria or entry.rubrics or []
@@ -146,10 +146,10 @@ def build_rubrics(entry: RubricsEntry, surroundings: AgentvContext) -> LlmJudge:
 
 
 def make_rubrics(listed: Sequence[str | CriterionSpec], place: Place) -> Rubrics:
-    """The criteria that are listed at ``place``.
+    """Make rubrics of the criteria listed at ``place``.
 
     Raises:
-        InputError: two have the same id.
+        InputError: two criteria have the same id.
     """
     criteria = tuple(_make_criterion(each, index + 1) for index, each in enumerate(listed))
     [(most, times)] = Counter(each.id for each in criteria).most_common(1)
@@ -174,7 +174,7 @@ def _make_criterion(given: str | CriterionSpec, number: int) -> Criterion:
 
 
 def _parse_ranges(given: Sequence[RangeSpec] | dict[str, str]) -> Iterator[GradeRange]:
-    """The ranges in order; of a mapping, each ends where the next one begins."""
+    """Yield the ranges in order; in a mapping, each ends where the next one begins."""
     if isinstance(given, dict):
         if not all(each.isdecimal() for each in given):
             raise ValueError("the keys of score_ranges must be grades from 0 to 10")
@@ -194,7 +194,7 @@ LLM_JUDGE_VOCABULARY: Final = TemplateVocabulary(
 
 
 class PromptProgramSpec(StrictModel):
-    """A program that reads a case as code judges do, and prints the prompt."""
+    """A program that reads a case as code judges do and prints the prompt."""
 
     script: Annotated[list[Text], Field(min_length=1)] | None = Field(
         default=None, description="The program and its arguments; the last one is its file."
@@ -219,7 +219,7 @@ class PromptProgramSpec(StrictModel):
 
 
 class LlmJudgeEntry(RepeatableEntry, AgentvEntry):
-    """A language model that judges how well an answer does what it should."""
+    """A language model that grades how well a response meets its criteria."""
 
     type: Literal["llm_judge"] = Field(description="A language model that judges.")
     prompt: Text | PromptProgramSpec | None = Field(
@@ -248,8 +248,7 @@ def build_llm_judge(entry: LlmJudgeEntry, surroundings: AgentvContext) -> LlmJud
     """Make the evaluator.
 
     Raises:
-        InputError: nobody said who judges, or its template or its rubrics are not as they should
-            be.
+        InputError: no judge model is configured, or the template or the rubrics are invalid.
     """
     if entry.model is not None:
         _warn_about_model(surroundings)
@@ -275,7 +274,7 @@ def build_llm_judge(entry: LlmJudgeEntry, surroundings: AgentvContext) -> LlmJud
 def _build_prompt_program(
     entry: LlmJudgeEntry, spec: PromptProgramSpec, surroundings: AgentvContext
 ) -> PromptProgram:
-    """The program, which runs in the folder of its file."""
+    """Make the program, which runs in the folder of its file."""
     *words, named = spec.words
     path = surroundings.templates.files.path(named, surroundings.find_place("prompt"))
     folder, _, file = path.rpartition("/")

@@ -1,6 +1,6 @@
 """The input of a code judge: the case and its run in the format of each AgentV generation.
 
-The union of all formats is accepted by the SDKs of both generations, and by judges that read the
+The union of all formats is accepted by the SDKs of both generations, and by programs that read the
 JSON themselves.
 """
 
@@ -26,12 +26,12 @@ FieldNaming: TypeAlias = Callable[[str], str]
 
 
 def to_snake_case(name: str) -> str:
-    """The name as it is."""
+    """Return the name unchanged."""
     return name
 
 
 def to_camel_case(name: str) -> str:
-    """``tool_calls`` as ``toolCalls``."""
+    """Convert ``tool_calls`` to ``toolCalls``."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -39,7 +39,7 @@ def to_camel_case(name: str) -> str:
 def encode_fields(
     known: JsonObject, spell: FieldNaming, *, without: Collection[str] = ()
 ) -> dict[str, Json]:
-    """The fields that have a value; the others are left out, since the SDKs refuse null."""
+    """Encode fields that have a value; the SDKs reject null, so others are left out."""
     return {
         spell(name): value
         for name, value in known.items()
@@ -50,7 +50,7 @@ def encode_fields(
 def encode_messages(
     recorded: Sequence[Message], spell: FieldNaming, *, without: Collection[str] = ()
 ) -> list[Json]:
-    """Recorded messages, without some of the fields that they and their tool calls may have."""
+    """Encode recorded messages, without the message and tool call fields in ``without``."""
     return [
         encode_fields(
             {
@@ -73,7 +73,7 @@ def encode_messages(
 
 
 def encode_authored_messages(written: Sequence[JsonObject], spell: FieldNaming) -> list[Json]:
-    """Messages of an eval file: as they are, save for what we put into parts that name files."""
+    """Return an eval file's messages unchanged, except for the path added to file parts."""
     return [_encode_authored_message(message, spell) for message in written]
 
 
@@ -109,7 +109,7 @@ def _encode_tool_use(use: ToolUse, spell: FieldNaming, without: Collection[str])
 
 
 def make_trace_summary(transcript: Transcript) -> JsonObject:
-    """The summary, in snake_case; what is not known is left out."""
+    """Make the trace summary in snake_case; unknown values are left out."""
     uses = Counter(use.tool for use in transcript.tool_uses)
     durations = _collect_durations(transcript)
     start, end = _find_time_span(transcript)
@@ -130,7 +130,7 @@ def make_trace_summary(transcript: Transcript) -> JsonObject:
 
 
 def format_token_usage(usage: TokenUsage | None) -> JsonObject | None:
-    """Token usage in AgentV's words."""
+    """Format token usage with AgentV's field names."""
     if usage is None:
         return None
     cached = {} if usage.cached is None else {"cached": usage.cached}
@@ -151,7 +151,7 @@ def _collect_durations(transcript: Transcript) -> JsonObject:
 
 
 def _find_time_span(transcript: Transcript) -> tuple[str | None, str | None]:
-    """The earliest start and the latest end that any message or tool call has."""
+    """Return the earliest start and the latest end of all messages and tool calls."""
     starts = [
         at for start, _ in _iterate_times(transcript) if (at := _parse_time(start)) is not None
     ]
@@ -169,7 +169,7 @@ def _iterate_times(transcript: Transcript) -> Iterator[tuple[str | None, str | N
 
 
 def _parse_time(text: str | None) -> datetime | None:
-    """A time of ISO 8601; in UTC where it does not say."""
+    """Parse an ISO 8601 time; a time without an offset is UTC."""
     try:
         at = None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -185,7 +185,7 @@ TraceEventV4 = dict[str, Json]
 
 
 def make_trace_v4(case_id: str, transcript: Transcript, summary: JsonObject) -> JsonObject:
-    """The whole run; ``summary`` is its trace summary."""
+    """Make the trace of AgentV 4; ``summary`` is its trace summary."""
     left = ("tool_names", "tool_calls_by_name")
     return {
         **{name: value for name, value in summary.items() if name not in left},
@@ -251,7 +251,7 @@ def _make_tool_events(use: ToolUse, index: int, place: int) -> Iterator[TraceEve
 PayloadFormat: TypeAlias = Literal["union", "camel", "snake", "v4"]
 
 TOOL_CALLS_BY_NAME: Final = "tool_calls_by_name"
-# What the generation that spoke camelCase did not know.
+# Fields that the camelCase generation does not have.
 _TIMES: Final = ("start_time", "end_time", "duration_ms")
 _SINCE_SNAKE_CASE: Final = ("llm_call_count", "tool_durations", "start_time", "end_time")
 
@@ -259,7 +259,7 @@ _SINCE_SNAKE_CASE: Final = ("llm_call_count", "tool_durations", "start_time", "e
 def make_judge_input(
     sample: AgentvCase, transcript: Transcript, config: JsonObject | None, wire: PayloadFormat
 ) -> str:
-    """JSON as AgentV prints it: two spaces a level, all letters as they are."""
+    """Encode the input as AgentV prints it: indented by two spaces, non-ASCII unescaped."""
     matter = _PayloadSource(sample=sample, transcript=transcript, config=config)
     return stringify_json(_FORMATTERS[wire](matter), indent=2)
 
@@ -271,7 +271,7 @@ class _PayloadSource(Struct, frozen=True, kw_only=True):
 
 
 def _format_camel(matter: _PayloadSource) -> dict[str, Json]:
-    """Early 2026 (1.6.0): camelCase, and no config."""
+    """Format the input for early 2026 (1.6.0): camelCase, without config."""
     return encode_fields(
         {
             "question": extract_question(matter.sample),
@@ -296,7 +296,7 @@ def _format_camel(matter: _PayloadSource) -> dict[str, Json]:
 
 
 def _format_snake(matter: _PayloadSource) -> dict[str, Json]:
-    """From 1.6.1 to 2.x: ``criteria`` was called ``expected_outcome`` before."""
+    """Format the input for 1.6.1 to 2.x; ``criteria`` was called ``expected_outcome`` before."""
     return {
         "question": extract_question(matter.sample),
         "criteria": matter.sample.criteria,
@@ -318,7 +318,7 @@ def _format_snake(matter: _PayloadSource) -> dict[str, Json]:
 
 
 def _format_v4(matter: _PayloadSource) -> dict[str, Json]:
-    """4.x."""
+    """Format the input for 4.x."""
     summary = make_trace_summary(matter.transcript)
     metered = ("token_usage", "cost_usd", "duration_ms", "start_time", "end_time")
     recorded = encode_messages(matter.transcript.messages, to_snake_case)
@@ -347,7 +347,10 @@ def _format_v4(matter: _PayloadSource) -> dict[str, Json]:
 
 
 def _format_union(matter: _PayloadSource) -> dict[str, Json]:
-    """All of them. The SDKs make one of both spellings, so the summaries hold the same."""
+    """Merge all formats.
+
+    The SDKs merge both spellings of the summary, so both have the same content.
+    """
     summary = make_trace_summary(matter.transcript)
     both = {
         **encode_fields(summary, to_camel_case),
@@ -364,7 +367,7 @@ def _format_union(matter: _PayloadSource) -> dict[str, Json]:
 
 
 def _rename_summary_fields(summary: JsonObject) -> JsonObject:
-    """The summary of 4.x, which has no ``tool_names``."""
+    """Return the summary in the format of 4.x, which has no ``tool_names``."""
     counted = {"tool_calls": summary[TOOL_CALLS_BY_NAME]}
     return {
         **{k: v for k, v in summary.items() if k not in ("tool_names", TOOL_CALLS_BY_NAME)},

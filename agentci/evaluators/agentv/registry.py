@@ -1,6 +1,7 @@
-"""The types of evaluators in eval files: a new one is a file of ``entries``, and a line here.
+"""The evaluator types of eval files.
 
-AgentV spells types with ``_`` in its first years and with ``-`` since; either is read.
+To add a type, write its entry model and its build function and list them in ``AGENTV_TYPES``. Early
+AgentV versions spell types with ``_``, later ones with ``-``; both are read.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,13 +31,13 @@ E = TypeVar("E", bound=AgentvEntry)
 
 
 def normalize_type_name(name: str) -> str:
-    """The name of a type in the table, whichever spelling it is given in."""
+    """Return a type's name in ``AGENTV_TYPES``, given any spelling or alias."""
     spelt = name.replace("-", "_")
     return next((each for each, kind in AGENTV_TYPES.items() if spelt in kind.aliases), spelt)
 
 
 def list_type_names(name: str) -> tuple[str, ...]:
-    """All names of the type ``name`` of the table."""
+    """List all spellings and aliases of the type ``name``."""
     names = (name, *AGENTV_TYPES[name].aliases)
     return tuple(dict.fromkeys(each for n in names for each in (n, n.replace("_", "-"))))
 
@@ -44,7 +45,7 @@ def list_type_names(name: str) -> tuple[str, ...]:
 def _make_rule_type(
     entry: type[E], rule: Callable[[E, AgentvContext], ScoringRule]
 ) -> AgentvEvaluatorType[E]:
-    """A type whose evaluators judge what is recorded."""
+    """Make a type whose evaluators apply a rule to the recorded run."""
 
     def build(read: E, surroundings: AgentvContext) -> AgentvEvaluator:
         return RuleEvaluator(
@@ -95,7 +96,7 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
     "is_json": _make_rule_type(text_match.IsJsonEntry, text_match.make_json_match),
 }
 
-# Types of AgentV that this version does not run, in the spelling with `_`, and why.
+# AgentV types that agentci does not support, spelled with `_`, with the reason or advice.
 UNSUPPORTED_TYPES: Final[Mapping[str, str]] = {
     "agent_judge": "it has an agent judge in a workspace",
     "skill_trigger": "judge it by a program of your own, with `type: code_judge`",
@@ -104,10 +105,10 @@ UNSUPPORTED_TYPES: Final[Mapping[str, str]] = {
 
 
 def list_known_types() -> tuple[str, ...]:
-    """The names that messages offer."""
+    """List the type names that messages suggest."""
     return tuple(AGENTV_TYPES)
 
 
 def make_entry_data(entry: JsonObject, name: Json, kind: str) -> dict[str, Any]:
-    """An entry as its model reads it: with a name, and its type as in the table."""
+    """Return the data of an entry with its name and its normalized type."""
     return {**entry, "name": name, "type": kind}

@@ -1,4 +1,4 @@
-"""Rubrics: criteria that a judge model marks one by one, as met or with a grade from 0 to 10."""
+"""Rubrics: criteria that a judge model scores one by one, as met or with a grade from 0 to 10."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from agentci.model.judges import AggregateVerdict, ChecklistSchema, ScoreValue
 
 
 def summarize_votes(name: str, ruling: AggregateVerdict) -> str | None:
-    """``2 of 3 passed``, or all marks in order; None where a model was asked once."""
+    """Return ``2 of 3 passed`` or all grades in order; None if the model was asked once."""
     values = [each.scores[name].value for each in ruling.verdicts if name in each.scores]
     asked = len(ruling.verdicts) + len(ruling.failures)
     if asked == 1:
@@ -29,12 +29,12 @@ def summarize_votes(name: str, ruling: AggregateVerdict) -> str | None:
 
 
 MAX_GRADE: Final = 10
-# From this share of the highest grade on a criterion is a hit.
+# A criterion at or above this share of the highest grade is a hit.
 HIT_SHARE: Final = 0.7
 
 
 class GradeRange(Struct, frozen=True, kw_only=True):
-    """What grades from ``low`` to ``high`` mean, both included."""
+    """The meaning of grades from ``low`` to ``high``, both included."""
 
     low: int
     high: int
@@ -42,11 +42,11 @@ class GradeRange(Struct, frozen=True, kw_only=True):
 
 
 class Criterion(Struct, frozen=True, kw_only=True):
-    """One item of rubrics.
+    """One rubric item.
 
     Attributes:
-        required: whether the evaluator fails without it; None where its author does not say.
-        min_share: share of the highest grade that it has to reach, where it is graded.
+        required: whether the evaluator fails if the criterion is not met; None if not set.
+        min_share: the share of the highest grade that a graded criterion must reach.
     """
 
     id: str
@@ -58,27 +58,30 @@ class Criterion(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How lines begin that are about it."""
+        """The prefix of lines about the criterion."""
         return f"[{self.id}]"
 
     def get_required_share(self, *, graded: bool) -> float | None:
-        """The share that the evaluator fails without: by default, of one that is met or not, 1."""
+        """Return the share below which the evaluator fails; None if it does not fail.
+
+        The default for an ungraded criterion is 1.
+        """
         if not graded:
             return None if self.required is False else 1.0
         return self.min_share if self.min_share is not None else 1.0 if self.required else None
 
     def meaning(self, grade: float) -> str:
-        """What a grade means; that of a mean, the one below."""
+        """Return the meaning of a grade; a mean grade is rounded down."""
         found = (each.meaning for each in self.ranges if each.low <= int(grade) <= each.high)
         return next(found, "")
 
 
 class MarkedCriterion(Struct, frozen=True, kw_only=True):
-    """A criterion with its mark.
+    """A criterion with its result.
 
     Attributes:
-        value: whether it is met, or its grade.
-        votes: how several samples judged.
+        value: whether the criterion is met, or its grade.
+        votes: a summary of the samples' results; None if the model was asked once.
     """
 
     criterion: Criterion
@@ -88,23 +91,23 @@ class MarkedCriterion(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """How much of it is reached."""
+        """The result as a share from 0 to 1."""
         return float(self.value) / (1 if isinstance(self.value, bool) else MAX_GRADE)
 
     @property
     def fails(self) -> bool:
-        """Whether the evaluator fails for it."""
+        """Whether the criterion makes the evaluator fail."""
         wanted = self.criterion.get_required_share(graded=not isinstance(self.value, bool))
         return wanted is not None and self.share < wanted
 
     @property
     def is_hit(self) -> bool:
-        """Whether it is well done."""
+        """Whether the criterion counts as a hit."""
         return not self.fails and self.share >= HIT_SHARE
 
     @property
     def line(self) -> str:
-        """What is said of it, as AgentV says it."""
+        """The report line, in AgentV's format."""
         said = f"{self.criterion.name} {self.criterion.text}"
         if not isinstance(self.value, bool):
             grade = float(self.value)
@@ -116,7 +119,7 @@ class MarkedCriterion(Struct, frozen=True, kw_only=True):
 
     @property
     def details(self) -> JsonObject:
-        """The same as data."""
+        """The result as JSON data."""
         split: JsonObject = {} if self.votes is None else {"samples": self.votes}
         return {"satisfied" if isinstance(self.value, bool) else "score": self.value, **split}
 
@@ -132,18 +135,18 @@ GRADE_INSTRUCTIONS: Final = (
 
 
 class Rubrics(Struct, frozen=True, kw_only=True):
-    """Criteria, each with an id of its own; if one has ranges, all of them are graded."""
+    """Criteria with unique ids; if one of them has ranges, all of them are graded."""
 
     criteria: tuple[Criterion, ...]
 
     @property
     def is_graded(self) -> bool:
-        """Whether they are graded, not met or missed."""
+        """Whether the criteria are graded from 0 to 10 instead of met or not met."""
         return any(each.ranges for each in self.criteria)
 
     @property
     def form(self) -> ChecklistSchema:
-        """Of the verdict."""
+        """The schema of the verdict."""
         names = tuple(each.id for each in self.criteria)
         return ChecklistSchema(
             names=names, kind="number" if self.is_graded else "boolean", high=MAX_GRADE
@@ -151,23 +154,23 @@ class Rubrics(Struct, frozen=True, kw_only=True):
 
     @property
     def instructions(self) -> str:
-        """What to do with them."""
+        """The judge model's instructions for the criteria."""
         return GRADE_INSTRUCTIONS if self.is_graded else SATISFIED_INSTRUCTIONS
 
     @property
     def text(self) -> str:
-        """The criteria, a line each, with a line for each range."""
+        """The criteria, one line each, with one line per range."""
         return "\n".join(line for each in self.criteria for line in self._lines(each))
 
     @property
     def data(self) -> list[Json]:
-        """The criteria as data."""
+        """The criteria as JSON data."""
         return [self._data(each) for each in self.criteria]
 
     def make_finding(self, ruling: AggregateVerdict) -> Finding:
-        """Score by the criteria that the judge marked.
+        """Compute the score from the criteria that the judge model scored.
 
-        What it says nothing of is not in the score, as in AgentV, but keeps it from passing.
+        A criterion without a result is left out of the score, as in AgentV, but prevents a pass.
         """
         marked = [self._marked(each, ruling) for each in self.criteria if each.id in ruling.values]
         unsaid = [each for each in self.criteria if each.id not in ruling.values]
@@ -224,7 +227,7 @@ def _format_range(given: GradeRange) -> JsonObject:
 
 
 def _format_failure(failed: Sequence[Criterion], unsaid: Sequence[Criterion]) -> str | None:
-    """Why it does not pass, whatever the score."""
+    """Return why the evaluator fails regardless of the score, or None."""
     said = [f"required, and not reached: {_format_names(failed)}"] if failed else []
     if unsaid:
         said.append(f"the judge said nothing of {_format_names(unsaid)}")

@@ -1,4 +1,4 @@
-"""AgentV 4 assertions about the text of an answer: contains, equals, regex, is_json, ..."""
+"""AgentV 4 assertions about the response text: contains, equals, regex, is_json, ..."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,18 +25,19 @@ FLAGS: Final[Mapping[str, re.RegexFlag]] = {
 
 
 class TextMatch(Struct, frozen=True, kw_only=True):
-    """The rule.
+    """The rule of all text assertions except ``regex``.
 
     Attributes:
-        kind: the type of the evaluator: ``contains``, ``icontains_any``, ``starts_with``, ...
-        values: what is looked for; one, but for ``_describe_any`` and ``_describe_all``.
+        kind: the evaluator's type: ``contains``, ``icontains_any``, ``starts_with``, ...
+        values: the texts to look for: several for ``*_any`` and ``*_all``, none for ``is_json``,
+            else one.
     """
 
     kind: str
     values: tuple[str, ...]
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         del sample
         answer = extract_candidate_answer(transcript)
         if self.kind == "is_json":
@@ -63,14 +64,14 @@ class TextMatch(Struct, frozen=True, kw_only=True):
 
 
 class RegexMatch(Struct, frozen=True, kw_only=True):
-    """The rule of ``regex``; ``shown`` and ``flags`` are as they were written."""
+    """The ``regex`` rule; ``shown`` and ``flags`` are the pattern and flags as written."""
 
     pattern: re.Pattern[str]
     shown: str
     flags: str
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``Rule``."""
+        """See ``ScoringRule``."""
         del sample
         holds = self.pattern.search(extract_candidate_answer(transcript)) is not None
         note = f" (flags: {self.flags})" if self.flags else ""
@@ -81,10 +82,10 @@ class RegexMatch(Struct, frozen=True, kw_only=True):
 
 
 def compile_regex(pattern: str, flags: str) -> re.Pattern[str]:
-    """A pattern in JavaScript's syntax, as far as Python's is the same.
+    """Compile a pattern in the syntax that JavaScript and Python share.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the pattern or a flag is invalid.
     """
     unknown = [flag for flag in flags if flag not in FLAGS]
     if unknown:
@@ -156,7 +157,7 @@ _CASE_NOTES: Final = ("", " (case-insensitive)")
 
 
 class TextEntry(AgentvEntry):
-    """Whether the answer has a text."""
+    """Whether the response has a text."""
 
     type: Literal["contains", "icontains", "starts_with", "ends_with", "equals"] = Field(
         description="Whether the answer has a text."
@@ -165,7 +166,7 @@ class TextEntry(AgentvEntry):
 
 
 class TextsEntry(AgentvEntry):
-    """Whether the answer has some texts."""
+    """Whether the response has some or all of several texts."""
 
     type: Literal["contains_any", "contains_all", "icontains_any", "icontains_all"] = Field(
         description="Whether the answer has some texts."
@@ -174,7 +175,7 @@ class TextsEntry(AgentvEntry):
 
 
 class RegexEntry(AgentvEntry):
-    """Whether the answer matches a regular expression."""
+    """Whether the response matches a regular expression."""
 
     type: Literal["regex"] = Field(description="Whether the answer matches a regular expression.")
     value: str = Field(description="The expression, without slashes.")
@@ -187,7 +188,7 @@ class RegexEntry(AgentvEntry):
 
 
 class IsJsonEntry(AgentvEntry):
-    """Whether the answer is JSON."""
+    """Whether the response is JSON."""
 
     type: Literal["is_json"] = Field(description="Whether the answer is JSON.")
 

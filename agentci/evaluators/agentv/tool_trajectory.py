@@ -18,12 +18,12 @@ ArgsMatch: TypeAlias = Literal["exact", "superset", "subset", "ignore"] | tuple[
 
 
 class ExpectedToolCall(Struct, frozen=True, kw_only=True):
-    """A use of a tool that is looked for.
+    """An expected tool call.
 
     Attributes:
-        args: None, ``any``, or what it has to be given.
+        args: the expected arguments; None or ``any`` match all arguments.
         match: how ``args`` are compared.
-        max_duration_ms: None where it may take as long as it likes.
+        max_duration_ms: the longest duration in milliseconds; None for no limit.
     """
 
     tool: str
@@ -32,7 +32,7 @@ class ExpectedToolCall(Struct, frozen=True, kw_only=True):
     max_duration_ms: float | None = None
 
     def matches(self, use: ToolUse) -> bool:
-        """Whether the arguments of ``use`` are as they should be."""
+        """Return whether the arguments of ``use`` match."""
         if not isinstance(self.args, Mapping) or self.match == "ignore":
             return True
         return isinstance(use.input, Mapping) and _match_arguments(self.args, use.input, self.match)
@@ -53,7 +53,7 @@ def _contains_all(whole: JsonObject, part: JsonObject) -> bool:
 
 
 def _equal_at_path(path: str, wanted: Json, given: Json) -> bool:
-    """Whether both have the same at a dotted path; what is not asked for may be anything."""
+    """Compare the values at a path; a path that ``wanted`` does not have matches anything."""
     found, value = find_at_path(wanted, path)
     if not found:
         return True
@@ -65,12 +65,12 @@ TrajectoryMode: TypeAlias = Literal["any_order", "in_order", "exact", "superset"
 
 
 class Trajectory(Struct, frozen=True, kw_only=True):
-    """The rule.
+    """The ``tool_trajectory`` rule.
 
     Attributes:
-        at_least: how messages write it: ``≥``, since AgentV 4 ``>=``.
-        strict: whether calls too many count in ``exact``, and whether ``in_order`` looks past a
-            call with the wrong arguments, and past a tool that is not there.
+        at_least: the sign in messages: ``≥``, or ``>=`` since AgentV 4.
+        strict: whether extra calls count in ``exact``, and whether ``in_order`` searches past a
+            call with the wrong arguments and continues after a missing tool.
     """
 
     mode: TrajectoryMode
@@ -80,7 +80,7 @@ class Trajectory(Struct, frozen=True, kw_only=True):
     strict: bool = False
 
     def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
-        """See :class:`Rule`."""
+        """See ``ScoringRule``."""
         del sample
         uses = tuple(transcript.tool_uses)
         if not self.expected and self._needs_expected(uses):
@@ -95,7 +95,7 @@ class Trajectory(Struct, frozen=True, kw_only=True):
         return rules[self.mode](uses)
 
     def _needs_expected(self, uses: Sequence[ToolUse]) -> bool:
-        """Whether an empty list of expected uses asks for nothing."""
+        """Return whether an empty ``expected`` list passes without a check in this mode."""
         if self.mode == "exact":
             return not (self.strict and uses)
         return self.mode in ("in_order", "superset")
@@ -130,7 +130,7 @@ class Trajectory(Struct, frozen=True, kw_only=True):
         return tally.make_finding(len(self.expected), self.expected)
 
     def _next(self, wanted: ExpectedToolCall, uses: Sequence[ToolUse], start: int) -> int | None:
-        """The next use of the tool; with ``strict`` the next that fits, if there is one."""
+        """Return the next call of the tool; with ``strict``, prefer one whose arguments match."""
         named = [i for i in range(start, len(uses)) if uses[i].tool == wanted.tool]
         fitting = (i for i in named if wanted.matches(uses[i]))
         first = named[0] if named else None
@@ -185,7 +185,7 @@ class Trajectory(Struct, frozen=True, kw_only=True):
 
 
 class _TrajectoryScore:
-    """Hits and misses, of each use that is looked for and of the time it took."""
+    """Counts hits and misses of expected calls and their time limits."""
 
     def __init__(self) -> None:
         self._hits: list[str] = []
@@ -197,11 +197,11 @@ class _TrajectoryScore:
         (self._hits if hit else self._misses).append(line)
 
     def add_uncounted_miss(self, line: str) -> None:
-        """Tell of something that does not count."""
+        """Report a miss that does not count in the score."""
         self._misses.append(line)
 
     def add_duration(self, wanted: ExpectedToolCall, use: ToolUse) -> None:
-        """Note whether a use that was found took too long; without a time it does not count."""
+        """Check the time limit of a matched call; a call without a duration does not count."""
         most, taken = wanted.max_duration_ms, use.duration_ms
         if most is None:
             return
@@ -213,7 +213,7 @@ class _TrajectoryScore:
             self.add(f"{wanted.tool} took {taken:g}ms (max: {most:g}ms)", hit=False)
 
     def make_finding(self, total: int, expected: Sequence[ExpectedToolCall] = ()) -> Finding:
-        """The share of hits; every limit of time counts as one more that could be hit."""
+        """Score the share of hits; each checked time limit counts as one more item."""
         timed = sum(each.max_duration_ms is not None for each in expected) - self._untimed
         return Finding(
             score=len(self._hits) / (total + timed),
@@ -226,7 +226,7 @@ ArgsMatchSpec: TypeAlias = Literal["exact", "superset", "subset", "ignore"] | li
 
 
 class ExpectedCallSpec(StrictModel):
-    """A use of a tool that is looked for."""
+    """An expected tool call."""
 
     tool: Text = Field(description="Name of the tool.")
     args: JsonValue = Field(
@@ -240,7 +240,7 @@ class ExpectedCallSpec(StrictModel):
 
 
 class TrajectoryEntry(AgentvEntry):
-    """Which tools were used."""
+    """Which tools were called."""
 
     type: Literal["tool_trajectory"] = Field(description="Which tools were used.")
     mode: TrajectoryMode = Field(
@@ -274,7 +274,7 @@ class TrajectoryEntry(AgentvEntry):
 
 
 def make_trajectory(entry: TrajectoryEntry, surroundings: AgentvContext) -> Trajectory:
-    """Make the rule: arguments and times are compared as in the file's era."""
+    """Make the rule; arguments and durations are compared as in the file's AgentV version."""
     is_v4 = surroundings.version == "v4"
     timed = is_v4 or entry.strict
 

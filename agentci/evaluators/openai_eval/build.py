@@ -48,14 +48,14 @@ from agentci.model.program import RequiredProgram
 from agentci.model.requests import EvalsService, RequiredService
 from agentci.model.values import replace
 
-# Whose graders these are, and so whose models they name.
+# Graders name OpenAI's models.
 DEFAULT_PROVIDER: Final = "openai"
-# Whose APIs have embeddings that we ask for.
+# Providers whose embeddings agentci supports.
 EMBEDDING_PROVIDERS: Final = ("openai", "azure")
 
 
 class GraderPanels:
-    """Who grades for an entry."""
+    """The models that the graders of an entry use."""
 
     def __init__(self, entry: OpenAIEvalEntry, surroundings: EvaluatorContext) -> None:
         self._entry = entry
@@ -64,10 +64,10 @@ class GraderPanels:
         self._place = surroundings.find_place("grader" if entry.judge is None else "judge")
 
     def panel(self, spec: ModelGraderSpec) -> JudgeConfig:
-        """Who grades by a prompt.
+        """Return the judge model of a grader with a prompt.
 
         Raises:
-            InputError: nobody said which model.
+            InputError: no model is configured.
         """
         fields = _extract_judge_fields(spec)
         if "model" in fields and self._names_no_service():
@@ -76,16 +76,17 @@ class GraderPanels:
         return self._judges.panel(JudgeSpec.model_validate({**fields, **own}), self._place)
 
     def wanted(self, spec: ModelGraderSpec) -> RequiredJudge:
-        """The same, to be there before anything is graded."""
+        """Return the judge model as a prerequisite, checked before any case is graded."""
         return RequiredJudge(judge=self.panel(spec), name=self._entry.name, place=self._place)
 
     def for_embeddings(self) -> JudgeConfig:
-        """The panel whose model makes vectors of texts.
+        """Return the model that makes embeddings.
 
         Raises:
-            InputError: nobody said which model, or its provider has no such API.
+            InputError: no embedding model is configured, or the provider's embeddings are not
+                supported.
         """
-        # --judge-model is about models that judge.
+        # --judge-model does not apply to embedding models.
         panel = (
             replace(self._judges, model="").panel(self._entry.judge, self._place)
             if any(each is not None and each.embedding_model for each in self._judge_specs())
@@ -119,7 +120,7 @@ class GraderPanels:
         return replace(panel, settings=embedding, samples=1)
 
     def wanted_for_embeddings(self) -> RequiredJudge:
-        """The same, to be there before anything is graded."""
+        """Return the embedding model as a prerequisite, checked before any case is graded."""
         return RequiredJudge(judge=self.for_embeddings(), name=self._entry.name, place=self._place)
 
     def _judge_specs(self) -> tuple[JudgeSpec | None, ...]:
@@ -132,7 +133,7 @@ class GraderPanels:
 
 
 def _extract_judge_fields(spec: ModelGraderSpec) -> dict[str, object]:
-    """What a grader says of its model, in the words of ``judge``."""
+    """Return a grader's model settings as fields of ``judge``."""
     sampling = spec.sampling_params if isinstance(spec, ScoreModelSpec) else None
     fields = {
         "model": spec.model,
@@ -147,7 +148,7 @@ LOCAL_ONLY_METRIC: Final = "cosine_tf"
 
 
 class ScoreBounds(TypedDict, total=False):
-    """The least and the greatest score of a grader."""
+    """The lowest and the highest score of a grader."""
 
     low: float
     high: float
@@ -156,14 +157,14 @@ class ScoreBounds(TypedDict, total=False):
 def make_testing_criterion(
     spec: AnyGraderSpec, *, name: str, least: float, place: Place
 ) -> JsonObject:
-    """A grader as a testing criterion.
+    """Make the testing criterion of the Evals API for a grader.
 
     Args:
-        name: of the entry, for a grader without one.
-        least: the share of its scores that passes.
+        name: the entry's name, for a grader without its own.
+        least: the threshold, from 0 to 1.
 
     Raises:
-        InputError: no service has it.
+        InputError: services do not support the grader.
     """
     if problem := _find_unsupported(spec):
         hint = "without `backend` agentci grades by itself"
@@ -179,7 +180,7 @@ def make_testing_criterion(
 
 
 def get_score_bounds(spec: AnyGraderSpec) -> ScoreBounds:
-    """The bounds of a grader's scores, where they are not 0 and 1."""
+    """Return the bounds of a grader's scores if they are not 0 and 1."""
     return (
         ScoreBounds(low=spec.range[0], high=spec.range[1])
         if isinstance(spec, ScoreModelSpec)
@@ -188,7 +189,7 @@ def get_score_bounds(spec: AnyGraderSpec) -> ScoreBounds:
 
 
 def iterate_templates(spec: AnyGraderSpec) -> Iterator[str]:
-    """The templates of a grader, those of its members apart."""
+    """Yield the templates of a grader, without those of its members."""
     if isinstance(spec, TextSimilaritySpec | StringCheckSpec):
         yield from (spec.input, spec.reference)
     elif isinstance(spec, ModelGraderSpec):
@@ -196,7 +197,7 @@ def iterate_templates(spec: AnyGraderSpec) -> Iterator[str]:
 
 
 def names_field(part: str, template: str) -> bool:
-    """Whether a template names ``part`` of a namespace."""
+    """Return whether a template uses the field ``part`` of a namespace."""
     return any(steps[:1] == (part,) for _, steps in list_template_paths(template))
 
 
@@ -220,10 +221,10 @@ IN_EVERY_TURN: Final = "in every turn"
 def build_openai_eval(
     entry: OpenAIEvalEntry, surroundings: EvaluatorContext
 ) -> OpenAIEvaluator | EvalsApiEvaluator:
-    """Make the evaluator that grades as ``entry`` says.
+    """Make the evaluator of ``entry``.
 
     Raises:
-        InputError: it asks a model, and nobody said which one; or its backend has no such grader.
+        InputError: no model is configured, or the backend does not support the grader.
     """
     specs = [*_iterate_specs(entry.grader)]
     threshold = _find_threshold(entry)
@@ -273,7 +274,7 @@ def build_openai_eval(
 def _read_repetition(
     entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], surroundings: EvaluatorContext
 ) -> Repetition:
-    """How often it is asked; raises InputError where that is of no use."""
+    """Return the repetition; raises InputError if the grader's result cannot vary."""
     if any(isinstance(spec, ModelGraderSpec | PythonGraderSpec) for spec in specs):
         return entry.repetition
     reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
@@ -285,7 +286,7 @@ def _uses_embeddings(spec: AnyGraderSpec) -> bool:
 
 
 def _find_threshold(entry: OpenAIEvalEntry) -> float | None:
-    """What a turn has to reach; None where it is not about more or less."""
+    """Return the score that a turn must reach; None if the grader has no threshold."""
     if not isinstance(entry.grader, ScoredGraderSpec):
         return None
     own = entry.grader.own_threshold
@@ -345,7 +346,7 @@ def _build_model_grader(spec: LabelModelSpec | ScoreModelSpec, panels: GraderPan
 
 
 def _iterate_specs(spec: AnyGraderSpec) -> Iterator[AnyGraderSpec]:
-    """A grader and all in it."""
+    """Yield a grader and its members."""
     yield spec
     if isinstance(spec, MultiGraderSpec):
         yield from spec.members.values()

@@ -1,4 +1,4 @@
-"""Entries of ``type: openai_eval``, with the graders as the Evals API writes them."""
+"""Entries of ``type: openai_eval``, with graders as the Evals API defines them."""
 
 import ast
 import re
@@ -25,19 +25,19 @@ from agentci.evaluators.judge_config import JudgeSpec
 from agentci.evaluators.openai_eval.formula import parse_formula
 from agentci.evaluators.openai_eval.template_data import ITEM, SAMPLE_FIELDS
 
-MAX_SOURCE_BYTES: Final = 256 * 1024  # as many as OpenAI takes
+MAX_SOURCE_BYTES: Final = 256 * 1024  # OpenAI's limit
 
-# What begins like a place in a template.
+# The start of a placeholder in a template.
 _PLACEHOLDER_START: Final = re.compile(r"\{\{\s*(?:item|sample)\b")
 
 
 def _check_template(template: str) -> str:
-    """Refuse a template with places that would never be filled.
+    """Reject a template with placeholders that can never be filled.
 
-    What is in `item` depends on the dataset.
+    The fields of `item` depend on the dataset and are not checked.
 
     Raises:
-        ValueError: says which one, and what there is instead.
+        ValueError: names the placeholder and suggests another.
     """
     places = list_template_paths(template)
     for namespace, steps in places:
@@ -66,7 +66,7 @@ def _check_python(source: str) -> str:
     if len(source.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
         raise ValueError(f"the source has more than {MAX_SOURCE_BYTES:,} bytes")
     try:
-        with warnings.catch_warnings(action="ignore"):  # they are for its author's own tools
+        with warnings.catch_warnings(action="ignore"):  # the author's own tools report them
             ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         what = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else f"{error}"
@@ -100,7 +100,7 @@ SimilarityMetricName: TypeAlias = Literal[
 
 
 class GraderSpec(StrictModel):
-    """What all graders share."""
+    """Fields shared by all graders."""
 
     type: str
     name: Text | None = Field(
@@ -109,7 +109,7 @@ class GraderSpec(StrictModel):
 
 
 class ScoredGraderSpec(GraderSpec):
-    """A grader whose scores are held to a bar."""
+    """A grader whose scores are compared with a threshold."""
 
     pass_threshold: Share | None = Field(
         default=None,
@@ -118,12 +118,12 @@ class ScoredGraderSpec(GraderSpec):
 
     @property
     def own_threshold(self) -> float | None:
-        """What has to be reached, of the share that can be; None where the entry says it."""
+        """The grader's own threshold from 0 to 1; None if the entry sets the threshold."""
         return self.pass_threshold
 
 
 class TextSimilaritySpec(ScoredGraderSpec):
-    """How alike two texts are."""
+    """How similar two texts are."""
 
     type: Literal["text_similarity"] = Field(description="How alike two texts are.")
     evaluation_metric: SimilarityMetricName = Field(description="What they are compared by.")
@@ -136,7 +136,7 @@ class TextSimilaritySpec(ScoredGraderSpec):
 
 
 class StringCheckSpec(GraderSpec):
-    """Whether a text is, or contains, another."""
+    """Whether a text equals or contains another."""
 
     type: Literal["string_check"] = Field(description="Whether a text is, or contains, another.")
     operation: Literal["eq", "ne", "like", "ilike"] = Field(
@@ -164,7 +164,7 @@ class PythonGraderSpec(ScoredGraderSpec):
 
 
 class TextPart(StrictModel):
-    """A part of a message; only text is read."""
+    """A part of a message; only text is supported."""
 
     type: Literal["input_text", "output_text"] = Field(description="Text.")
     text: TemplateText = Field(description="Template of the text.")
@@ -179,7 +179,7 @@ class GraderMessage(StrictModel):
 
     @property
     def text(self) -> str:
-        """All of its text."""
+        """The text of all parts."""
         match self.content:
             case str():
                 return self.content
@@ -193,7 +193,7 @@ GraderMessages: TypeAlias = Annotated[list[GraderMessage], Field(min_length=1)]
 
 
 class SamplingParams(StrictModel):
-    """How the model that grades is asked."""
+    """Sampling parameters of the model that grades."""
 
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
         default=None, description="Sent where it is set; many models take none."
@@ -209,7 +209,7 @@ class SamplingParams(StrictModel):
 
 
 class ModelGraderSpec(GraderSpec):
-    """What graders share that ask a model."""
+    """Fields shared by graders that use a model."""
 
     model: Text | None = Field(
         default=None,
@@ -228,7 +228,7 @@ class ModelGraderSpec(GraderSpec):
 
 
 class LabelModelSpec(ModelGraderSpec):
-    """A model that gives each answer one of several labels."""
+    """A model that gives each response one of several labels."""
 
     type: Literal["label_model"] = Field(description="A model that gives a label.")
     labels: Annotated[list[Text], Field(min_length=1)] = Field(description="The labels.")
@@ -245,7 +245,7 @@ class LabelModelSpec(ModelGraderSpec):
 
 
 class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
-    """A model that gives each answer a number."""
+    """A model that gives each response a number."""
 
     type: Literal["score_model"] = Field(description="A model that gives a number.")
     range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] = Field(
@@ -266,7 +266,7 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
         return None if self.pass_threshold is None else self.share(self.pass_threshold)
 
     def share(self, value: float) -> float:
-        """A number of the range as a share of it."""
+        """Convert a number in the range to a score from 0 to 1."""
         low, high = self.range
         return (value - low) / (high - low)
 
@@ -307,7 +307,7 @@ class MultiGraderSpec(ScoredGraderSpec):
 
     @property
     def members(self) -> Mapping[str, MemberSpec]:
-        """The graders by name, however they are written."""
+        """The graders by name, whether given as a mapping or a list."""
         if isinstance(self.graders, dict):
             return self.graders
         return {each.name or "": each for each in self.graders}
@@ -335,7 +335,7 @@ AnyGraderSpec: TypeAlias = Annotated[
 
 
 class OpenAIEvalEntry(RepeatableEntry, Entry):
-    """A grader of OpenAI's Evals API, which grades every turn here."""
+    """A grader of OpenAI's Evals API that grades every turn."""
 
     type: Literal["openai_eval"] = Field(description="A grader of OpenAI's Evals API.")
     grader: AnyGraderSpec = Field(description="What grades every turn.")

@@ -1,4 +1,4 @@
-"""``type: openai_eval``: a grader over every turn, run here or by a service of the Evals API."""
+"""``type: openai_eval``: a grader over every turn, run locally or by an Evals API service."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -38,13 +38,13 @@ def combine_turn_grades(
     counts: JsonObject,
     turn_mismatch_fails: bool,
 ) -> Judgement:
-    """Every turn has to pass; the score is their mean.
+    """Combine grades into a judgement: every turn must pass; the score is the mean.
 
     Args:
-        passed: a turn each.
-        least: the score that passes.
-        counts: of turns without a partner.
-        turn_mismatch_fails: whether such turns fail the case.
+        passed: whether each turn passes, in the order of ``grades``.
+        least: the passing score.
+        counts: counts of unpaired turns.
+        turn_mismatch_fails: whether unpaired turns fail the case.
     """
     misses = tuple(
         f"turn {number}: {grade.summary}"
@@ -76,7 +76,7 @@ def combine_turn_grades(
 
 
 def _join_reasoning(grades: Sequence[TurnGrade]) -> str | None:
-    """What models said, turn by turn where there are several."""
+    """Join the models' reasoning, one line per turn if there are several turns."""
     several = len(grades) > 1
     lines = (
         f"turn {number}: {each.reasoning}" if several else each.reasoning
@@ -86,18 +86,18 @@ def _join_reasoning(grades: Sequence[TurnGrade]) -> str | None:
     return "\n".join(lines) or None
 
 
-# A row, and what is asked to grade it.
+# A row, and the tasks that its grade needs.
 RowTasks: TypeAlias = tuple[JsonObject, tuple[Task, ...]]
 
 
 class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
-    """The evaluator.
+    """Grades every turn locally.
 
     Attributes:
-        needs: who grades, and what calls functions that do.
-        threshold: the score that every turn has to reach.
-        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
-            where it compares with golden turns.
+        needs: the judge models, and the program that calls Python functions.
+        threshold: the score that every turn must reach.
+        turn_mismatch_fails: whether missing or unexpected turns fail the case at any score, if the
+            grader compares with expected turns.
     """
 
     identity: EvaluatorIdentity
@@ -107,7 +107,7 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
     turn_mismatch_fails: bool = True
 
     def ask(self, case: Case) -> Compose | Skip:
-        """Have done what the grader needs for each turn, then grade them."""
+        """Run the tasks that the grader needs for each turn, then grade the turns."""
         lined_up = select_graded_turns(case, compares=self.identity.needs_golden)
         if isinstance(lined_up, Skip):
             return lined_up
@@ -130,7 +130,7 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def read(self, reply: Response) -> Judgement:
-        """What came of it."""
+        """Return the judgement."""
         return extract_judgement(reply)
 
     def _grades(
@@ -145,11 +145,11 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
 
 
 class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
-    """The evaluator; what passes is the word of the service.
+    """Has every turn graded by an Evals API service, which decides what passes.
 
     Attributes:
-        criterion: the grader, as the API writes it.
-        low, high: the bounds of its scores.
+        criterion: the grader as the API defines it.
+        low, high: the bounds of the grader's scores.
         threshold, turn_mismatch_fails: as in ``OpenAIEvaluator``.
     """
 
@@ -164,11 +164,11 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """Who grades."""
+        """The service."""
         return (self.wanted,)
 
     def ask(self, case: Case) -> Compose | Skip:
-        """Have all turns graded at once."""
+        """Have all turns graded in one request."""
         lined_up = select_graded_turns(case, compares=self.identity.needs_golden)
         if isinstance(lined_up, Skip):
             return lined_up
@@ -196,7 +196,7 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
         return Compose(parts=((self.identity.name, request),), then=judge)
 
     def read(self, reply: Response) -> Judgement:
-        """What came of it."""
+        """Return the judgement."""
         return extract_judgement(reply)
 
     def _grade(self, grade: ServiceGrade) -> TurnGrade:
@@ -215,5 +215,5 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
 
 
 def _make_sent_item(row: Mapping[str, JsonObject]) -> JsonObject:
-    """What is sent of a turn: texts and columns, without all that the agent did."""
+    """Return what is sent of a turn: its texts and dataset columns, without the sample."""
     return {name: value for name, value in row[ITEM].items() if name != SAMPLE}

@@ -1,4 +1,4 @@
-"""The formula of a ``multi`` grader: arithmetic over the scores of others, and nothing more."""
+"""The formula of a ``multi`` grader: only arithmetic over the scores of other graders."""
 
 import ast
 import math
@@ -35,16 +35,16 @@ _UNARY_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
 }
 _VARIADIC_FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {"min": min, "max": max}
 
-# What is computed: a number, a name, or a function of others.
+# A number, a name, or a function with its operands.
 _Term: TypeAlias = "float | str | tuple[Callable[..., float], tuple[_Term, ...]]"
 
 
 class Formula(Struct, frozen=True, kw_only=True):
-    """A formula that was understood.
+    """A parsed formula.
 
     Attributes:
-        text: as it is written.
-        names: of the scores that it is made of.
+        text: the formula as written.
+        names: the names of the scores that it uses.
     """
 
     text: str
@@ -52,10 +52,10 @@ class Formula(Struct, frozen=True, kw_only=True):
     _term: _Term
 
     def value(self, scores: Mapping[str, float]) -> float:
-        """What it comes to with ``scores``, which has all of ``names``.
+        """Compute the formula with ``scores``, which must have all of ``names``.
 
         Raises:
-            ValueError: it comes to no finite number; says why.
+            ValueError: the result is not a finite number; the message has the reason.
         """
         try:
             value = _evaluate_term(self._term, scores)
@@ -69,10 +69,10 @@ class Formula(Struct, frozen=True, kw_only=True):
 
 
 def parse_formula(text: str) -> Formula:
-    """Understand a formula: numbers, names, ``+ - * / ^``, and eight functions.
+    """Parse a formula of numbers, names, ``+ - * / ^`` and eight functions.
 
     Raises:
-        ValueError: it is none; says what is wrong with it.
+        ValueError: the formula is invalid; the message has the reason.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"a formula has at most {MAX_CHARACTERS:,} characters")
@@ -87,7 +87,7 @@ def parse_formula(text: str) -> Formula:
 
 
 class _UnsupportedSyntaxError(Exception):
-    """A part of the syntax of Python that is none of a formula's."""
+    """Python syntax that formulas do not support."""
 
     def __init__(self, node: ast.expr) -> None:
         self.node = node
@@ -96,7 +96,7 @@ class _UnsupportedSyntaxError(Exception):
 
 def _parse_expression(source: str) -> ast.expr:
     try:
-        with warnings.catch_warnings(action="ignore"):  # Python's opinions on style
+        with warnings.catch_warnings(action="ignore"):  # such as Python's style warnings
             return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError("it is no formula, such as `0.5 * first + 0.5 * second`") from None

@@ -26,7 +26,7 @@ from agentci.model.requests import (
     Task,
 )
 
-# Of a text that is compared: two of them take seconds, and ten times as long ones minutes.
+# Longest text to compare: two of this length take seconds, two of ten times the length minutes.
 MAX_CHARACTERS: Final = 200_000
 SHOWN_CHARACTERS: Final = 100
 
@@ -34,13 +34,13 @@ METEOR: Final = "meteor"
 
 
 class TurnGrade(Struct, frozen=True, kw_only=True):
-    """What a grader says of one turn.
+    """The grade of one turn.
 
     Attributes:
         score: 0 to 1.
-        told: what was found, in words.
-        details: what the reports show beside the score.
-        reasoning: in the words of a model.
+        summary: the result in one line.
+        details: values that reports show with the score.
+        reasoning: a model's reasoning.
     """
 
     score: float
@@ -53,49 +53,49 @@ class TurnGrader(Protocol):
     """How one turn is graded; a frozen value."""
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
-        """What has to be done to grade ``row``.
+        """Return the tasks needed to grade ``row``.
 
         Raises:
-            EvaluatorError: the row lacks what the grader reads.
+            EvaluatorError: the row lacks a value that the grader reads.
         """
         ...
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Grade ``row`` by the replies to what was asked, in that order.
+        """Grade ``row`` with the responses to its tasks, in the same order.
 
         Raises:
-            EvaluatorError: it cannot be graded.
+            EvaluatorError: the row cannot be graded.
         """
         ...
 
 
 class ComparisonGrader(Struct, frozen=True, kw_only=True):
-    """What graders share that compare two texts, each made by a template."""
+    """The base of graders that compare two texts, each made from a template."""
 
     input: str
     reference: str
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
-        """Nothing."""
+        """Return no tasks."""
         del row
         return ()
 
     def texts(self, row: JsonObject) -> tuple[str, str]:
-        """Both texts.
+        """Return both texts.
 
         Raises:
-            EvaluatorError: a template names what is not there, or a text is too long.
+            EvaluatorError: a template names a value that does not exist, or a text is too long.
         """
         return fill_template(self.input, row), fill_template(self.reference, row)
 
 
 class SimilarityGrader(ComparisonGrader, frozen=True, kw_only=True):
-    """``text_similarity``; ``metric`` is a name in the table of similarities."""
+    """``text_similarity``; ``metric`` is a key of ``SIMILARITIES``."""
 
     metric: str
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Compare."""
+        """Compute the similarity."""
         del replies
         mine, its = self.texts(row)
         score = SIMILARITIES[self.metric](mine, its)
@@ -110,12 +110,12 @@ class SimilarityGrader(ComparisonGrader, frozen=True, kw_only=True):
 
 
 class StringCheckGrader(ComparisonGrader, frozen=True, kw_only=True):
-    """``string_check``; ``operation`` is one of ``OPERATIONS``."""
+    """``string_check``; ``operation`` is a key of ``OPERATIONS``."""
 
     operation: str
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Look whether it holds: 1, or else 0."""
+        """Score 1 if the operation holds, else 0."""
         del replies
         mine, its = self.texts(row)
         holds, wanted = OPERATIONS[self.operation]
@@ -127,21 +127,21 @@ class StringCheckGrader(ComparisonGrader, frozen=True, kw_only=True):
 
 
 class CosineGrader(ComparisonGrader, frozen=True, kw_only=True):
-    """``text_similarity`` by embeddings: what points away counts as 0, and so does no text.
+    """``text_similarity`` by embeddings; a negative cosine or an empty text scores 0.
 
     Attributes:
-        panel: whose model makes vectors of texts.
+        panel: the model that makes embeddings.
     """
 
     panel: JudgeConfig
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
-        """Have the embeddings compared; services take no empty text."""
+        """Have the embeddings compared, unless a text is empty, which services reject."""
         texts = self.texts(row)
         return (CompareEmbeddings(texts=texts, judge=self.panel),) if all(texts) else ()
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Take the cosine."""
+        """Score the cosine."""
         mine, its = self.texts(row)
         cosine = _read_cosine(replies[0]) if replies else 0.0
         note = " (counts as 0)" if cosine < 0 else "" if replies else " (a text is empty)"
@@ -163,10 +163,10 @@ def _read_cosine(reply: Response) -> float:
 
 
 def fill_template(template: str, row: JsonObject) -> str:
-    """A template with the parts of ``row`` in it.
+    """Fill in a template with the values of ``row``.
 
     Raises:
-        EvaluatorError: it names what is not there, or comes to too long a text.
+        EvaluatorError: the template names a value that does not exist, or the text is too long.
     """
     try:
         text = fill_placeholders(template, row)
@@ -177,7 +177,7 @@ def fill_template(template: str, row: JsonObject) -> str:
     return text
 
 
-# Whether the input holds beside the reference, and what that makes of the reference in words.
+# The test of input and reference, and a description of what is expected of the input.
 OPERATIONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
     "eq": (lambda mine, its: mine == its, ""),
     "ne": (lambda mine, its: mine != its, "anything but "),
@@ -191,16 +191,16 @@ def _quote(text: str) -> str:
 
 
 FUNCTION_NAME: Final = "grade"
-# As OpenAI runs them.
+# OpenAI's settings.
 MEMORY_MB: Final = 2048
 NETWORK: Final = False
 
-# What calls the function.
+# Calls the function.
 GRADE_PROGRAM: Final = LocalProgram(path=GRADE_PATH)
 
 
 class PythonGrader(Struct, frozen=True, kw_only=True):
-    """The grader; ``source`` defines the function."""
+    """``python``; ``source`` defines the function."""
 
     source: str
     timeout_seconds: float
@@ -217,10 +217,10 @@ class PythonGrader(Struct, frozen=True, kw_only=True):
         return (call,)
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Take what it returned.
+        """Read the returned score.
 
         Raises:
-            EvaluatorError: that is no score from 0 to 1, or nothing.
+            EvaluatorError: the function failed or did not return a score from 0 to 1.
         """
         del row
         [reply] = replies
@@ -237,25 +237,25 @@ class PythonGrader(Struct, frozen=True, kw_only=True):
         return TurnGrade(score=score, summary=f"{FUNCTION_NAME} returned {score:.2f}")
 
 
-# What sums of shares may miss their bounds by, as floats are no exact numbers.
+# Rounding error by which sums of shares may exceed 0 to 1.
 TOLERANCE: Final = 1e-9
 
 
 class MultiGrader(Struct, frozen=True, kw_only=True):
-    """The grader; ``members`` has all the names of its formula."""
+    """``multi``; ``members`` has all names of the formula."""
 
     members: Mapping[str, TurnGrader]
     formula: Formula
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
-        """What its members ask, one after the other."""
+        """Return the tasks of all members, in order."""
         return tuple(task for each in self.members.values() for task in each.make_tasks(row))
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
         """Compute the formula.
 
         Raises:
-            EvaluatorError: a member cannot grade, or there is no score from 0 to 1.
+            EvaluatorError: a member cannot grade, or the result is not a score from 0 to 1.
         """
         grades = dict(self._grades(row, iter(replies)))
         scores = {name: each.score for name, each in grades.items()}

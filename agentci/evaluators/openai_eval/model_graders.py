@@ -1,4 +1,4 @@
-"""``label_model`` and ``score_model``: a language model grades, as its messages say."""
+"""``label_model`` and ``score_model``: a language model grades as its messages instruct it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,19 +22,19 @@ INSTRUCTIONS: Final = (
 
 
 class GraderPrompt(Struct, frozen=True, kw_only=True):
-    """What a model is told.
+    """The prompt of a model that grades.
 
     Attributes:
-        messages: roles and templates.
+        messages: pairs of role and template.
     """
 
     messages: tuple[tuple[str, str], ...]
 
     def question(self, row: JsonObject, form: ScoreSchema) -> JudgePrompt:
-        """Ask for a grade: the words of the config are instructions, what they name is data.
+        """Make the judge prompt: the config's text is instructions, placeholder values are data.
 
         Raises:
-            EvaluatorError: a template names what is not there.
+            EvaluatorError: a template names a value that does not exist.
         """
         names: dict[str, None] = {}
 
@@ -53,7 +53,7 @@ class GraderPrompt(Struct, frozen=True, kw_only=True):
 
 
 class LabelModelGrader(Struct, frozen=True, kw_only=True):
-    """``label_model``: 1 with one of the ``passing`` labels, else 0."""
+    """``label_model``: scores 1 for one of the ``passing`` labels, else 0."""
 
     prompt: GraderPrompt
     labels: tuple[str, ...]
@@ -66,7 +66,7 @@ class LabelModelGrader(Struct, frozen=True, kw_only=True):
         return (AskModel(prompt=self.prompt.question(row, form), judge=self.panel),)
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Look whether it is one that passes."""
+        """Score whether the label is a passing one."""
         del row
         ruling = _read_ruling(replies)
         label = str(ruling.value)
@@ -79,7 +79,7 @@ class LabelModelGrader(Struct, frozen=True, kw_only=True):
 
 
 class ScoreModelGrader(Struct, frozen=True, kw_only=True):
-    """``score_model``: a number from ``low`` to ``high``, as a share of that."""
+    """``score_model``: a number from ``low`` to ``high``, scaled to 0 to 1."""
 
     prompt: GraderPrompt
     low: float
@@ -87,12 +87,12 @@ class ScoreModelGrader(Struct, frozen=True, kw_only=True):
     panel: JudgeConfig
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
-        """Have a model give a number."""
+        """Have a model choose a number."""
         form = ScoreSchema(value_name="result", low=self.low, high=self.high)
         return (AskModel(prompt=self.prompt.question(row, form), judge=self.panel),)
 
     def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
-        """Take the number."""
+        """Scale the number to a score."""
         del row
         ruling = _read_ruling(replies)
         value = float(ruling.value)
@@ -114,5 +114,5 @@ def _read_ruling(replies: Sequence[Response]) -> AggregateVerdict:
 
 
 def _format_votes(ruling: AggregateVerdict) -> JsonObject:
-    """What each said, where they did not agree."""
+    """Return the value of every sample if they differ."""
     return {"votes": [each.value for each in ruling.verdicts]} if ruling.is_split else {}

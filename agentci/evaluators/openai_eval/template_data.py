@@ -1,4 +1,4 @@
-"""What graders read: a recorded turn beside its golden one, under the names of the Evals API."""
+"""The input of graders: a recorded and an expected turn, with the names of the Evals API."""
 
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -15,7 +15,7 @@ from agentci.model.trace import Turn
 from agentci.model.values import replace
 
 ITEM: Final = "item"
-# What agentevals calls the two texts.
+# agentevals' names for the two texts.
 ACTUAL_FIELD: Final = "actual_response"
 EXPECTED_FIELD: Final = "expected_response"
 
@@ -34,8 +34,8 @@ class GradedTurns(Struct, frozen=True, kw_only=True):
     """The turns of a case that are graded.
 
     Attributes:
-        rows: the namespaces of each.
-        counts: of turns without a partner; empty where none is needed.
+        rows: the template namespaces of each turn.
+        counts: counts of unpaired turns; empty if the grader does not compare turns.
     """
 
     rows: tuple[Mapping[str, JsonObject], ...]
@@ -43,10 +43,10 @@ class GradedTurns(Struct, frozen=True, kw_only=True):
 
 
 def select_graded_turns(case: Case, *, compares: bool) -> GradedTurns | Skip:
-    """The turns of a case beside the golden ones.
+    """Pair the turns of a case with the expected turns.
 
     Args:
-        compares: a turn without a golden one is not graded.
+        compares: whether turns without an expected turn are left out.
     """
     actual, golden = case.trace.turns, case.expected.turns if case.expected else ()
     if compares and not golden:
@@ -62,9 +62,9 @@ def select_graded_turns(case: Case, *, compares: bool) -> GradedTurns | Skip:
 
 
 def make_template_row(case: Case, turn: Turn, golden: Turn | None) -> Mapping[str, JsonObject]:
-    """The namespaces of templates for one turn of a case; what was not answered is an empty text.
+    """Make the template namespaces for one turn of a case; a missing text is empty.
 
-    Columns of a dataset count more than what agentevals gives, save for what was recorded.
+    Dataset columns override the expected response, but not the recorded values.
     """
     partner = None
     if case.expected is not None and golden is not None:

@@ -1,1 +1,1 @@
-"""pytest-agent-evals' graders and prompts over rows of a dataset."""
+"""Graders and prompts of pytest-agent-evals over the rows of a dataset."""

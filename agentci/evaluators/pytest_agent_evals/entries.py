@@ -8,14 +8,14 @@ from agentci.evaluators.agentevals.entries import ProcessEntry
 from agentci.evaluators.fields import Entry, GraderReference, RepeatableEntry, Seconds, Text
 from agentci.evaluators.judge_config import JudgeSpec
 
-# As OpenAI's graders and Foundry's evaluators are called.
+# The function name of OpenAI's graders and Foundry's evaluators.
 DEFAULT_FUNCTION: Final = "grade"
-# That of OpenAI's graders.
+# The timeout of OpenAI's graders.
 GRADER_SECONDS: Final = 120
 
 
 class GraderEntry(ProcessEntry):
-    """A Python function of your own, `grade(sample, item)`, that returns a score."""
+    """A Python function, `grade(sample, item)`, that returns a score."""
 
     type: Literal["grader"] = Field(description="A Python function that returns a score.")
     grader: GraderReference = Field(
@@ -30,24 +30,24 @@ class GraderEntry(ProcessEntry):
 
     @property
     def file(self) -> str:
-        """The part before the colon."""
+        """The part of ``grader`` before the colon."""
         return self.grader.partition(":")[0]
 
     @property
     def function(self) -> str:
-        """The part behind it."""
+        """The part of ``grader`` after the colon, or ``grade``."""
         return self.grader.partition(":")[2] or DEFAULT_FUNCTION
 
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
-# A whole number stays one, since its scale is another.
+# An integer stays an integer, since its default scale differs.
 Threshold: TypeAlias = Annotated[
     bool | int | Number, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number"}]})
 ]
 
 
 class PromptEntry(RepeatableEntry, Entry):
-    """A prompt of your own, by which a language model judges."""
+    """A prompt template with which a language model grades."""
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")
     prompt: Text = Field(

@@ -31,10 +31,12 @@ _STAR_IMPORT: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILIN
 
 
 def check_function_exists(file: TextFile, name: str, place: Place) -> None:
-    """See whether ``file`` so much as mentions ``name``: it may be imported, or made in any way.
+    """Check that ``file`` mentions ``name`` or has a star import.
+
+    A mention is enough, since the function may be imported or created dynamically.
 
     Raises:
-        InputError: it does not, and so cannot have it.
+        InputError: the file cannot have the function.
     """
     if re.search(rf"\b{name}\b", file.text) or _STAR_IMPORT.search(file.text):
         return
@@ -50,11 +52,11 @@ REASON_FIELDS: Final = ("reason", "reasoning")
 
 
 class GraderEvaluator(Struct, frozen=True, kw_only=True):
-    """A function that grades one case at a time, in a process of its own.
+    """A function that grades one case per call, in its own process.
 
     Attributes:
-        function: its name in the file.
-        run: how its program is run, whatever it reads.
+        function: the function's name in the file.
+        run: how the program is run, without its stdin.
         program_place: where the config names the program.
     """
 
@@ -70,16 +72,17 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
         return (RequiredProgram(program=self.run.program, name=name, place=self.program_place),)
 
     def ask(self, case: Case) -> RunProgram:
-        """Have the function called with what was recorded, and with the row of the case."""
+        """Have the function called with the recorded run and the row of the case."""
         return replace(
             self.run, stdin=dumps_compact({"function": self.function, **make_grade_arguments(case)})
         )
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by the score.
+        """Make a judgement from the returned score.
 
         Raises:
-            EvaluatorError: there is none, which is not a 0.
+            EvaluatorError: the function failed or returned no score from 0 to 1; this does not
+                count as 0.
         """
         if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a grader was asked for, not {type(reply).__name__}")
@@ -91,10 +94,10 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
 
 
 def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement:
-    """What a grade comes to.
+    """Make a judgement from a grade.
 
     Raises:
-        EvaluatorError: it is not from 0 to 1.
+        EvaluatorError: the score is not from 0 to 1.
     """
     if not 0 <= grade.score <= 1:
         raise EvaluatorError(f"returned {format_number(grade.score)}, not a score from 0 to 1")
@@ -110,7 +113,7 @@ def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement
 
 
 def build_grader(entry: GraderEntry, surroundings: EvaluatorContext) -> GraderEvaluator:
-    """Make the evaluator; raises InputError where its surroundings do."""
+    """Make the evaluator; raises InputError if the function's file cannot be used."""
     program = surroundings.locate(entry.file, "grader")
     if not installs_requirements(entry):
         program = replace(program, requirements=None)

@@ -1,4 +1,4 @@
-"""Which row of a dataset a recording is of, and what becomes of rows that no recording is of."""
+"""Matches recorded runs to dataset rows, and makes cases of rows without a recorded run."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -15,20 +15,20 @@ NO_RESPONSE: Final = "the row has no `response`, and there are no recordings to 
 
 
 class RowMatcher:
-    """The rows of a dataset, each of which is judged whatever was recorded.
+    """The rows of a dataset, each of which becomes a case with or without a recorded run.
 
-    A recording is of the row whose id it names as its eval case, else of the row whose query it
-    begins with, where there is one such row.
+    A recorded run matches the row whose id it names as its eval case, or else the only row whose
+    query it begins with.
 
     Attributes:
-        problems: what is worth knowing about the recordings that were paired.
+        problems: warnings about recorded runs without a row.
     """
 
     def __init__(self, dataset: Dataset, *, carries_runs: bool) -> None:
-        """Begin.
+        """Index the rows.
 
         Args:
-            carries_runs: there are no recordings beside it.
+            carries_runs: whether rows hold the responses, so that there are no recorded runs.
         """
         self._rows = {row.id: row for row in dataset.rows}
         self._index = EvalCaseIndex(map(_make_row_case, self._rows.values()), are_alone=False)
@@ -36,7 +36,7 @@ class RowMatcher:
         self.problems: list[Problem] = []
 
     def cases(self, traces: Iterable[Trace], matching: EvalCaseMatcher) -> Iterator[Case]:
-        """A case for each recording, and one for each row that none of them is of."""
+        """Yield a case for each recorded run, then one for each row without a recorded run."""
         left = dict(self._rows)
         for trace in traces:
             found = self._index.find(trace)
@@ -52,12 +52,12 @@ class RowMatcher:
 
 
 def _make_row_case(row: DatasetRow) -> EvalCase:
-    """A row, as far as recordings are told by it."""
+    """Make an eval case with the fields of a row by which recorded runs are matched."""
     return EvalCase(id=row.id, turns=(Turn(id="", user_text=row.query),), place=row.place)
 
 
 def make_row_trace(row: DatasetRow) -> Trace:
-    """What the agent did, as a recording of one turn, or of none."""
+    """Make a trace of the row's own turn; it has no turns if the row has no response."""
     turns = (row.turn,) if row.turn else ()
     return Trace(id=row.id, key=row.id, turns=turns, place=row.place)
 

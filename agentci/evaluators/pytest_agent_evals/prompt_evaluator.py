@@ -1,4 +1,4 @@
-"""``type: prompt``: a language model that judges by a prompt template of the author's own."""
+"""``type: prompt``: a judge model that grades with the author's prompt template."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -25,13 +25,13 @@ from agentci.model.program import LocalProgram
 from agentci.model.requests import Compose, Prerequisite, ProgramOutput, Response, RunProgram
 from agentci.model.values import replace
 
-# Far more than a prompt that anybody could pay for.
+# Limits far above what a realistic prompt needs.
 RENDER_SECONDS: Final = 10
 RENDER_MB: Final = 256
-# Of the sample, beside the columns of the row.
+# Fields of the sample that templates can use besides the columns of the row.
 SAMPLE_FIELDS: Final = ("tool_calls", "tool_definitions")
 
-# What a judge says, and what it has to say.
+# A judge model's value, or the threshold for it.
 JudgeValue: TypeAlias = bool | float
 
 RESULT, REASON = "result", "reason"
@@ -39,11 +39,11 @@ UNBOUNDED: Final = (float("-inf"), float("inf"))
 
 
 class PromptThreshold(Struct, frozen=True, kw_only=True):
-    """What passes, and on which scale the judge answers.
+    """What passes, and the scale of the judge model's values.
 
     Attributes:
-        threshold: what the judge has to say, or the number from which on its own passes.
-        scale: the lowest and the highest number that it may give; infinite where nobody knows.
+        threshold: the passing boolean, or the lowest passing number.
+        scale: the lowest and the highest allowed number; infinite if unknown.
     """
 
     threshold: JudgeValue
@@ -51,7 +51,7 @@ class PromptThreshold(Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> ScoreSchema:
-        """What the judge is asked for."""
+        """The schema of the verdict."""
         if isinstance(self.threshold, bool):
             return ScoreSchema(kind="boolean", value_name=RESULT, reason_name=REASON)
         low, high = self.scale
@@ -59,19 +59,19 @@ class PromptThreshold(Struct, frozen=True, kw_only=True):
 
     @property
     def description(self) -> str:
-        """For reports."""
+        """The threshold in reports."""
         if isinstance(self.threshold, bool):
             return "true" if self.threshold else "false"
         return f"at least {format_number(self.threshold)}"
 
     def is_passed_by(self, value: JudgeValue) -> bool:
-        """Whether ``value`` passes."""
+        """Return whether ``value`` passes."""
         if isinstance(self.threshold, bool):
             return value is self.threshold
         return value >= self.threshold
 
     def score(self, value: JudgeValue) -> float | None:
-        """Where ``value`` is between worst and best, 0 to 1; None where nobody knows these."""
+        """Scale ``value`` to 0 to 1; None if the scale is unknown."""
         if isinstance(self.threshold, bool):
             return float(value is self.threshold)
         low, high = self.scale
@@ -79,7 +79,7 @@ class PromptThreshold(Struct, frozen=True, kw_only=True):
 
 
 class PromptEvaluator(Struct, frozen=True, kw_only=True):
-    """A prompt by which a model judges one case at a time."""
+    """A prompt with which a judge model grades one case at a time."""
 
     identity: EvaluatorIdentity
     template: str
@@ -88,13 +88,14 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """Who judges."""
+        """The judge model."""
         return (self.wanted,)
 
     def ask(self, case: Case) -> Compose:
-        """Have the template filled, and the model asked by what comes of it.
+        """Fill in the template, then send the prompt to the model.
 
-        A template is a program of whoever wrote it, and so runs where programs run.
+        A Jinja2 template is code of its author, so a child program without network access renders
+        it.
         """
         filled = RunProgram(
             program=LocalProgram(path=RENDER_PATH),
@@ -108,7 +109,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
         return Compose(parts=((self.identity.name, filled),), then=self._question)
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by what the model said."""
+        """Make a judgement from the model's verdict."""
         if not isinstance(reply, AggregateVerdict):
             raise TypeError(f"a model was asked, and {type(reply).__name__} came")
         value = reply.value
@@ -128,7 +129,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
 
 
 def make_prompt_variables(case: Case) -> JsonObject:
-    """What a template can name: the columns of the row, and what the agent did."""
+    """Return the template variables: the columns of the row and the recorded run."""
     sample = make_sample(case)
     return {
         **make_item(case),
@@ -138,10 +139,10 @@ def make_prompt_variables(case: Case) -> JsonObject:
 
 
 def parse_filled_template(reply: ProgramOutput) -> tuple[str, list[tuple[str, str]]]:
-    """A template with places for its values, and these.
+    """Return a template with placeholders, and their names and values.
 
     Raises:
-        EvaluatorError: it could not be filled.
+        EvaluatorError: the template could not be filled in.
     """
     if reply.exit_code != 0:
         raise EvaluatorError(f"has a prompt that cannot be filled: {format_log_tail(reply.stderr)}")
@@ -153,7 +154,7 @@ def parse_filled_template(reply: ProgramOutput) -> tuple[str, list[tuple[str, st
 
 
 def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) -> Judgement:
-    """What a judge's answer comes to."""
+    """Make a judgement from a judge model's value."""
     passed = bar.is_passed_by(value)
     said = str(value).lower() if isinstance(value, bool) else format_number(value)
     return Judgement(
@@ -169,7 +170,8 @@ def build_prompt(entry: PromptEntry, surroundings: EvaluatorContext) -> PromptEv
     """Make the evaluator.
 
     Raises:
-        InputError: there is no such prompt, it is no template, or nobody said who judges.
+        InputError: the prompt's file is missing, the template is invalid, or no judge model is
+            configured.
     """
     bar = make_prompt_threshold(entry.threshold, entry.scale)
     place = surroundings.find_place("prompt")
@@ -198,7 +200,7 @@ def build_prompt(entry: PromptEntry, surroundings: EvaluatorContext) -> PromptEv
 def make_prompt_evaluator(
     template: str, bar: PromptThreshold, *, place: Place, wanted: RequiredJudge
 ) -> PromptEvaluator:
-    """The evaluator that judges by ``template``, and has the name of the panel that it wants."""
+    """Make the evaluator for ``template``, named after ``wanted``."""
     return PromptEvaluator(
         identity=EvaluatorIdentity(
             name=wanted.name,
@@ -217,7 +219,7 @@ def make_prompt_evaluator(
 def make_prompt_threshold(
     threshold: JudgeValue, scale: Sequence[float] | None = None
 ) -> PromptThreshold:
-    """What has to be reached; a fraction is on a scale from 0 to 1 unless another is named."""
+    """Make the threshold; the default scale is 0 to 1 for a fraction, else unknown."""
     if scale is not None:
         low, high = scale
         return PromptThreshold(threshold=threshold, scale=(low, high))
@@ -226,22 +228,22 @@ def make_prompt_threshold(
 
 
 def is_prompt_path(prompt: str) -> bool:
-    """Whether a prompt is named rather than written: one line that puts nothing in."""
+    """Return whether a prompt is a path: one line without template syntax."""
     return "\n" not in prompt.strip() and "{{" not in prompt and "{%" not in prompt
 
 
 def check_prompt_template(template: str, place: Place, *, line_counts: bool = False) -> None:
-    """See whether a judge is shown anything by it.
+    """Check that a template is valid and uses a variable.
 
     Args:
-        place: where it stands.
-        line_counts: whether that is all of a file.
+        place: where the template is.
+        line_counts: whether the template is a whole file, so that its line numbers are the file's.
 
     Raises:
-        InputError: it is no template, or names no variable.
+        InputError: the template is invalid, or uses no variable.
     """
     try:
-        tree = Environment().parse(template)  # noqa: S701 (which escapes nothing: none is filled)
+        tree = Environment().parse(template)  # noqa: S701 (autoescape is not needed: nothing is rendered)
     except TemplateSyntaxError as error:
         at = Place(file=place.file, line=error.lineno) if line_counts else place
         where = "" if line_counts else f" on its line {error.lineno}"
