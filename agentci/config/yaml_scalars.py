@@ -1,4 +1,4 @@
-"""How plain YAML scalars are resolved, with warnings where YAML 1.1 and 1.2 disagree."""
+"""Resolve plain YAML scalars, with notes and errors where YAML 1.1 and 1.2 disagree."""
 
 import math
 import re
@@ -18,7 +18,7 @@ _DATETIME_PATTERN = re.compile(
 
 
 def format_iso_date(text: str) -> str | None:
-    """A date in ISO 8601, as agentevals hands it to evaluators; None for other texts."""
+    """Format a date or time in ISO 8601, as agentevals passes it to evaluators; None for other text."""
     try:
         if found := _DATE_PATTERN.fullmatch(text):
             return date(int(found[1]), int(found[2]), int(found[3])).isoformat()

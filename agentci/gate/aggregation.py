@@ -38,7 +38,10 @@ STRATEGY_LABELS: Final[dict[TrialStrategy, str]] = {
 
 
 def mean_lower_bound(scores: Sequence[float]) -> float:
-    """The lower end of the 95% confidence interval of the mean, at least 0; a single score itself."""
+    """The lower end of the 95% confidence interval of the mean, at least 0.
+
+    A single score is its own bound.
+    """
     mean, runs = math.fsum(scores) / len(scores), len(scores)
     if runs == 1:
         return mean

@@ -45,7 +45,7 @@ def compute_totals(results: Sequence[CheckResult]) -> Totals:
 
 
 def group_results_by_policy(gates: Sequence[Gate], results: Sequence[CheckResult]) -> GatedResults:
-    """Pair the policy of every config with its results; each result must belong to one of ``gates``."""
+    """Pair the policy of every config with its results; each result belongs to one of ``gates``."""
     by_config: dict[str, list[CheckResult]] = {gate.config: [] for gate in gates}
     for result in results:
         by_config[result.config].append(result)

@@ -44,7 +44,7 @@ def find_regression_reasons(
 def _make_overall_reason(
     held: Mapping[str, RegressionThresholds], outcome: ComparisonOutcome, why: str
 ) -> Iterator[GateReason]:
-    """One reason for all configs; it fails the gate if the thresholds of any config list ``outcome``."""
+    """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if held:
         shuts = any(outcome in bar.shuts for bar in held.values())
         yield GateReason("failed" if shuts else "remark", why)

@@ -40,7 +40,7 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """The lower bound in one sentence; if it is too low, also the number of further cases needed."""
+        """The lower bound as a sentence; if it is too low, also the number of further cases needed."""
         bound, rate = format_distinct_percents(
             clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
         )
@@ -187,7 +187,7 @@ def clopper_pearson_lower_bound(passed: int, whole: int, confidence: float) -> f
 
 
 def binomial_tail_probability(passed: int, whole: int, rate: float) -> float:
-    """The probability that ``passed`` or more of ``whole`` cases pass, each with probability ``rate``."""
+    """The probability that ``passed`` or more of ``whole`` cases pass at the pass rate ``rate``."""
     return beta_cdf(rate, passed, whole - passed + 1) if passed else 1.0
 
 
