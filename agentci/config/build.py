@@ -110,7 +110,7 @@ def build_evaluators(
 
 
 def make_gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
-    """Make the gate policy for the evaluators ``names``; thresholds of other evaluators are dropped."""
+    """Make the gate policy for the evaluators ``names``, without thresholds of other evaluators."""
     overall = gate.model_dump(include=set(ThresholdSpec.model_fields))
     shared = {**overall, "min_pass_rate": None, "min_score": None}
     return GatePolicy(

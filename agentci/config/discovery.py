@@ -15,7 +15,7 @@ from agentci.errors import InputError
 from agentci.model.problem import Place, Problem
 from agentci.recordings.registry import EVAL_SET_KEYS
 
-# AgentV has called the list of cases by each of these.
+# All names that AgentV versions have used for the list of cases.
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
 TRACE_FILE_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})

@@ -229,7 +229,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="verbose", cli_only=True, help="Print every check."),
 )
 
-# Those that are about what a report is made into: `agentci merge` has them, too.
+# Options that apply to writing a report; `agentci merge` has them, too.
 REPORT_OPTIONS: Final = (
     *(
         "baseline",

@@ -42,7 +42,7 @@ _PATTERN_NOUNS: Final = {
 
 
 def describe_expected(schema: Schema) -> str:
-    """Describe the values a schema allows: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
+    """The values a schema allows: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
     if choices := _find_choices(schema):
         return join_with_or(choices)
     if branches := schema.get("anyOf"):
@@ -207,7 +207,7 @@ def _add_definition(definitions: Schema, model: type[BaseModel]) -> str:
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Remove parts that do not help in an editor: titles, null defaults and the ``JsonValue`` type."""
+    """Remove what does not help in an editor: titles, null defaults and the ``JsonValue`` type."""
     definitions = {name: part for name, part in schema["$defs"].items() if name != "JsonValue"}
     return {key: _simplify_part(part) for key, part in {**schema, "$defs": definitions}.items()}
 

@@ -39,7 +39,7 @@ _MOVED_KEY_HINTS: Final = {
 
 
 def find_schema_errors(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
-    """Find the schema errors of a config with evaluators of ``types``, up to ``MAX_SCHEMA_ERRORS``."""
+    """Find schema errors of a config with evaluators of ``types``, up to ``MAX_SCHEMA_ERRORS``."""
     reader = _SchemaErrorReader(document, types)
     errors = Draft202012Validator(make_config_schema(types)).iter_errors(document.data)
     problems = (problem for error in errors for problem in reader.find_problems(error))
@@ -88,7 +88,7 @@ def _format_model_message(error: ErrorDetails) -> str:
 
 
 def format_subject(path: KeyPath) -> str:
-    """The name of the value at ``path`` in messages; fields of an entry appear without its path."""
+    """The name of the value at ``path`` in messages; an entry's fields appear without its path."""
     match path:
         case ("evaluators", int(), *rest) if rest:
             names = rest
@@ -119,7 +119,7 @@ class _SchemaErrorReader:
         self._noun = noun
 
     def find_problems(self, error: ValidationError) -> Iterator[Problem]:
-        """Describe ``error``; for a union, describe the errors of the alternative that was meant."""
+        """Describe ``error``; for a union, describe only the alternative that was meant."""
         path: KeyPath = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:

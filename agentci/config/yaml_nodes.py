@@ -8,7 +8,7 @@ from msgspec import Struct
 from agentci.model.json import Json
 from agentci.model.problem import Place
 
-# The keys and indexes that lead from the top of a document to one of its parts.
+# The keys and indexes from the top of a document to one of its parts.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 

@@ -29,7 +29,7 @@ _SYNTAX_HINTS: Final = {
     "<document start>": "remove what follows the end of the document",
 }
 
-# All that YAML 1.1 leaves out of its printable characters.
+# Characters that are not printable in YAML 1.1.
 _UNPRINTABLE: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
@@ -54,7 +54,7 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
     what = error.problem or "it cannot be read"
     mark = error.problem_mark
     if "unexpected end of stream" in what and error.context_mark is not None:
-        # The quote that is not closed helps more than the end of the file.
+        # The position of the unclosed quote is more useful than the end of the file.
         mark = error.context_mark
     if tab := _find_indentation_tab(text, mark.line):
         return Problem(
@@ -330,7 +330,7 @@ class _NodeComposer:
 
     def _make_place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
-        if mark is None:  # pragma: no cover (marks are optional in PyYAML's types alone)
+        if mark is None:  # pragma: no cover (only PyYAML's types make marks optional)
             return Place(file=self._file)
         return Place(file=self._file, line=mark.line + 1, column=mark.column + 1)
 

@@ -158,7 +158,7 @@ def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
 
 
 def _check_case_scores(gate: ConfigGate) -> Iterator[GateReason]:
-    """Report cases with a score below the threshold; cases without a score are reported elsewhere."""
+    """Report cases below the score threshold; cases without a score are reported elsewhere."""
     if gate.cases is None:
         return
     scores, cases = compute_case_scores(gate.results), gate.cases
