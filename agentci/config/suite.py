@@ -76,7 +76,7 @@ def make_metric_suite(overrides: Overrides) -> Suite:
     Without metrics it uses the default metric of agentevals.
 
     Raises:
-        InputError: a metric does not exist.
+        InputError: a metric does not exist or is given twice.
     """
     metrics = overrides.metrics or (DEFAULT_METRIC,)
     if problems := tuple(find_metric_option_problems(metrics)):

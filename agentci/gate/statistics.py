@@ -40,7 +40,7 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """One sentence with the lower bound; if it is too low, also the number of cases still needed."""
+        """One sentence with the lower bound, and the number of cases still needed if it is too low."""
         bound, rate = format_distinct_percents(
             clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
         )

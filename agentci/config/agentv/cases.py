@@ -44,7 +44,8 @@ class ConversationReader(Struct, kw_only=True):
 
     Attributes:
         read_turn_evaluators: reads the evaluators listed in the part at a path.
-        read_default_evaluators: reads the evaluators for a turn with an expected output and no list.
+        read_default_evaluators: reads the evaluators of a turn that has an expected output and no
+            list.
         gate_has_cases: whether the gate has a threshold for the mean score of whole cases.
         problems: errors in the turns, and warnings about settings without effect.
     """
@@ -77,8 +78,8 @@ class ConversationReader(Struct, kw_only=True):
     ) -> tuple[AgentvEvaluator, ...]:
         """Read the evaluators of the turns, followed by ``of_all``, those of the whole conversation.
 
-        Each turn has the same total weight as the whole conversation, so that the mean over the case
-        equals AgentV's.
+        Each turn has the same total weight as the whole conversation, so the mean over the case is
+        the same as in AgentV.
         """
         found: list[AgentvEvaluator] = []
         for turn in range(len(talk.turns)):
@@ -355,8 +356,8 @@ class CaseReader(Struct, kw_only=True):
 
         In AgentV 4 the file's evaluators are added to those of the case. In earlier versions the
         case's list replaces the file's. The first versions also dropped the file's evaluators if a
-        case had an ``execution`` without evaluators; agentci keeps them, because a missing evaluator
-        could go unnoticed.
+        case had an ``execution`` without evaluators; agentci keeps them, because users could overlook
+        a missing evaluator.
         """
         if self.evaluator_reader.era == "seed":
             return self._read_first_list(at, line) or self._read_first_list((), line)

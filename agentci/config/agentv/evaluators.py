@@ -135,7 +135,7 @@ class EvaluatorReader(Struct, kw_only=True):
         return self._evaluators_by_place[at, line]
 
     def read_default(self, *, line: float) -> tuple[AgentvEvaluator, ...]:
-        """The default judge, for cases and turns without evaluators; empty if no judge model is set."""
+        """The default judge, for cases and turns without evaluators; empty if no model is set."""
         if not self.judge_settings.is_named:
             return ()
         if ((), line) not in self._evaluators_by_place:
@@ -166,7 +166,7 @@ class EvaluatorReader(Struct, kw_only=True):
         return judges
 
     def _group_criteria(self, entries: Sequence[Json]) -> Iterator[tuple[int, Json]]:
-        """The entries with their indexes; since AgentV 4, all texts in a list form one rubrics entry."""
+        """The entries with their indexes; since AgentV 4, all texts in a list form one entry."""
         texts = [each for each in entries if self._is_criterion(each)]
         for index, entry in enumerate(entries):
             if not self._is_criterion(entry):

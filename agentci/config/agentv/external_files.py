@@ -109,7 +109,7 @@ class ExternalCases(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
 
     def expand(self, cases: Node) -> Node:
-        """Replace paths in the list ``cases`` with the cases they name; other nodes are unchanged."""
+        """Replace paths in the list ``cases`` with the cases they name; keep other nodes."""
         match cases:
             case ScalarNode(value=str(named)) if named.strip():
                 return make_sequence(self._read_files(named, cases), cases.place)
@@ -181,7 +181,7 @@ class IncludedEvaluators(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
 
     def expand(self, entries: Node, *, chain: tuple[str, ...] = ()) -> Node:
-        """Expand all `include` entries in the list ``entries``; other nodes are unchanged.
+        """Expand all `include` entries in the list ``entries``; keep other nodes.
 
         Args:
             chain: absolute paths of the files that led to this list.
@@ -236,7 +236,7 @@ class CustomTypes(Struct, frozen=True, kw_only=True):
     files: FileResolver
 
     def expand(self, entries: Node) -> Node:
-        """Replace entries of custom types in the list ``entries``; other nodes are unchanged."""
+        """Replace entries of custom types in the list ``entries``; keep other nodes."""
         if not isinstance(entries, SequenceNode):
             return entries
         names: set[str] = set()

@@ -81,7 +81,7 @@ class FileResolver(Protocol):
         ...
 
     def folder(self, named: str | None, place: Place) -> str:
-        """The absolute path of the folder ``named`` at ``place``; None means the eval file's folder.
+        """The absolute path of the folder ``named`` at ``place``; None is the eval file's folder.
 
         Raises:
             InputError: it does not exist, or is outside the workspace.

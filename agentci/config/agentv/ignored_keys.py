@@ -103,7 +103,7 @@ class KeyChecker(Struct, kw_only=True):
     def _check_keys(
         self, keys: Iterable[str], at: KeyPath, known: Collection[str], *, unread: Mapping[str, str]
     ) -> None:
-        """Warn about unknown keys, which AgentV ignores; report an error for keys that change too much."""
+        """Warn about unknown keys, which AgentV ignores; report an error for keys in ``unread``."""
         for key in keys:
             if key in unread:
                 self.problems.append(

@@ -42,7 +42,7 @@ class MessageReader(Struct, kw_only=True):
         return tuple(message for message, _ in messages)
 
     def read_expected(self, at: KeyPath) -> tuple[JsonObject, ...]:
-        """Read the expected messages at ``at``; references to files are replaced by their content."""
+        """Read the expected messages at ``at``, with the content of the files they refer to."""
         return tuple(self._expand_content(*each) for each in self._read_messages(at, ASSISTANT))
 
     def _read_messages(self, at: KeyPath, role: str) -> list[tuple[JsonObject, KeyPath]]:

@@ -123,7 +123,7 @@ class CaseSpec(FileOrCaseSpec):
 
     @property
     def any_criteria(self) -> str:
-        """The criteria for a good response, under the key of any AgentV version; empty if not set."""
+        """The criteria for a good response, under the key of any AgentV version; "" if not set."""
         return self.criteria or self.expected_outcome or self.outcome or ""
 
 

@@ -37,7 +37,7 @@ class CaseSubstitution(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
-        """Replace placeholders in ``node``; a text that is only a placeholder becomes the value itself."""
+        """Replace placeholders in ``node``; a text with only a placeholder becomes its value."""
         return change_texts(node, self._substitute_text)
 
     def warn_unsubstituted(self, node: Node) -> None:
@@ -114,7 +114,7 @@ class EnvironmentSubstitution(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
-        """Replace placeholders in ``node``; a text that is only a placeholder may become a number."""
+        """Replace placeholders in ``node``; a text with only a placeholder may become a number."""
         return change_texts(node, self._substitute_text)
 
     def _substitute_text(self, node: ScalarNode, text: str) -> Node:

@@ -121,7 +121,7 @@ class TargetReader(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
 
     def read_agent(self) -> Agent | None:
-        """Read the agent of the file; None if `target` is only a name, which refers to AgentV's list."""
+        """Read the agent of the file; None if `target` is a name, which refers to AgentV's list."""
         at = next((path for path in TARGET_PATHS if self.document.value(path) is not None), None)
         value = None if at is None else self.document.value(at)
         if at is None or isinstance(value, str):
