@@ -129,7 +129,7 @@ def _find_shape_problems(document: YamlDocument, types: EvaluatorTypes) -> list[
     rejected = find_model_errors(document, types)
     if not rejected:
         return []
-    # A value that YAML itself has trouble with is not complained about twice.
+    # Values with a YAML error are not reported twice.
     known = {each.place for each in document.problems if each.severity == "error"}
     breaches = _find_schema_problems(document, types)
     places = {breach.place for breach in breaches}
@@ -140,7 +140,7 @@ def _find_shape_problems(document: YamlDocument, types: EvaluatorTypes) -> list[
 
 
 def _find_schema_problems(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
-    # The models say whether there is anything to report; jsonschema is loaded to report it well.
+    # The models decide whether there are errors; jsonschema is loaded only to describe them.
     from agentci.config.schema_errors import find_schema_errors  # noqa: PLC0415
 
     return find_schema_errors(document, types)

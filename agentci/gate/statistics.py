@@ -40,7 +40,7 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """One sentence with the lower bound, and the number of cases still needed if it is too low."""
+        """The lower bound in one sentence; if it is too low, also how many more cases are needed."""
         bound, rate = format_distinct_percents(
             clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
         )
@@ -86,7 +86,7 @@ CONFIDENCE: Final = 0.95
 Z_SCORE_95: Final = 1.959963984540054
 # A single group has no variance between groups.
 MIN_GROUPS: Final = 2
-# For the continued fraction: MAX_TERMS is above what the slowest case needs.
+# For the continued fraction: it ends at a change below CONVERGENCE; MAX_TERMS exceeds any need.
 MAX_TERMS: Final = 100_000
 CONVERGENCE: Final = 1e-15
 TINY: Final = 1e-300

@@ -76,10 +76,10 @@ class ConversationReader(Struct, kw_only=True):
     def read_evaluators(
         self, talk: Conversation, at: KeyPath, of_all: Sequence[AgentvEvaluator]
     ) -> tuple[AgentvEvaluator, ...]:
-        """Read the evaluators of the turns, followed by ``of_all``, those of the whole conversation.
+        """Read the evaluators of the turns, followed by ``of_all`` for the whole conversation.
 
-        Each turn has the same total weight as the whole conversation, so the mean over the case is
-        the same as in AgentV.
+        Each turn has the same total weight as the whole conversation. The mean over the case is
+        then the same as in AgentV.
         """
         found: list[AgentvEvaluator] = []
         for turn in range(len(talk.turns)):
@@ -356,8 +356,8 @@ class CaseReader(Struct, kw_only=True):
 
         In AgentV 4 the file's evaluators are added to those of the case. In earlier versions the
         case's list replaces the file's. The first versions also dropped the file's evaluators if a
-        case had an ``execution`` without evaluators; agentci keeps them, because users could overlook
-        a missing evaluator.
+        case had an ``execution`` without evaluators. agentci keeps them, because users could
+        overlook a missing evaluator.
         """
         if self.evaluator_reader.era == "seed":
             return self._read_first_list(at, line) or self._read_first_list((), line)
