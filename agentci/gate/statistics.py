@@ -40,7 +40,7 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """The lower bound in one sentence; if it is too low, also how many more cases are needed."""
+        """The lower bound in one sentence; if it is too low, also the number of cases needed."""
         bound, rate = format_distinct_percents(
             clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
         )
