@@ -1,1 +1,1 @@
-"""Config files to a suite, with the file and line of every value."""
+"""Read config files into suites, keeping the file and line of every value."""

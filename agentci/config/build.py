@@ -1,4 +1,4 @@
-"""Evaluators and a gate out of a config that may still have errors."""
+"""Build evaluators and a gate from a config that may still have errors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -37,13 +37,13 @@ from agentci.model.values import replace
 
 
 class BuildResult(Struct, frozen=True, kw_only=True):
-    """What came of a config.
+    """The evaluators and problems of a config.
 
     Attributes:
-        config: None where the top level is not as it should be.
-        names: of all evaluators, also of those that were not to be built.
-        evaluators: those that could be built.
-        problems: what is wrong, and what is worth knowing.
+        config: None if the top level is invalid.
+        names: the names of all evaluators, including those that were not built.
+        evaluators: the evaluators that could be built.
+        problems: errors, warnings and notes.
     """
 
     config: EvalConfig | None
@@ -55,14 +55,14 @@ class BuildResult(Struct, frozen=True, kw_only=True):
 def build_evaluators(
     document: YamlDocument, overrides: Overrides, programs: ProgramResolver
 ) -> BuildResult:
-    """Build all evaluators of a config, as far as it goes.
+    """Build as many evaluators of a config as possible.
 
     Args:
-        overrides: which evaluators are built, and what is different about them.
-        programs: knows those that the config names.
+        overrides: which evaluators to build, and the values to replace.
+        programs: finds the programs that the config names.
 
     Raises:
-        InputError: another package brings a type of evaluators that is broken.
+        InputError: a plugin provides a broken evaluator type.
     """
     types = find_evaluator_types(document, programs)
     problems = [
@@ -87,18 +87,18 @@ def build_evaluators(
             try:
                 evaluators.append(_build_evaluator(entry, types, gate, judges, programs))
             except MissingJudgeError as error:
-                # A judge that is there, and wrong, is a problem where it stands.
+                # An invalid `judge` section is reported at its own position instead.
                 if said is None or judges.shared is not None:
                     problems += error.problems
             except InputError as error:
-                # A package that is broken does not know who makes use of it.
+                # A broken plugin does not know which entry uses it.
                 problems += [
                     replace(each, place=each.place or entry.place) for each in error.problems
                 ]
             except ValidationError as error:
                 problems += _find_defaults_conflicts(entry, error, problems)
                 problems += _find_program_problems(entry, programs)
-    # Where there are errors, it may not be known which ones are built-in.
+    # After an error, the built-in metrics may be unknown.
     if all(each.severity != "error" for each in problems):
         problems += find_unused_thresholds(document, entries, overrides)
     return BuildResult(
@@ -110,7 +110,7 @@ def build_evaluators(
 
 
 def make_gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
-    """The gate over the evaluators ``names``; bars of others, which do not run, are left out."""
+    """Make the gate policy for the evaluators ``names``, without thresholds of other evaluators."""
     overall = gate.model_dump(include=set(ThresholdSpec.model_fields))
     shared = {**overall, "min_pass_rate": None, "min_score": None}
     return GatePolicy(
@@ -135,7 +135,7 @@ def _make_regression_thresholds(gate: GateSpec) -> RegressionThresholds | None:
 
 
 def _read_shared_judge(said: Json) -> SharedJudgeSpec | None:
-    """The judge of a config whose other parts may be wrong."""
+    """The `judge` section of a config whose other parts may be invalid."""
     try:
         return SharedJudgeSpec.model_validate(said)
     except ValidationError:
@@ -145,7 +145,7 @@ def _read_shared_judge(said: Json) -> SharedJudgeSpec | None:
 def _find_unused_repeat_by(
     document: YamlDocument, entries: Sequence[MergedEntry]
 ) -> Iterator[Problem]:
-    """`repeat_by` for all of a config, where no evaluator is asked several times."""
+    """Report a `repeat_by` in `defaults` if no evaluator sets `repeat`."""
     at = ("defaults", "repeat_by")
     if document.value(at) is not None and not any("repeat" in entry.data for entry in entries):
         yield Problem(
@@ -209,7 +209,7 @@ def _image_problem(entry: MergedEntry, model: type[Entry]) -> Problem | None:
             place=entry.place_of("executor"),
             hint="add `image:`, such as `image: python:3.12-slim`",
         )
-    # What `defaults` name is for those that run in images, without a word about the others.
+    # An image from `defaults` is meant for entries that run in images, and ignored for others.
     is_own = entry.place_of("image") != entry.place
     if not in_image and image is not None and is_own:
         return Problem(
@@ -241,7 +241,7 @@ def _find_turn_mismatch_policy(gate: GateSpec, name: str) -> str:
 
 
 def _find_program_problems(entry: MergedEntry, programs: ProgramResolver) -> tuple[Problem, ...]:
-    """Say what is wrong with the program of an entry that cannot be built for other reasons."""
+    """Report problems with the program of an entry that cannot be built for other reasons."""
     path = entry.data.get("path")
     try:
         if isinstance(path, str) and path:
@@ -254,7 +254,7 @@ def _find_program_problems(entry: MergedEntry, programs: ProgramResolver) -> tup
 def _find_defaults_conflicts(
     entry: MergedEntry, error: ValidationError, known: Iterable[Problem]
 ) -> list[Problem]:
-    """Say what ``defaults`` break in an entry, unless it was broken before."""
+    """Report values of ``defaults`` that make an entry invalid, if there was no error before."""
     if any(problem.severity == "error" for problem in known):
         return []
     return [

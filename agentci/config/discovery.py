@@ -1,4 +1,4 @@
-"""Find config files by name, folder or glob, and detect which kind each is."""
+"""Find config files by name, folder or glob, and detect the kind of each file."""
 
 import glob
 import os
@@ -15,7 +15,7 @@ from agentci.errors import InputError
 from agentci.model.problem import Place, Problem
 from agentci.recordings.registry import EVAL_SET_KEYS
 
-# AgentV has called the list of cases by each of these.
+# All names that AgentV versions have used for the list of cases.
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
 TRACE_FILE_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
@@ -24,17 +24,18 @@ TRACE_FILE_HINT: Final = "this is a recording: name it in a config, or give it w
 
 
 def is_eval_file(document: YamlDocument) -> bool:
-    """Whether it lists cases and no evaluators; an eval set of agentevals does so, too."""
+    """Whether the file lists cases but no evaluators, and is not an agentevals eval set."""
     keys = document.data.keys()
     others = {"evaluators", *EVAL_SET_KEYS}
     return keys.isdisjoint(others) and not keys.isdisjoint(CASE_KEYS)
 
 
 def check_eval_config(document: YamlDocument) -> None:
-    """See that a file is an eval config, which lists evaluators at the top.
+    """Check that a file is an eval config, with a list of evaluators at the top level.
 
     Raises:
-        InputError: it is not, or an AgentV eval file, which lists cases, as well.
+        InputError: the file is an eval set, has no evaluators, or lists cases like an AgentV eval
+            file.
     """
     keys = document.data.keys()
     if not keys.isdisjoint(EVAL_SET_KEYS):
@@ -81,10 +82,10 @@ SKIPPED_FOLDERS = frozenset(
 def find_configs(
     given: Sequence[str], workspace: Workspace
 ) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """Configs by file, folder or glob; without any, those that lie below the working directory.
+    """Find configs by file, folder or glob; by default, all below the working directory.
 
-    With a problem for each that is not there or may not be read, beside which those that were
-    found can have problems of their own.
+    Returns:
+        The configs found, and a problem for each argument that is missing or may not be read.
     """
     found: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -105,12 +106,11 @@ def find_configs(
 
 
 def find_matching_paths(base: Path, pattern: str) -> tuple[Path, ...]:
-    """Paths below ``base`` by literal name or by glob, sorted.
+    """Find paths below ``base`` by literal name or by glob, sorted.
 
-    A name that exists is taken as it is, so that files with ``[`` in their names are found; but a
-    file called ``*`` is only the first of those that are found, or it would hide all the others.
-    Folders are only found by their literal names. ``**`` goes through any number of folders, but
-    through no links, which may lead in circles.
+    An existing name is taken literally, so that files with ``[`` in their names are found. A file
+    named ``*`` is only listed first; otherwise it would hide all other matches. Folders are found
+    by literal name only. ``**`` descends to any depth but follows no links, which may form cycles.
     """
     literal = base / pattern
     if is_folder(literal):
@@ -124,7 +124,7 @@ def find_matching_paths(base: Path, pattern: str) -> tuple[Path, ...]:
 
 
 def _match_step(folder: Path, part: str) -> Iterator[Path]:
-    """The paths that one part of a pattern leads to."""
+    """The paths in ``folder`` that match one part of a pattern."""
     if part == "**":
         yield from _walk_folders(folder)
     elif os.path.lexists(folder / part) and not {"*", "?"} & set(part):
@@ -135,7 +135,7 @@ def _match_step(folder: Path, part: str) -> Iterator[Path]:
 
 
 def _walk_folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """``folder`` and all below it, by name; hidden ones and links aside. Of any depth."""
+    """Yield ``folder`` and all folders below it by name, without hidden folders and links."""
     waiting = [folder]
     while waiting:
         parent = waiting.pop()
@@ -169,7 +169,7 @@ def _no_config_problem(text: str, workspace: Workspace) -> Problem:
 def _find_outside_links(
     folder: Path, configs: Sequence[Path], workspace: Workspace
 ) -> tuple[Problem, ...]:
-    """A link in the repository must not make any file of the machine a config."""
+    """Report configs outside the workspace: a link in the repository could point to any file."""
     if not workspace.contains(folder):
         return ()
     return tuple(

@@ -22,10 +22,10 @@ from agentci.model.values import replace
 
 
 def find_evaluator_types(document: YamlDocument, programs: ProgramResolver) -> EvaluatorTypes:
-    """Our own types of evaluators, and those of other packages that a config makes use of.
+    """Find the built-in evaluator types, and the plugin types that the config uses.
 
     Raises:
-        InputError: a package brings one of these that is broken.
+        InputError: a plugin that the config uses is broken.
     """
     evaluators = document.data.get("evaluators")
     found: dict[str, EvaluatorType[Any]] = {}
@@ -44,7 +44,7 @@ def find_evaluator_types(document: YamlDocument, programs: ProgramResolver) -> E
 
 
 def find_entry_type(entry: Json, types: EvaluatorTypes) -> str | None:
-    """The type of an entry, None where it has none of ``types``."""
+    """The type of an entry; None if it is not one of ``types``."""
     name = entry.get("type") if isinstance(entry, Mapping) else None
     return name if isinstance(name, str) and name in types else None
 
@@ -52,7 +52,7 @@ def find_entry_type(entry: Json, types: EvaluatorTypes) -> str | None:
 def find_type_problem(
     entry: Json, index: int, document: YamlDocument, types: EvaluatorTypes
 ) -> Problem:
-    """Say why an entry has none of ``types``."""
+    """Explain why an entry has none of ``types``."""
     path = ("evaluators", index)
     if not isinstance(entry, Mapping):
         what = describe_value(entry, document.plain_text(path))
@@ -121,17 +121,17 @@ def _format_entry_fix(entry: Json) -> str:
 
 BUILTIN_TYPE: Final = "builtin"
 
-# Top-level keys of agentevals 0.7.3 for all built-in metrics; here for those that set none.
+# Top-level keys for all built-in metrics in agentevals 0.7.3; here for entries without their own.
 THRESHOLD_KEY: Final = "threshold"
 BUILTIN_METRIC_KEYS: Final = (THRESHOLD_KEY, "trajectory_match_type", "judge_model")
 
 
 class MergedEntry(Struct, frozen=True, kw_only=True):
-    """What an evaluator is built from.
+    """The data that an evaluator is built from.
 
     Attributes:
         type: one of the known types.
-        place_of: where one of its own fields is; the entry's place where it has none of that name.
+        place_of: the position of one of its fields; the entry's position if the field is not set.
     """
 
     name: str
@@ -144,7 +144,10 @@ class MergedEntry(Struct, frozen=True, kw_only=True):
 def merge_entries(
     document: YamlDocument, types: EvaluatorTypes, overrides: Overrides
 ) -> tuple[MergedEntry, ...]:
-    """All entries with a name and a known type, in the order of the config; added metrics last."""
+    """Merge all entries that have a name and a known type.
+
+    They keep the order of the config; metrics from the command line come last.
+    """
     merged: dict[str, MergedEntry] = {}
     evaluators = document.data.get("evaluators")
     for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
@@ -176,7 +179,7 @@ def merge_entries(
 def find_unused_thresholds(
     document: YamlDocument, entries: Sequence[MergedEntry], overrides: Overrides
 ) -> Iterator[Problem]:
-    """Thresholds for built-in metrics, where there are none."""
+    """Warn about thresholds for built-in metrics in a config without built-in metrics."""
     if any(entry.type == BUILTIN_TYPE for entry in entries):
         return
     said = {
@@ -198,7 +201,7 @@ def _make_place_lookup(document: YamlDocument, index: int) -> Callable[[str], Pl
 
 
 def _find_shared_fields(data: JsonObject, kind: str, types: EvaluatorTypes) -> JsonObject:
-    """Fields that entries of a type take from the whole config; ``defaults`` count more."""
+    """The fields that entries of one type inherit from the config; ``defaults`` take precedence."""
     defaults = data.get("defaults")
     known = types[kind].entry.model_fields
     return {
@@ -216,5 +219,5 @@ def _find_shared_fields(data: JsonObject, kind: str, types: EvaluatorTypes) -> J
 
 
 def _drop_nulls(fields: JsonObject) -> JsonObject:
-    """Fields with a value; as in agentevals, null is as good as none."""
+    """Remove fields with a null value; null means "not set", as in agentevals."""
     return {key: value for key, value in fields.items() if value is not None}

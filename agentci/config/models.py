@@ -1,4 +1,4 @@
-"""What a config may say, apart from the entries of its evaluators."""
+"""Models of the parts of a config, except for the entries of its evaluators."""
 
 from typing import Annotated, Final, Self, TypeAlias
 
@@ -35,7 +35,7 @@ TraceFormat: TypeAlias = Annotated[
 
 
 class PassRateSpec(StrictModel):
-    """How much has to pass, and how sure that has to be."""
+    """The required pass rate, and the confidence in it."""
 
     min_pass_rate: Share = Field(
         default=1.0, description="Share of checks that have to pass, from 0 to 1."
@@ -57,10 +57,10 @@ class PassRateSpec(StrictModel):
 
 
 class ThresholdSpec(PassRateSpec):
-    """Demands on the checks of one evaluator alone.
+    """Thresholds for the checks of one evaluator.
 
-    With `min_pass_rate` or `min_score` its checks leave that of the whole gate; what is left out
-    holds as for all others.
+    If `min_pass_rate` or `min_score` is set, these checks no longer count towards that threshold of
+    the whole gate. Fields that are not set keep the values of the whole gate.
     """
 
     min_score: Share | None = Field(
@@ -81,7 +81,7 @@ class ThresholdSpec(PassRateSpec):
 
 
 class GateSpec(ThresholdSpec):
-    """What has to be reached for the gate to open."""
+    """Thresholds for the gate to pass."""
 
     max_regression: Share | None = Field(
         default=None,
@@ -100,10 +100,10 @@ class GateSpec(ThresholdSpec):
 
 
 class CaseThresholdSpec(PassRateSpec):
-    """What whole cases have to reach, by the weighted means of their checks' scores.
+    """Thresholds for whole cases, using the weighted mean score of each case's checks.
 
-    Single checks then need not pass, unless `min_pass_rate` of the gate or of their evaluator asks
-    for that, or their entry says `required: true`.
+    Single checks then do not have to pass, unless `min_pass_rate` of the gate or of their evaluator
+    requires it, or their entry sets `required: true`.
     """
 
     threshold: Share | None = Field(
@@ -115,7 +115,7 @@ class CaseThresholdSpec(PassRateSpec):
 
 
 class EvalFileGateSpec(GateSpec):
-    """What has to be reached for the gate to open."""
+    """Thresholds for the gate to pass."""
 
     cases: CaseThresholdSpec | None = Field(
         default=None, description="What whole cases have to reach, in place of every check."
@@ -127,7 +127,7 @@ def _allow_extension_keys(schema: dict[str, JsonValue]) -> None:
 
 
 class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
-    """What agentci judges recorded agent runs by; eval configs of agentevals work as they are."""
+    """Evaluators and a gate for recorded agent runs; eval configs of agentevals work unchanged."""
 
     version: ConfigVersion = Field(default=1, description="Version of this format.")
     evaluators: list[dict[str, JsonValue]] = Field(
@@ -179,5 +179,5 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """What ``traces`` names, always as many."""
+        """The paths and globs of ``traces``, always as a tuple."""
         return (self.traces,) if isinstance(self.traces, str) else tuple(self.traces)

@@ -1,4 +1,4 @@
-"""The options of a run: one table, from which flags, inputs and documents are made."""
+"""The options of a run: one table for command line flags, action inputs and documentation."""
 
 from typing import Final
 
@@ -19,12 +19,13 @@ class Option(Struct, frozen=True, kw_only=True):
     """One option of ``agentci run``: ``--NAME`` on the command line, input ``NAME`` of the action.
 
     Attributes:
-        metavar: what its value is; None makes it a switch, as an input `true` or `false`.
-        choices: the only values there are; compared without regard to case.
+        metavar: the placeholder of its value; None makes it a switch (`true` or `false` as an
+            input) unless it has ``choices``.
+        choices: the allowed values, compared without regard to case.
         default: the value as a user would write it; "" leaves the choice to the config.
-        repeats: may be given several times; as an input one value a line.
-        cli_only: makes no sense as an input of the action.
-        input_only: makes no sense on the command line.
+        repeats: whether it may be given several times; as an input, one value per line.
+        cli_only: whether it is left out of the action's inputs.
+        input_only: whether it is left out of the command line.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Option(Struct, frozen=True, kw_only=True):
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is on or off, and has no value."""
+        """Whether the option is on or off and takes no value."""
         return self.metavar is None and not self.choices
 
 
@@ -228,7 +229,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="verbose", cli_only=True, help="Print every check."),
 )
 
-# Those that are about what a report is made into: `agentci merge` has them, too.
+# Options that apply to writing a report; `agentci merge` has them, too.
 REPORT_OPTIONS: Final = (
     *(
         "baseline",

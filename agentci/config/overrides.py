@@ -1,4 +1,4 @@
-"""What comes to a config from outside: options of the command line, and the files around it."""
+"""Values from outside a config: command line options and the surrounding files."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,60 +17,63 @@ if TYPE_CHECKING:
 
 
 class ProgramResolver(Protocol):
-    """What knows which programs there are."""
+    """Finds the programs and plugins that a config names."""
 
     @property
     def executors(self) -> Collection[str]:
-        """Names of what runs programs."""
+        """Names of the available executors, which run programs."""
         ...
 
     @property
     def folder(self) -> str:
-        """Absolute path of that of the config, where programs that judge are run."""
+        """Absolute path of the config's folder, in which evaluator programs run."""
         ...
 
     def type_named(self, name: str) -> "EvaluatorType[Any] | None":
-        """The type of evaluators that another package brings under ``name``.
+        """The evaluator type that a plugin provides under ``name``; None if there is none.
 
         Raises:
-            InputError: it is broken.
+            InputError: the plugin is broken.
         """
         ...
 
     def find(self, named: str, place: Place) -> LocalProgram:
-        """Find the program whose path is named at ``place``.
+        """Find the program whose path is written at ``place``.
 
         Raises:
-            InputError: it is missing, out of bounds, or cannot be run.
+            InputError: it does not exist, is outside the workspace, or cannot be run.
         """
         ...
 
     def read(self, named: str, place: Place) -> "TextFile":
-        """Read the file whose path is named at ``place``.
+        """Read the file whose path is written at ``place``.
 
         Raises:
-            InputError: it is missing, out of bounds, or no text.
+            InputError: it does not exist, is outside the workspace, or is not text.
         """
         ...
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
-        """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.
+        """Fill in the fields that an entry leaves to the program's source.
+
+        Args:
+            place_of: gives the positions of the entry's fields.
 
         Raises:
-            InputError: there is no such source, or no such place in it.
+            InputError: the source does not exist, or does not contain the program.
         """
         ...
 
 
 class Overrides(Struct, frozen=True, kw_only=True):
-    """What is to be judged by, and how, whatever a config says.
+    """Options of the command line that take precedence over a config.
 
     Attributes:
-        metrics: built-in metrics to judge by, beside the config or without one; they take the
-            place of entries of the same names.
-        threshold, trajectory_match_type: as in agentevals 0.11.0 for ``metrics``, or where there
-            are none for all built-in evaluators; never for programs.
-        judge_model: as in ``Judges``.
+        metrics: built-in metrics to add to the config, or to use without one; they replace
+            entries of the same name.
+        threshold, trajectory_match_type: as in agentevals 0.11.0, they apply to ``metrics``, or
+            without any to all built-in evaluators; never to programs.
+        judge_model: as in ``JudgeSettings``.
         only: names of the evaluators to keep; empty keeps all.
     """
 
@@ -82,7 +85,7 @@ class Overrides(Struct, frozen=True, kw_only=True):
 
     @property
     def fields(self) -> JsonObject:
-        """The fields that are given, by their names in entries."""
+        """The values that are set, by their field names in entries."""
         fields: JsonObject = {
             "threshold": self.threshold,
             "trajectory_match_type": self.trajectory_match_type,
@@ -91,7 +94,7 @@ class Overrides(Struct, frozen=True, kw_only=True):
 
 
 def find_metric_option_problems(metrics: Sequence[str]) -> Iterator[Problem]:
-    """What is wrong with the metrics of the command line."""
+    """Find problems with the metrics of the command line."""
     for metric in dict.fromkeys(metrics):
         if (problem := find_metric_problem(metric)) is not None:
             yield problem
@@ -100,7 +103,7 @@ def find_metric_option_problems(metrics: Sequence[str]) -> Iterator[Problem]:
 
 
 def find_only_option_problems(only: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
-    """Names of evaluators to run alone that are none of ``names``, of all that there are."""
+    """Report names given to ``--only`` that are not in ``names``, the names of all evaluators."""
     for name in dict.fromkeys(only):
         if name not in names:
             yield Problem(

@@ -1,4 +1,4 @@
-"""What has to be true of a config beyond the shape of its parts."""
+"""Check rules between parts of a config that its JSON Schema cannot express."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -21,7 +21,7 @@ _IGNORED_KEYS: Final = ("output", "output_format")
 
 
 def find_reference_problems(document: YamlDocument) -> Iterator[Problem]:
-    """Check names against each other and against what there is; the parts may be of any shape."""
+    """Check names against each other and against the known metrics; parts may have any shape."""
     entries = _named_entries(document)
     yield from _find_duplicate_names(document, entries)
     yield from _find_entry_metric_problems(document, entries)
@@ -30,7 +30,7 @@ def find_reference_problems(document: YamlDocument) -> Iterator[Problem]:
 
 
 def find_metric_problem(name: str, place: Place | None = None) -> Problem | None:
-    """Why there is no built-in metric ``name``, None where there is one."""
+    """Explain why ``name`` is not an available built-in metric; None if it is available."""
     if (
         name in METRICS
         or name in JUDGED_METRIC_PURPOSES

@@ -1,4 +1,4 @@
-"""The JSON Schema of configs, made from the models that read them, and its terms in plain words."""
+"""Make the JSON Schema of configs from their models, and describe its terms for messages."""
 
 import json
 import re
@@ -42,7 +42,7 @@ _PATTERN_NOUNS: Final = {
 
 
 def describe_expected(schema: Schema) -> str:
-    """What a value must be: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
+    """The values a schema allows: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
     if choices := _find_choices(schema):
         return join_with_or(choices)
     if branches := schema.get("anyOf"):
@@ -62,10 +62,10 @@ def describe_expected(schema: Schema) -> str:
 
 
 def describe_value(value: Json, written: str | None) -> str:
-    """What a value is.
+    """Describe a value found in a file.
 
     Args:
-        written: its text in the file, where that stands without quotes.
+        written: its text in the file if it is unquoted.
     """
     match value:
         case str():
@@ -79,7 +79,7 @@ def describe_value(value: Json, written: str | None) -> str:
 
 
 def suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None:
-    """What to write instead, where that can be told from what stands there."""
+    """Suggest what to write instead, if that can be derived from the value."""
     types = set(_describe_types(schema))
     match value:
         case str():
@@ -98,7 +98,7 @@ def suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None:
 
 
 _MAX_PERCENT: Final = 100
-# From here on a share is surely meant in percent.
+# At or above this, a number given for a share must be a percentage.
 _MIN_PERCENT: Final = 10
 
 
@@ -135,7 +135,7 @@ def _suggest_number_fix(text: str) -> str | None:
 
 
 def _find_choices(schema: Schema) -> tuple[str, ...]:
-    """The only texts that ``schema`` allows; empty where it is not about a choice."""
+    """The only texts that ``schema`` allows; empty if it is not a choice."""
     if "const" in schema:
         return (str(schema["const"]),)
     if "enum" in schema:
@@ -156,7 +156,7 @@ def _describe_types(schema: Schema) -> Iterator[str]:
 
 
 def _iter_alternatives(schema: Schema) -> Iterator[Schema]:
-    """The alternatives of a schema, each without alternatives of its own."""
+    """The alternatives of a schema, nested alternatives flattened."""
     if "anyOf" not in schema:
         yield schema
     for branch in schema.get("anyOf", ()):
@@ -168,12 +168,12 @@ SCHEMA_ID: Final = "config.schema.json"
 
 EvaluatorTypes: TypeAlias = Mapping[str, EvaluatorType[Any]]
 
-# What makes an evaluator that one: no two can share it.
+# These fields identify one evaluator, so `defaults` cannot set them.
 UNSHARED_FIELDS: Final = frozenset({"name", "type", "path", "grader", "ref", "sha256"})
 
 
 def make_config_schema(types: EvaluatorTypes = EVALUATOR_TYPES) -> Schema:
-    """The schema of configs whose evaluators are of ``types``, for editors and for validation."""
+    """Make the schema of configs with evaluators of ``types``, for editors and for validation."""
     schema = EvalConfig.model_json_schema()
     definitions = schema.setdefault("$defs", {})
     branches = [{"$ref": _add_definition(definitions, each.entry)} for each in types.values()]
@@ -189,7 +189,7 @@ def make_config_schema(types: EvaluatorTypes = EVALUATOR_TYPES) -> Schema:
 
 
 def make_defaults_model(types: EvaluatorTypes = EVALUATOR_TYPES) -> type[BaseModel]:
-    """The model of ``defaults``: every field that entries of one of ``types`` can share."""
+    """Make the model of ``defaults``: every field that entries of ``types`` can share."""
     fields: dict[str, Any] = {}
     for each in types.values():
         for name, field in each.entry.model_fields.items():
@@ -207,7 +207,7 @@ def _add_definition(definitions: Schema, model: type[BaseModel]) -> str:
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Leave out what tells an editor nothing: titles that repeat the key, any JSON as a name."""
+    """Remove what does not help in an editor: titles, null defaults and the ``JsonValue`` type."""
     definitions = {name: part for name, part in schema["$defs"].items() if name != "JsonValue"}
     return {key: _simplify_part(part) for key, part in {**schema, "$defs": definitions}.items()}
 

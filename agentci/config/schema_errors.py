@@ -1,4 +1,4 @@
-"""Every breach of the JSON Schema as a problem in plain words, each at its place."""
+"""Turn every JSON Schema error into a readable problem with its position."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
 MAX_SCHEMA_ERRORS: Final = 2000
-ENTRY_STEPS: Final = 2  # to an entry: `evaluators`, and its index
+ENTRY_STEPS: Final = 2  # the path to an entry: `evaluators` and its index
 
-# Keys at the top of configs that agentevals reads, or once read.
+# Top-level config keys that agentevals reads now or read in earlier versions.
 _MOVED_KEY_HINTS: Final = {
     "metrics": "list each metric below `evaluators:`, as `- {name: NAME, type: builtin}`",
     "custom_evaluators": "move its entries below `evaluators:`, each with its `type`",
@@ -39,7 +39,7 @@ _MOVED_KEY_HINTS: Final = {
 
 
 def find_schema_errors(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
-    """The breaches of the schema of configs with evaluators of ``types``, up to a limit."""
+    """Find schema errors of a config with evaluators of ``types``, up to ``MAX_SCHEMA_ERRORS``."""
     reader = _SchemaErrorReader(document, types)
     errors = Draft202012Validator(make_config_schema(types)).iter_errors(document.data)
     problems = (problem for error in errors for problem in reader.find_problems(error))
@@ -49,21 +49,21 @@ def find_schema_errors(document: YamlDocument, types: EvaluatorTypes) -> tuple[P
 def find_part_errors(
     document: YamlDocument, schema: Schema, rejection: Rejection, *, at: KeyPath, noun: str
 ) -> tuple[Problem, ...]:
-    """What is wrong with one part of a document.
+    """Find the errors in one part of a document.
 
     Args:
-        schema: of that part.
-        rejection: what its model says, which may know more.
-        at: where the part is.
-        noun: what it is: ``evaluator``, ``case``.
+        schema: the schema of the part.
+        rejection: the error of the part's model, used if the schema finds nothing.
+        at: the path of the part.
+        noun: the kind of the part: ``evaluator`` or ``case``.
     """
     reader = _SchemaErrorReader(document, {}, at=at, noun=noun)
     errors = Draft202012Validator(schema).iter_errors(document.value(at))
     problems = (problem for error in errors for problem in reader.find_problems(error))
     found = tuple(dict.fromkeys(islice(problems, MAX_SCHEMA_ERRORS)))
     rejections = rejection.errors(include_url=False, include_input=False)
-    # Rules of ours are all that the schema has no word for; beside one, other alternatives of the
-    # same value are told as if they had been meant.
+    # The schema covers everything except our own rules. If one of those failed, the other errors
+    # come from alternatives of the same value that the user did not mean.
     ours = [each for each in rejections if each["type"] == "value_error"]
     return found or tuple(
         Problem(
@@ -75,7 +75,7 @@ def find_part_errors(
 
 
 def _format_model_message(error: ErrorDetails) -> str:
-    """A message of a model; for a part of several types, which there are."""
+    """Format a pydantic error; for a union, list the known types."""
     match error["type"]:
         case "union_tag_invalid":
             names = error["ctx"]["expected_tags"].replace("'", "").split(", ")
@@ -88,7 +88,7 @@ def _format_model_message(error: ErrorDetails) -> str:
 
 
 def format_subject(path: KeyPath) -> str:
-    """How a message calls the value at ``path``; an entry's fields go by their own names."""
+    """The name of the value at ``path`` in messages; an entry's fields appear without its path."""
     match path:
         case ("evaluators", int(), *rest) if rest:
             names = rest
@@ -100,7 +100,7 @@ def format_subject(path: KeyPath) -> str:
 
 
 def _is_deeper(error: ValidationError) -> bool:
-    """Whether an alternative was meant, and something is wrong with what is in it."""
+    """Whether the error is inside an alternative, so that this alternative was meant."""
     return bool(error.path) or error.validator in ("additionalProperties", "required")
 
 
@@ -119,7 +119,7 @@ class _SchemaErrorReader:
         self._noun = noun
 
     def find_problems(self, error: ValidationError) -> Iterator[Problem]:
-        """Say in words what ``error`` is about; of alternatives, the one that was meant."""
+        """Describe ``error``; for a union, describe only the alternative that was meant."""
         path: KeyPath = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:
@@ -138,7 +138,7 @@ class _SchemaErrorReader:
                 yield self._wrong_value(schema, path)
 
     def _entry_problems(self, error: ValidationError, path: KeyPath) -> Iterator[Problem]:
-        """Read the branch of the entry's type, and no other."""
+        """Read only the schema branch of the entry's type."""
         entry, index = self._document.value(path), path[-1]
         kind = find_entry_type(entry, self._types)
         if kind is None and isinstance(index, int):
@@ -150,7 +150,7 @@ class _SchemaErrorReader:
     def _tagged_problems(
         self, error: ValidationError, schema: Schema, path: KeyPath
     ) -> Iterator[Problem]:
-        """Read the branch that a mapping names by one of its keys, and no other."""
+        """Read only the schema branch selected by the discriminator key."""
         key, mapping = (schema["discriminator"][name] for name in ("propertyName", "mapping"))
         branches = {mapping[tag]: tag for tag in mapping}
         tags = [branches[each["$ref"]] for each in schema["oneOf"]]
@@ -215,7 +215,7 @@ class _SchemaErrorReader:
 def _find_key_hint(
     key: str, path: KeyPath, known: Sequence[str], types: EvaluatorTypes
 ) -> str | None:
-    """Where an unknown key belongs, or which of the ``known`` ones it was meant to be."""
+    """Suggest where an unknown key belongs, or which of the ``known`` keys was meant."""
     if not path and key in _MOVED_KEY_HINTS:
         return _MOVED_KEY_HINTS[key]
     field = key.replace("-", "_")

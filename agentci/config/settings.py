@@ -1,4 +1,4 @@
-"""What a user asked of one run: options given as text, checked."""
+"""Parse and check the options of one run, given as text."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,18 +28,18 @@ from agentci.model.shard import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
 
 MAX_JOBS = 256
 PERCENT: Final = 100
-# In the place of a baseline: what the base is, and where its results are, is found out.
+# A value of `baseline`: the base commit and its results are found automatically.
 PULL_REQUEST_BASE: Final = "base"
 
 
 class FetchSettings(Struct, frozen=True, kw_only=True):
-    """By which rules programs are taken that are kept elsewhere.
+    """How remote evaluators and packages are fetched.
 
     Attributes:
-        cache_dir: as the user named it; empty for the default.
-        locked: nothing is taken that is not in the lock.
-        offline: nothing is asked of a network.
-        no_cache: what the cache has is not taken.
+        cache_dir: the folder as given by the user; empty for the default.
+        locked: use only what is in the lock file.
+        offline: make no network requests.
+        no_cache: do not read from the cache.
     """
 
     cache_dir: str = ""
@@ -49,7 +49,7 @@ class FetchSettings(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What the user asked of one run, checked; None where the config decides."""
+    """The checked options of one run; None means that the config decides."""
 
     configs: tuple[str, ...]
     traces: tuple[str, ...]
@@ -81,14 +81,14 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) -> Settings:
-    """Check what was given as text.
+    """Parse and check the options.
 
     Args:
         configs: files, folders and globs of configs.
         values: texts by option name; empty texts count as not given.
 
     Raises:
-        InputError: one problem for every value that cannot be used.
+        InputError: one problem for every invalid value.
     """
     given = _OptionReader(values)
     settings = Settings(
@@ -126,10 +126,10 @@ def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) 
 
 
 def parse_fetch_settings(values: Mapping[str, Sequence[str]]) -> FetchSettings:
-    """Check what was given of it, by option name; as ``parse_settings``.
+    """Parse and check only the fetch options, by option name as in ``parse_settings``.
 
     Raises:
-        InputError: one problem for every value that cannot be used.
+        InputError: one problem for every invalid value.
     """
     given = _OptionReader(values)
     access = given.fetch_settings()
@@ -145,7 +145,7 @@ _OPTION_DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
 class _OptionReader:
-    """Texts by option; what cannot be used is a problem, and counts as not given."""
+    """Reads option values; an invalid value adds a problem and counts as not given."""
 
     def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
         self.problems: list[Problem] = []
@@ -155,11 +155,11 @@ class _OptionReader:
         return tuple(text.strip() for text in self._values.get(name, ()) if text.strip())
 
     def text(self, name: str) -> str:
-        """The last text, else the default."""
+        """The last value given, or else the default."""
         return self.texts(name)[-1] if self.texts(name) else _OPTION_DEFAULTS[name]
 
     def choice(self, name: str, choices: Sequence[ChoiceT]) -> ChoiceT | None:
-        """The choice that is meant, whatever its case; hyphens are as good as underscores."""
+        """The matching choice, ignoring case; hyphens and underscores are equivalent."""
         text = self.text(name)
         spelt = text.casefold().replace("-", "_")
         found = next((each for each in choices if each.casefold() == spelt), None)
@@ -169,7 +169,7 @@ class _OptionReader:
         return found
 
     def switch(self, name: str) -> bool:
-        """Whether it is on: as a flag it is when it is there, as an input it says so."""
+        """Whether the option is on; an action input states it as `true` or `false`."""
         text = self.text(name).casefold()
         if text not in ("", "true", "false"):
             self.problems.append(
@@ -178,7 +178,7 @@ class _OptionReader:
         return text == "true"
 
     def fetch_settings(self) -> FetchSettings:
-        """What belongs together about programs that are kept elsewhere."""
+        """Read the options of ``FetchSettings``."""
         access = FetchSettings(
             cache_dir=self.text("cache-dir"),
             locked=self.switch("locked"),
@@ -195,7 +195,7 @@ class _OptionReader:
         return access
 
     def shard(self) -> Shard | None:
-        """The part of the checks to judge; None for all."""
+        """The shard of the checks to run; None for all checks."""
         text = self.text("shard")
         try:
             return parse_shard(text, matrix_job=self.text("matrix-job")) if text else None
@@ -209,7 +209,7 @@ class _OptionReader:
             return None
 
     def number(self, name: str, read: Callable[[str], NumberT], wanted: str) -> NumberT | None:
-        """A number as ``read`` takes it; ValueError says that it does not."""
+        """Parse a number with ``read``, which raises ValueError for an invalid one."""
         text = self.text(name)
         try:
             return read(text) if text else None
@@ -228,7 +228,7 @@ def _parse_share(text: str) -> float:
 
 
 def _suggest_share(text: str) -> str | None:
-    """What to write in the place of percents; None where there are none."""
+    """Suggest a share in place of a percentage; None if the text is not a percentage."""
     percents = text.removesuffix("%").rstrip()
     if not re.fullmatch("[0-9]{1,3}", percents) or int(percents) > PERCENT:
         return None

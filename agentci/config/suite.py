@@ -1,4 +1,4 @@
-"""A config as evaluators and a gate, ready to be run."""
+"""Turn a config into evaluators and a gate that are ready to run."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -22,27 +22,27 @@ DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 
 
 class EvalFileCase(Struct, frozen=True, kw_only=True):
-    """A case of an eval file, and what judges it."""
+    """A case of an eval file with its evaluators."""
 
     eval_case: AgentvCase
     evaluators: tuple[Evaluator, ...]
 
 
 class Suite(Struct, frozen=True, kw_only=True):
-    """One config: what judges, what is judged, and what has to be reached.
+    """One config: evaluators, recorded runs or cases, and the gate.
 
     Attributes:
-        file: the config as shown to the user.
-        evaluators: those of all cases.
-        names: of all its evaluators, also of those that are left out (``--only``).
-        eval_cases: the cases that it brings; None where recordings are the cases.
-        agent: what is run for those that have no recorded output.
-        trials: how often, where that is more than once.
-        traces: paths and globs as they are written; empty leaves them to the command line.
-        eval_set, dataset: paths as they are written.
-        trace_format: None where it is to be seen from the content.
-        places: the values of the top-level keys.
-        notices: what is worth knowing about the config; no errors.
+        file: the config file, as shown to the user.
+        evaluators: the evaluators for all cases.
+        names: the names of all evaluators, including those excluded by ``--only``.
+        eval_cases: the cases of an eval file; None if the recorded runs are the cases.
+        agent: the agent to run for cases without a recorded output.
+        trials: the settings for several runs per case; None for a single run.
+        traces: paths and globs as written; empty if the command line provides them.
+        eval_set, dataset: paths as written.
+        trace_format: None to detect the format from the content.
+        places: the positions of the values of the top-level keys.
+        notices: warnings and notes about the config.
     """
 
     file: str
@@ -62,19 +62,21 @@ class Suite(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """What is to blame where something is missing as a whole."""
+        """The position for problems that concern the whole config."""
         return Place(file=self.file)
 
     def place_of(self, key: str) -> Place:
-        """The place of the value of a top-level key, that of the suite where there is none."""
+        """The position of the value of a top-level key, or of the suite if the key is not set."""
         return self.places.get(key, self.place)
 
 
 def make_metric_suite(overrides: Overrides) -> Suite:
-    """Judge without a config: by the metrics of the command line, else by agentevals' default.
+    """Make a suite without a config, from the metrics of the command line.
+
+    Without metrics it uses the default metric of agentevals.
 
     Raises:
-        InputError: there is no such metric, or none is left to run.
+        InputError: a metric does not exist or is given twice.
     """
     metrics = overrides.metrics or (DEFAULT_METRIC,)
     if problems := tuple(find_metric_option_problems(metrics)):
@@ -103,7 +105,7 @@ def _make_metric_evaluator(metric: str, overrides: Overrides) -> Evaluator:
             threshold=overrides.threshold,
             match_type=overrides.trajectory_match_type,
         )
-    # They load pydantic, as below.
+    # Imported here because they load pydantic, as in read_suite.
     from agentci.evaluators.agentevals.entries import BuiltinEntry  # noqa: PLC0415
     from agentci.evaluators.agentevals.judged_builtin import make_judged_evaluator  # noqa: PLC0415
     from agentci.evaluators.judge_config import JudgeSettings  # noqa: PLC0415
@@ -118,15 +120,15 @@ def _make_metric_evaluator(metric: str, overrides: Overrides) -> Evaluator:
 
 
 def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramResolver) -> Suite:
-    """Make a config ready to be run.
+    """Read a config into a suite.
 
     Args:
-        programs: knows those that the config names.
+        programs: finds the programs that the config names.
 
     Raises:
-        InputError: with all problems of the config.
+        InputError: the config has errors; lists all its problems.
     """
-    # It loads pydantic, which is half of our start-up; a run without a config does not need it.
+    # pydantic takes half of the start-up time, and a run without a config does not need it.
     from agentci.config.build import build_evaluators, make_gate_policy  # noqa: PLC0415
 
     built = build_evaluators(document, overrides, programs)

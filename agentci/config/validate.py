@@ -1,4 +1,4 @@
-"""All problems of a config, each with its position, in the order of the file."""
+"""Find all problems of a config, each with its position, in file order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -20,10 +20,10 @@ from agentci.model.problem import Problem
 
 
 class ConfigModelError(Struct, frozen=True, kw_only=True):
-    """Something that a model objects to.
+    """An error reported by a pydantic model.
 
     Attributes:
-        is_beyond_schema: comes from code of the model, of which its JSON Schema cannot know.
+        is_beyond_schema: whether it comes from validation code that the JSON Schema cannot express.
     """
 
     problem: Problem
@@ -33,7 +33,7 @@ class ConfigModelError(Struct, frozen=True, kw_only=True):
 def find_model_errors(
     document: YamlDocument, types: EvaluatorTypes
 ) -> tuple[ConfigModelError, ...]:
-    """What the models object to; empty where they accept all of the config."""
+    """Validate the config with its models; empty if they accept all of it."""
     return tuple(
         each
         for part in _iter_config_parts(document, types)
@@ -44,7 +44,7 @@ def find_model_errors(
 def _iter_config_parts(
     document: YamlDocument, types: EvaluatorTypes
 ) -> Iterator[tuple[KeyPath, type[BaseModel] | None, Json]]:
-    """The parts of a config with the model that reads each; None where nothing does."""
+    """The parts of a config with the model of each; None for entries of unknown type."""
     data = document.data
     yield (), EvalConfig, data
     if data.get("defaults"):
@@ -76,7 +76,7 @@ def _validate_part(
 
 
 def _path_in_file(loc: KeyPath, document: YamlDocument) -> KeyPath:
-    """The steps of ``loc`` that lead through the file: pydantic also names alternatives in it."""
+    """The steps of ``loc`` that exist in the file; pydantic adds the names of union members."""
     path: KeyPath = ()
     for step in loc:
         if document.has((*path, step)):
@@ -90,10 +90,10 @@ MAX_PROBLEMS: Final = 1000
 def find_config_problems(
     document: YamlDocument, types: EvaluatorTypes = EVALUATOR_TYPES
 ) -> tuple[Problem, ...]:
-    """All problems of a config, notices included; without errors the models accept it.
+    """Find all problems of a config, including notes; without errors, the models accept it.
 
     Args:
-        types: of evaluators, those that there are.
+        types: the available evaluator types.
     """
     try:
         check_eval_config(document)
@@ -108,7 +108,7 @@ def find_config_problems(
 
 
 def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Each problem once, file by file in the order of its lines; of a flood only the beginning."""
+    """Remove duplicates and sort by file and line, keeping the first ``MAX_PROBLEMS``."""
     each = dict.fromkeys(problems)
     files = list(dict.fromkeys(p.place.file for p in each if p.place is not None))
     ordered = sorted(each, key=lambda problem: _problem_sort_key(problem, files))
@@ -125,11 +125,11 @@ def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def _find_shape_problems(document: YamlDocument, types: EvaluatorTypes) -> list[Problem]:
-    """Breaches of the schema, or what the models know beyond it."""
+    """Find schema errors, and errors of validation code that the schema cannot express."""
     rejected = find_model_errors(document, types)
     if not rejected:
         return []
-    # A value that YAML itself has trouble with is not complained about twice.
+    # Values with a YAML error are not reported twice.
     known = {each.place for each in document.problems if each.severity == "error"}
     breaches = _find_schema_problems(document, types)
     places = {breach.place for breach in breaches}
@@ -140,7 +140,7 @@ def _find_shape_problems(document: YamlDocument, types: EvaluatorTypes) -> list[
 
 
 def _find_schema_problems(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
-    # The models say whether there is anything to report; jsonschema is loaded to report it well.
+    # The models decide whether there are errors; jsonschema is loaded only to describe them.
     from agentci.config.schema_errors import find_schema_errors  # noqa: PLC0415
 
     return find_schema_errors(document, types)

@@ -1,4 +1,4 @@
-"""Config files, read so that every part can be pointed at."""
+"""Read config files, keeping the position of every part."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,13 +18,13 @@ from agentci.model.problem import Place, Problem
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
-    """What a config file says, and on which line.
+    """The content of a config file, with positions.
 
     Attributes:
-        file: as shown to the user.
-        data: dicts with text as keys, lists and scalars; never NaN or infinity.
-        problems: what was readable and is wrong all the same (a key twice, ``010``), and notices
-            about values that YAML reads differently than they look.
+        file: the file name, as shown to the user.
+        data: dicts with text keys, lists and scalars; never NaN or infinity.
+        problems: errors that did not stop the parser (a duplicate key, ``010``), and notes about
+            values that YAML reads differently than they look.
     """
 
     file: str
@@ -33,9 +33,9 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
     def place_of(self, path: Sequence[str | int], *, key: bool = False) -> Place:
-        """The place of the value at ``path``, or with ``key`` of the key that leads to it.
+        """The position of the value at ``path``, or of its key if ``key`` is set.
 
-        What is not there has the place of the nearest parent that is.
+        A missing value has the position of its nearest existing parent.
         """
         trail = list(self._find_nodes(path))
         if not trail:
@@ -44,16 +44,16 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
         return last.place if key and len(trail) == len(path) else _get_value_node(last).place
 
     def has(self, path: Sequence[str | int]) -> bool:
-        """Whether there is anything at ``path``."""
+        """Whether ``path`` exists."""
         return self._find(path) is not None
 
     def value(self, path: Sequence[str | int]) -> Json:
-        """The value at ``path``, None where there is none."""
+        """The value at ``path``; None if it does not exist."""
         node = self._find(path)
         return None if node is None else plain_data(node)
 
     def plain_text(self, path: Sequence[str | int]) -> str | None:
-        """The text of the value at ``path`` where it stands without quotes, else None."""
+        """The text of the value at ``path`` if it is unquoted; else None."""
         node = self._find(path)
         return node.text if isinstance(node, ScalarNode) and node.plain else None
 
@@ -62,7 +62,7 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
         return _get_value_node(trail[-1]) if len(trail) > len(path) else None
 
     def _find_nodes(self, path: Sequence[str | int]) -> Iterator[MappingEntry | Node]:
-        """What ``path`` leads through, as far as that is there."""
+        """The nodes along ``path``, as far as they exist."""
         node: Node = self.root
         for step in path:
             found = _find_child(node, step)
@@ -77,12 +77,12 @@ def read_yaml(data: bytes, *, file: str) -> YamlDocument:
 
     Args:
         data: content of the file.
-        file: its name as shown to the user.
+        file: the file name, as shown to the user.
 
     Raises:
-        InputError: it is not UTF-8, not YAML, no mapping, or beyond the limits of what is read.
+        InputError: the content is not UTF-8, not YAML, not a mapping, or beyond the size limits.
     """
-    # PyYAML would be half of our start-up, and a run without a config does not need it.
+    # PyYAML would take half of the start-up time, and a run without a config does not need it.
     from agentci.config.yaml_parse import parse_yaml_mapping  # noqa: PLC0415
 
     root, problems = parse_yaml_mapping(decode_utf8(data, file=file), file=file)
@@ -91,10 +91,10 @@ def read_yaml(data: bytes, *, file: str) -> YamlDocument:
 
 
 def read_tree(data: bytes, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
-    """Read a part of a config that is kept in a file of its own, and may be a list.
+    """Read a part of a config from a separate file; its top level may be a list.
 
     Raises:
-        InputError: as ``read_yaml``, save that any top level will do.
+        InputError: as for ``read_yaml``, except that any top level is accepted.
     """
     from agentci.config.yaml_parse import parse_yaml_node  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""A YAML file as a tree in which every part knows its place."""
+"""A YAML file as a tree in which every node has its position."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -8,7 +8,7 @@ from msgspec import Struct
 from agentci.model.json import Json
 from agentci.model.problem import Place
 
-# The keys and indexes that lead from the top of a document to one of its parts.
+# The keys and indexes from the top of a document to one of its parts.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 
@@ -17,7 +17,7 @@ class ScalarNode(Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: as written, without quotes.
-        plain: written without quotes, so that YAML guessed the type of ``value``.
+        plain: whether it is unquoted, so that the type of ``value`` follows from the text.
     """
 
     place: Place
@@ -27,12 +27,12 @@ class ScalarNode(Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many values it holds, itself included."""
+        """The number of values in the node, including itself."""
         return 1
 
     @property
     def height(self) -> int:
-        """How many levels are nested in it."""
+        """The number of levels nested in the node."""
         return 0
 
 
@@ -40,8 +40,8 @@ class SequenceNode(Struct, frozen=True, kw_only=True):
     """A list.
 
     Attributes:
-        size: how many values it holds, itself included, aliases expanded.
-        height: how many levels are nested in it, aliases expanded.
+        size: the number of values in it, including itself, with aliases expanded.
+        height: the number of levels nested in it, with aliases expanded.
     """
 
     place: Place
@@ -51,14 +51,14 @@ class SequenceNode(Struct, frozen=True, kw_only=True):
 
 
 class MappingEntry(Struct, frozen=True, kw_only=True):
-    """A key of a mapping, and its value."""
+    """The value of a mapping's key; ``place`` is that of the key."""
 
     place: Place
     value: "Node"
 
 
 class MappingNode(Struct, frozen=True, kw_only=True):
-    """A mapping; ``size`` and ``height`` as in :class:`Items`."""
+    """A mapping; ``size`` and ``height`` are as in :class:`SequenceNode`."""
 
     place: Place
     fields: Mapping[str, MappingEntry]
@@ -70,7 +70,7 @@ Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
 
 
 def plain_data(node: Node) -> Json:
-    """What ``node`` says, as dicts, lists and scalars."""
+    """Convert ``node`` to dicts, lists and scalars."""
     match node:
         case ScalarNode():
             return node.value

@@ -1,7 +1,7 @@
 """Parse YAML into a tree with positions, within limits on size and depth.
 
-The tree is built from the parser's events, so that a hostile file is refused before it costs
-memory; PyYAML's own loader would follow it to the end.
+The tree is built from the parser's events, so that a malicious file is rejected before it uses
+much memory. PyYAML's own loader has no such limits.
 """
 
 import re
@@ -29,14 +29,14 @@ _SYNTAX_HINTS: Final = {
     "<document start>": "remove what follows the end of the document",
 }
 
-# All that YAML 1.1 leaves out of its printable characters.
+# Characters that are not printable in YAML 1.1.
 _UNPRINTABLE: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
 
 
 def find_unprintable_character(text: str, *, file: str) -> Problem | None:
-    """Say that ``text`` holds a character that YAML refuses, and where; None where it does not."""
+    """Find the first character in ``text`` that YAML does not allow; None if there is none."""
     found = _UNPRINTABLE.search(text)
     if found is None:
         return None
@@ -48,13 +48,13 @@ def find_unprintable_character(text: str, *, file: str) -> Problem | None:
 
 
 def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Problem:
-    """Say what is wrong with ``text``, and where."""
+    """Describe a syntax error in ``text`` with its position."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Problem(message="the file is not YAML", place=Place(file=file))
     what = error.problem or "it cannot be read"
     mark = error.problem_mark
     if "unexpected end of stream" in what and error.context_mark is not None:
-        # The quote that is not closed helps more than the end of the file.
+        # The position of the unclosed quote is more useful than the end of the file.
         mark = error.context_mark
     if tab := _find_indentation_tab(text, mark.line):
         return Problem(
@@ -70,7 +70,7 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
 
 
 def _find_indentation_tab(text: str, line: int) -> int:
-    """The column of a tab before the first word of a line counted from 0; 0 where there is none."""
+    """The column of a tab in the indentation of a line (0-based); 0 if there is none."""
     lines = text.splitlines()
     if line >= len(lines):
         return 0
@@ -79,7 +79,7 @@ def _find_indentation_tab(text: str, line: int) -> int:
 
 
 def _format_context(error: yaml.MarkedYAMLError, shown: yaml.Mark) -> str:
-    """Where that began which was being read, unless that is shown already."""
+    """Where the construct being parsed began, unless that line is shown already."""
     begin = error.context_mark
     if error.context is None or begin is None or begin.line == shown.line:
         return ""
@@ -92,11 +92,11 @@ NodePair: TypeAlias = tuple[Node, Node]
 def build_mapping_node(
     pairs: Sequence[NodePair], place: Place
 ) -> tuple[MappingNode, tuple[Problem, ...]]:
-    """Make a mapping of keys and values in the order of the file.
+    """Build a mapping from keys and values in file order.
 
-    Keys are taken as they are written, also numbers; of a key that stands twice the first counts.
-    Keys of the mapping itself count before those that ``<<`` merges into it; of those, the first
-    of a list and the last of several ``<<``, as PyYAML does.
+    Keys are taken as written, including numbers. The first of two equal keys counts. Keys of the
+    mapping itself take precedence over keys merged by ``<<``. Among merged mappings, the first of a
+    list and the last of several ``<<`` take precedence, as in PyYAML.
     """
     problems: list[Problem] = []
     fields: dict[str, MappingEntry] = {}
@@ -132,7 +132,7 @@ def _find_key_problem(key: Node, before: dict[str, MappingEntry]) -> Problem | N
 
 
 def _find_merged_mappings(node: Node, problems: list[Problem]) -> Iterator[MappingNode]:
-    """Find what ``<<`` merges, the weightiest first."""
+    """Find the mappings merged by ``<<``, highest precedence first."""
     for part in node.items if isinstance(node, SequenceNode) else (node,):
         if isinstance(part, MappingNode):
             yield part
@@ -171,13 +171,13 @@ _SCALAR_TAGS: Final[dict[str, tuple[type, ...]]] = {
 
 
 def parse_yaml_mapping(text: str, *, file: str) -> tuple[MappingNode, tuple[Problem, ...]]:
-    """Read YAML whose top level is a mapping.
+    """Parse YAML with a mapping at the top level.
 
     Returns:
-        The tree, and the problems and notices that leave the tree usable.
+        The tree, and the errors and notes that leave it usable.
 
     Raises:
-        InputError: it is not YAML, not one mapping, or beyond the limits.
+        InputError: the text is not YAML, not one mapping, or beyond the limits.
     """
     root, problems = parse_yaml_node(text, file=file)
     if not isinstance(root, MappingNode):
@@ -186,10 +186,10 @@ def parse_yaml_mapping(text: str, *, file: str) -> tuple[MappingNode, tuple[Prob
 
 
 def parse_yaml_node(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
-    """Read YAML; as ``parse_yaml_mapping``, save that any top level will do.
+    """Parse YAML with any top level; otherwise like ``parse_yaml_mapping``.
 
     Raises:
-        InputError: it is not YAML, not one document, or beyond the limits.
+        InputError: the text is not YAML, not one document, or beyond the limits.
     """
     if problem := find_unprintable_character(text, file=file):
         raise InputError([problem])
@@ -246,7 +246,7 @@ class _NodeComposer:
         return node
 
     def _start_collection(self, event: yaml.CollectionStartEvent, place: Place) -> None:
-        """Take note of an anchor whose node is not complete yet, and refuse foreign tags."""
+        """Register the anchor of a node that is not complete yet, and reject unknown tags."""
         self._anchors[event.anchor or ""] = None
         if event.tag is not None and event.tag not in _COLLECTION_TAGS:
             self._add_problem(*_format_unknown_tag(event.tag), place)
@@ -288,7 +288,7 @@ class _NodeComposer:
         return fields
 
     def _compose_key(self, event: yaml.Event) -> ScalarNode | None:
-        """A key as it is written, whatever YAML would take it for; None where it is no scalar."""
+        """A key as written, without YAML type resolution; None if it is not a scalar."""
         if not isinstance(event, yaml.ScalarEvent):
             return None
         plain = event.tag is None and event.implicit[0]
@@ -330,7 +330,7 @@ class _NodeComposer:
 
     def _make_place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
-        if mark is None:  # pragma: no cover (marks are optional in PyYAML's types alone)
+        if mark is None:  # pragma: no cover (only PyYAML's types make marks optional)
             return Place(file=self._file)
         return Place(file=self._file, line=mark.line + 1, column=mark.column + 1)
 

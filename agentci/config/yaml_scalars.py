@@ -1,4 +1,4 @@
-"""How plain YAML scalars are resolved, with warnings where YAML 1.1 and 1.2 disagree."""
+"""Resolve plain YAML scalars, with notes and errors where YAML 1.1 and 1.2 disagree."""
 
 import math
 import re
@@ -18,14 +18,14 @@ _DATETIME_PATTERN = re.compile(
 
 
 def format_iso_date(text: str) -> str | None:
-    """A date in ISO 8601, as agentevals hands it to evaluators; None for other texts."""
+    """Format a date or time in ISO 8601, as agentevals passes it to evaluators; else None."""
     try:
         if found := _DATE_PATTERN.fullmatch(text):
             return date(int(found[1]), int(found[2]), int(found[3])).isoformat()
         if found := _DATETIME_PATTERN.fullmatch(text):
             return _parse_datetime(found).isoformat().replace("+00:00", "Z")
     except ValueError:
-        # The 30th of February is text.
+        # A date that does not exist, such as 30 February, is text.
         return None
     return None
 
@@ -52,18 +52,18 @@ def _parse_timezone(found: re.Match[str]) -> timezone | None:
     return timezone(-offset if found["sign"] == "-" else offset)
 
 
-# Of a number; what is longer is a mistake, and work to convert.
+# Longer numbers are mistakes, and slow to convert.
 MAX_NUMBER_CHARACTERS = 1000
 
-# True and false to YAML 1.1, text to YAML 1.2 and to most people.
+# YAML 1.1 reads these as booleans, YAML 1.2 and most people as text.
 BOOLEAN_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 
 class ResolvedScalar(Struct, frozen=True, kw_only=True):
-    """What a text is taken for.
+    """The value of a plain scalar.
 
     Attributes:
-        error: why it is taken for nothing, with ``hint`` as the way out.
+        error: why the text has no usable value; ``hint`` suggests a fix.
         note: what the user should know about the value.
     """
 
@@ -74,7 +74,7 @@ class ResolvedScalar(Struct, frozen=True, kw_only=True):
 
 
 def resolve_plain_scalar(text: str) -> ResolvedScalar:
-    """Read a value that stands without quotes."""
+    """Resolve an unquoted value."""
     if text in _CONSTANTS:
         return ResolvedScalar(value=_CONSTANTS[text])
     if text[0] in "0123456789+-.":
@@ -142,7 +142,7 @@ def _resolve_decimal(found: re.Match[str]) -> ResolvedScalar:
 
 
 def _resolve_scientific(found: re.Match[str]) -> ResolvedScalar:
-    """Read ``1e3``: text to YAML 1.1, which wants a dot and a sign."""
+    """Read ``1e3`` as a number; YAML 1.1 reads it as text, since it requires a dot and a sign."""
     text = found[0]
     return _resolve_finite(
         text, notice=f"{text} is read as the number {float(text):.15g}, as YAML 1.2 does"
@@ -184,7 +184,7 @@ def _make_scalar_error(message: str, hint: str) -> ResolvedScalar:
 
 _ScalarResolver = Callable[[re.Match[str]], ResolvedScalar]
 
-# In the order of trial; the forms of YAML 1.1 are those of https://yaml.org/type/.
+# Tried in this order. The YAML 1.1 forms are from https://yaml.org/type/.
 _SCALAR_PATTERNS: tuple[tuple[re.Pattern[str], _ScalarResolver], ...] = (
     (
         re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]*[0-9a-fA-F][0-9a-fA-F_]*)"),

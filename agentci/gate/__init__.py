@@ -1,1 +1,1 @@
-"""Results to a decision."""
+"""Turn check results into a gate decision."""

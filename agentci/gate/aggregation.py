@@ -1,4 +1,4 @@
-"""Aggregates the results of trials, of repeats and of the evaluators of a case."""
+"""Aggregate the results of trials, of repeats and of the evaluators of a case."""
 
 import math
 from collections import Counter
@@ -18,11 +18,11 @@ from agentci.model.result import (
 )
 from agentci.model.values import replace
 
-# Sums of floats are off by less than this.
+# Allowance for floating-point error in sums.
 TOLERANCE: Final = 1e-9
 
-# Student's t, two-sided, 95 %, for 1 to 29 degrees of freedom; from 30 on AgentV takes the normal
-# distribution's.
+# Two-sided 95% critical values of Student's t for 1 to 29 degrees of freedom. From 30 on, AgentV
+# uses the normal distribution.
 T_CRITICAL_VALUES_95: Final = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
@@ -38,7 +38,10 @@ STRATEGY_LABELS: Final[dict[TrialStrategy, str]] = {
 
 
 def mean_lower_bound(scores: Sequence[float]) -> float:
-    """The lower end of the 95 % confidence interval of the mean, from 0 on; of one score itself."""
+    """The lower end of the 95% confidence interval of the mean, at least 0.
+
+    A single score is its own bound.
+    """
     mean, runs = math.fsum(scores) / len(scores), len(scores)
     if runs == 1:
         return mean
@@ -52,7 +55,7 @@ def mean_lower_bound(scores: Sequence[float]) -> float:
 
 
 def aggregate_scores(scores: Sequence[float], strategy: TrialStrategy) -> float:
-    """One score of those of all runs, at least one."""
+    """Reduce the scores of all trials to one; ``scores`` must not be empty."""
     if strategy == "pass_at_k":
         return max(scores)
     return math.fsum(scores) / len(scores) if strategy == "mean" else mean_lower_bound(scores)
@@ -65,14 +68,16 @@ def aggregate_trials(
     *,
     cost_limited: bool,
 ) -> CheckResult:
-    """One result of those of one check.
+    """Reduce the trials of one check to one result.
 
-    Where the best run counts, one that could not be judged is one that did not pass. A mean over
-    those that happened to be judged would be none: the check could not be judged, either.
+    With ``pass_at_k``, an errored trial counts as one that did not pass. With the other strategies,
+    any errored trial makes the whole check errored, because a mean of the remaining trials would
+    depend on which ones happened to succeed.
 
     Args:
-        runs: by their attempts, at least one.
+        runs: attempt numbers and results, at least one.
         best: the attempt whose reasons are shown.
+        cost_limited: whether the cost limit ended the trials early.
     """
     results = [result for _, result in runs]
     chosen = dict(runs)[best]
@@ -125,7 +130,10 @@ def _make_aggregate_result(
 
 
 def _find_failed_trial(runs: Sequence[tuple[int, CheckResult]]) -> str | None:
-    """Why no mean passes: a run failed whatever its score, as one that lacks what is required."""
+    """The reason of a trial that failed although its score reached the threshold.
+
+    Such a trial lacks something that is required, so the mean cannot pass.
+    """
     for attempt, result in runs:
         score = None if result.judgement is None else result.judgement.score
         bar = result.evaluator.threshold
@@ -150,11 +158,11 @@ def _make_trial(attempt: int, result: CheckResult) -> TrialScore:
 
 
 def compute_case_scores(results: Sequence[CheckResult]) -> dict[str, float]:
-    """The score of every case of one config, by its id, over its required checks.
+    """The score of every case of one config by case id, over its required checks.
 
-    What could not be judged is left out: the gate minds errors by themselves. Where all weights
-    are 0 the score is 0, as in AgentV. A confidence interval is that of the case's scores, one a
-    trial.
+    Errored checks are left out, since the gate handles errors separately. If all weights are 0 the
+    score is 0, as in AgentV. With ``confidence_interval``, the interval is taken over the case's
+    scores, one per trial.
     """
     by_case: dict[str, list[tuple[CheckResult, float]]] = {}
     for result in results:
@@ -185,11 +193,16 @@ NO_SCORE: Final = "it gave no score, and the mean of all is asked for"
 
 
 def aggregate_repeats(results: Sequence[CheckResult], repetition: Repetition) -> CheckResult:
-    """One result of those of all answers about one case, in the order of asking, at least one.
+    """Reduce the repeats of one check to one result.
 
-    One that could not be judged leaves the check without a judgement: it may be the last, since
-    nothing more need be asked then. By the mean, so does one without a score. A check passes where
-    more than half of all pass, and is skipped where more than half had nothing to judge.
+    An errored repeat makes the check errored; it may be the last one, since no further repeats are
+    needed then. With ``mean``, a repeat without a score counts as errored. With ``majority``, the
+    check passes if more than half of the repeats passed. With either, it is skipped if more than
+    half of the repeats were skipped.
+
+    Args:
+        results: one per repeat in the order of the calls, at least one.
+        repetition: how many repeats there should be, and how they are combined.
     """
     if repetition.aggregation == "mean":
         results = [_require_score(result) for result in results]
@@ -223,7 +236,7 @@ def aggregate_repeats(results: Sequence[CheckResult], repetition: Repetition) ->
 
 
 def compute_flip_rate(statuses: Sequence[Status]) -> float:
-    """The share of verdicts that are another than that of most: 0 where all are the same."""
+    """The share of ``statuses`` that differ from the most common one; 0 if all are equal."""
     [(_, most)] = Counter(statuses).most_common(1)
     return (len(statuses) - most) / len(statuses)
 
@@ -255,7 +268,10 @@ def _require_score(result: CheckResult) -> CheckResult:
 
 
 def _find_failed_repeat(results: Sequence[CheckResult]) -> str | None:
-    """Why no mean passes: one failed whatever its score, as for a turn that is missing."""
+    """The reason of a repeat that failed although its score reached the threshold.
+
+    One cause is a missing turn. The mean cannot pass then.
+    """
     for ordinal, result in enumerate(results, start=1):
         if result.status == "failed" and _reaches_threshold(_result_score(result), result):
             return f"repeat {ordinal}: {result.reason or 'failed whatever its score'}"
@@ -270,20 +286,20 @@ def _reaches_threshold(score: float | None, result: CheckResult) -> bool:
 def _distance_from_aggregate(
     result: CheckResult, status: Status, score: float | None
 ) -> tuple[bool, bool, float]:
-    """How far an answer is from what all come to, since the reasons of one are shown."""
+    """A sort key: how far a repeat is from the aggregate, to show the reason of the closest one."""
     own = _result_score(result)
     apart = 0.0 if own is None or score is None else abs(own - score)
     return result.status != status, result.status == "skipped", apart
 
 
 def _mean_of_scored(results: Sequence[CheckResult]) -> float | None:
-    """Of those that judged something."""
+    """The mean score of the repeats that were not skipped; None if none has a score."""
     scores = _scores_of_evaluated(results)
     return math.fsum(scores) / len(scores) if scores else None
 
 
 def _format_repeat_reason(results: Sequence[CheckResult], repetition: Repetition) -> str:
-    """``2 of 4 repeats passed, 1 had nothing to judge: 0.2, 0.9, 0.9``."""
+    """Format a reason: ``2 of 4 repeats passed, 1 had nothing to judge: 0.2, 0.9, 0.9``."""
     statuses, repeats = [result.status for result in results], format_count(len(results), "repeat")
     passed = f"{statuses.count('passed')} of {repeats} passed"
     told = passed if repetition.aggregation == "majority" else f"the mean of {repeats}"

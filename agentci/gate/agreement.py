@@ -1,4 +1,4 @@
-"""How far a judge agrees with people, and with itself: counts, and what they come to."""
+"""Measure how well a judge agrees with human labels and with itself."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -9,19 +9,19 @@ from agentci.gate.statistics import wilson_bounds
 
 
 class Proportion(Struct, frozen=True, kw_only=True):
-    """A share of cases."""
+    """A share of cases: ``part`` of ``whole``."""
 
     part: int
     whole: int
 
     @property
     def value(self) -> float | None:
-        """0 to 1; None of nothing."""
+        """The share, from 0 to 1; None if ``whole`` is 0."""
         return self.part / self.whole if self.whole else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's interval at 95 %: where the share lies of all cases that there could be.
+        """Wilson's 95% confidence interval of the share; None if ``whole`` is 0.
 
         E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
         """
@@ -29,11 +29,11 @@ class Proportion(Struct, frozen=True, kw_only=True):
 
 
 class ConfusionMatrix(Struct, frozen=True, kw_only=True):
-    """Cases by what people said and what a judge did.
+    """Counts of cases by human label and by the judge's result.
 
     Attributes:
-        true_passes, false_fails: of those that people passed.
-        false_passes, true_fails: of those that people failed.
+        true_passes, false_fails: cases labelled as passed that the judge passed or failed.
+        false_passes, true_fails: cases labelled as failed that the judge passed or failed.
     """
 
     true_passes: int = 0
@@ -43,26 +43,26 @@ class ConfusionMatrix(Struct, frozen=True, kw_only=True):
 
     @property
     def true_pass_rate(self) -> Proportion:
-        """Of what people passed, what the judge did."""
+        """The share of the cases labelled as passed that the judge passed."""
         return Proportion(part=self.true_passes, whole=self.true_passes + self.false_fails)
 
     @property
     def true_fail_rate(self) -> Proportion:
-        """Of what people failed, what the judge did."""
+        """The share of the cases labelled as failed that the judge failed."""
         return Proportion(part=self.true_fails, whole=self.true_fails + self.false_passes)
 
     @property
     def agreement(self) -> Proportion:
-        """Of all cases, those that both saw alike."""
+        """The share of all cases in which the label and the judge agree."""
         whole = self.true_pass_rate.whole + self.true_fail_rate.whole
         return Proportion(part=self.true_passes + self.true_fails, whole=whole)
 
     @property
     def kappa(self) -> float | None:
-        """How far they agree beyond what chance would have them; 1 is always, 0 is by chance.
+        """Cohen's kappa: 1 is full agreement, 0 is the agreement expected by chance.
 
-        None where chance alone would have them agree always. J. Cohen, A Coefficient of Agreement
-        for Nominal Scales, 1960.
+        None if there are no cases, or if the expected agreement is 1. J. Cohen, A Coefficient of
+        Agreement for Nominal Scales, 1960.
         """
         agreed = self.agreement
         if agreed.value is None:
@@ -75,7 +75,11 @@ class ConfusionMatrix(Struct, frozen=True, kw_only=True):
 
 
 def make_confusion_matrix(pairs: Iterable[tuple[bool, bool]]) -> ConfusionMatrix:
-    """Count cases: whether people passed each, and whether the judge did."""
+    """Count the cases.
+
+    Args:
+        pairs: for each case, whether its label is passed and whether the judge passed it.
+    """
     listed = list(pairs)
     return ConfusionMatrix(
         true_passes=listed.count((True, True)),
@@ -86,21 +90,21 @@ def make_confusion_matrix(pairs: Iterable[tuple[bool, bool]]) -> ConfusionMatrix
 
 
 def measure_flips(repeats: Iterable[Sequence[bool]]) -> Proportion:
-    """How often a judge contradicts itself: pairs of its verdicts on one case that differ.
+    """Compute the share of pairs of results for the same case that differ.
 
     Args:
-        repeats: the verdicts on each case.
+        repeats: the judge's results for each case.
     """
     pairs = [pair for verdicts in repeats for pair in combinations(verdicts, 2)]
     return Proportion(part=sum(one != other for one, other in pairs), whole=len(pairs))
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """How far one evaluator agrees with people.
+    """How well one evaluator agrees with human labels.
 
     Attributes:
-        unscored: labelled cases that it gave no verdict on.
-        flips: how often it contradicts itself; of nothing where it judged but once.
+        unscored: number of labelled cases without a result.
+        flips: share of repeated results that differ; ``whole`` is 0 if no case was repeated.
     """
 
     evaluator: str

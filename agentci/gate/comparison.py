@@ -1,4 +1,4 @@
-"""Compares the results of each evaluator with a baseline, by exact significance tests."""
+"""Compare the results of each evaluator with a baseline, using exact significance tests."""
 
 import math
 from bisect import bisect_right
@@ -16,25 +16,26 @@ from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison, Re
 from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 
-# Of 2 ** 15 sums a half, which takes a tenth of a second; beyond, the normal distribution is near.
+# Exact up to 2 ** 15 sums for each half (0.1 s); above that, a normal approximation is close.
 MAX_EXACT_PAIRS: Final = 30
-# Sums of scores are off by less than this.
+# Allowance for floating-point error in sums of scores.
 SCORE_SUM_TOLERANCE: Final = 1e-9
 
 
 def sign_test_p_value(at_least: int, trials: int) -> float:
-    """The chance of heads ``at_least`` so often when a fair coin is tossed ``trials`` times.
+    """The probability of at least ``at_least`` heads in ``trials`` tosses of a fair coin.
 
-    For ``at_least`` regressions among as many changes this is McNemar's exact test, one-sided.
+    For ``at_least`` regressions among ``trials`` changed checks, this is McNemar's exact test,
+    one-sided.
     """
     ways = sum(math.comb(trials, heads) for heads in range(at_least, trials + 1))
     return float(Fraction(ways, 1 << trials))
 
 
 def permutation_test_p_value(differences: Sequence[float]) -> float:
-    """The chance of a sum as low as that of ``differences``, were each as likely up as down.
+    """The probability of a sum at or below that of ``differences`` if each sign were random.
 
-    One-sided permutation test of paired differences; those that are 0 say nothing.
+    One-sided permutation test of paired differences. Differences of 0 are ignored.
     """
     sizes = [abs(each) for each in differences if abs(each) > SCORE_SUM_TOLERANCE]
     observed = math.fsum(differences)
@@ -50,7 +51,7 @@ def permutation_test_p_value(differences: Sequence[float]) -> float:
 
 
 def _exact_permutation_p_value(sizes: Sequence[float], observed: float) -> float:
-    """Count the pairs of half sums that do not exceed ``observed``."""
+    """Count the sign choices with a sum at or below ``observed``, by combining two half-sums."""
     middle = len(sizes) // 2
     left, right = _signed_sums(sizes[:middle]), sorted(_signed_sums(sizes[middle:]))
     low = sum(bisect_right(right, observed - each + SCORE_SUM_TOLERANCE) for each in left)
@@ -58,7 +59,7 @@ def _exact_permutation_p_value(sizes: Sequence[float], observed: float) -> float
 
 
 def _signed_sums(sizes: Sequence[float]) -> list[float]:
-    """The sums of ``sizes`` with all choices of signs."""
+    """The sums of ``sizes`` for every choice of signs."""
     sums = [0.0]
     for size in sizes:
         sums = [each + signed for each in sums for signed in (size, -size)]
@@ -66,7 +67,7 @@ def _signed_sums(sizes: Sequence[float]) -> list[float]:
 
 
 def holm_adjust(chances: Sequence[float]) -> tuple[float, ...]:
-    """The chances, each made as large as testing all of them asks for (Holm 1979)."""
+    """Adjust p-values for multiple tests (Holm 1979), in the given order."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
     raised = accumulate(
         (min(1.0, (len(chances) - rank) * chances[index]) for rank, index in enumerate(order)), max
@@ -76,7 +77,7 @@ def holm_adjust(chances: Sequence[float]) -> tuple[float, ...]:
 
 
 def min_pairs_for_significance(alpha: float) -> int:
-    """How many pairs there have to be for any result to be less likely than ``alpha``."""
+    """The smallest number of pairs that can reach a p-value of ``alpha``."""
     return max(1, math.ceil(-math.log2(alpha)))
 
 
@@ -95,12 +96,13 @@ def compare_runs(
     *,
     baseline: str,
 ) -> Comparison:
-    """Put the checks of two runs beside each other.
+    """Compare the checks of two runs.
 
     Args:
-        before: those of the baseline.
-        bars: how much worse it may be, by config; without one any drop that is sure is a failure.
-        baseline: where it was found.
+        before: results of the baseline.
+        after: results of this run.
+        bars: regression thresholds by config; a config without them fails on any significant drop.
+        baseline: where the baseline was found, as shown to the user.
     """
     earlier = {result.id: result for result in before}
     later = {result.id for result in after}
@@ -124,7 +126,7 @@ def compare_runs(
 def _make_trend(
     results: Sequence[CheckResult], earlier: Mapping[str, CheckResult], bar: RegressionThresholds
 ) -> EvaluatorComparison:
-    """What can be said before chances are looked at together."""
+    """Compare the results of one evaluator, before p-values are adjusted for multiple tests."""
     known = [_ResultPair(earlier[each.id], each) for each in results if each.id in earlier]
     alike = [pair for pair in known if pair.before.fingerprint == pair.after.fingerprint]
     pairs = [pair for pair in alike if _is_scored(pair)]
@@ -163,7 +165,7 @@ def _make_trend(
 def _adjust_p_values(
     trends: Sequence[EvaluatorComparison], bars: Mapping[str, RegressionThresholds]
 ) -> tuple[EvaluatorComparison, ...]:
-    """Judge drops by chances that are raised for the number of evaluators."""
+    """Decide each outcome with p-values adjusted for the number of evaluators."""
     tested = [trend for trend in trends if trend.chance is not None]
     raised = iter(holm_adjust([trend.chance or 0.0 for trend in tested]))
     return tuple(
@@ -215,7 +217,7 @@ def _recorded_score(result: CheckResult) -> float | None:
 
 
 def _score_or_pass(result: CheckResult) -> float:
-    """The score; where there is none, whether it passed."""
+    """The score; without one, 1 if the check passed and 0 otherwise."""
     score = _recorded_score(result)
     return float(result.status == "passed") if score is None else score
 

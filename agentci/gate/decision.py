@@ -1,4 +1,4 @@
-"""Decides whether the gate opens, and says why."""
+"""Decide whether the gate passes, and give the reasons."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -29,9 +29,9 @@ ThresholdT = TypeVar("ThresholdT", GateThresholds, CaseThresholds)
 
 
 def compute_totals(results: Sequence[CheckResult]) -> Totals:
-    """Count ``results`` and take the mean score of those that passed or failed.
+    """Count ``results`` by status and compute the mean score of those that passed or failed.
 
-    What declined to judge often says 0 beside it, and has judged nothing.
+    Skipped checks are left out of the mean: evaluators often return a score of 0 for them.
     """
     statuses = [result.status for result in results]
     return Totals(
@@ -45,7 +45,7 @@ def compute_totals(results: Sequence[CheckResult]) -> Totals:
 
 
 def group_results_by_policy(gates: Sequence[Gate], results: Sequence[CheckResult]) -> GatedResults:
-    """The policy of every config with its results; all results are of these configs."""
+    """Pair the policy of every config with its results; each result belongs to one of ``gates``."""
     by_config: dict[str, list[CheckResult]] = {gate.config: [] for gate in gates}
     for result in results:
         by_config[result.config].append(result)
@@ -61,16 +61,16 @@ def decide(
     fail_on: FailOn,
     also: Sequence[GateReason] = (),
 ) -> Decision:
-    """Hold the results of every config against its policy; all of them have to reach it.
+    """Check the results of every config against its policy; the gate passes if all configs do.
 
     Args:
         judged: the policy and the results of each config.
-        problems: of all configs and recordings; one error among them makes the input unusable.
-        uncovered: golden cases that no recording matched.
-        complete: False where the run was broken off, which never opens the gate.
-        fail_on: which reasons may shut the gate: ``error`` spares the failures, ``never`` all
-            but broken input and a run that was broken off.
-        also: what else speaks for and against it, as a comparison with a baseline does.
+        problems: problems in all configs and recorded runs; any error makes the input invalid.
+        uncovered: number of eval cases without a matching recorded run.
+        complete: False if the run was interrupted, which always fails the gate.
+        fail_on: which reasons may fail the gate: ``error`` ignores failed checks, ``never``
+            ignores everything except invalid input and an interrupted run.
+        also: further reasons, such as those from a comparison with a baseline.
     """
     told = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
     return _make_decision([*told, *also], format_pass_summary(judged), fail_on)
@@ -84,10 +84,10 @@ def decide_shard(
     complete: bool,
     fail_on: FailOn,
 ) -> Decision:
-    """Hold the results of one shard against the policies, as far as that makes sense alone.
+    """Check the results of one shard against the policies.
 
-    It shuts the gate by what was judged in it; what was not may have been judged in another. It
-    never opens the gate.
+    A shard can fail the gate but cannot pass it. A config without results in this shard is not a
+    failure, since other shards may have its results.
     """
     judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
     told = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
@@ -98,7 +98,7 @@ def decide_shard(
 
 
 def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
-    """What can be asked of a part: it has too few cases to prove what all of them may."""
+    """Remove ``pass_rate_confidence``: one shard has too few cases to reach it."""
 
     def loose(bar: ThresholdT) -> ThresholdT:
         return replace(bar, pass_rate_confidence=None)

@@ -1,4 +1,4 @@
-"""What each demand of a gate is held against: checks that are required, by config and evaluator."""
+"""Group the required checks of a run by config and evaluator, one group per threshold."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -14,19 +14,19 @@ SCORED_STATUSES: Final[tuple[Status, ...]] = ("passed", "failed")
 
 
 class CheckGroup(Struct, frozen=True):
-    """Required checks that are held against one bar; ``prefix`` tells them from others."""
+    """Required checks that share one threshold; ``prefix`` starts messages about the group."""
 
     prefix: str
     threshold: GateThresholds
     results: tuple[CheckResult, ...]
 
     def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
-        """Those that ended so."""
+        """The results of the group that have one of ``statuses``."""
         return tuple(result for result in self.results if result.status in statuses)
 
 
 class ConfigGate(Struct, frozen=True):
-    """The gate of one config: what its demands are held against, each with its own groups."""
+    """The results of one config, grouped separately for each kind of threshold."""
 
     prefix: str
     cases: CaseThresholds | None
@@ -37,12 +37,12 @@ class ConfigGate(Struct, frozen=True):
     policy_groups: tuple[CheckGroup, ...]
 
     def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
-        """Those that ended so."""
+        """The required results of the config that have one of ``statuses``."""
         return tuple(result for result in self.required if result.status in statuses)
 
 
 def make_config_gates(judged: GatedResults) -> list[ConfigGate]:
-    """Of all configs."""
+    """Group the results of every config."""
     return [
         _make_config_gate(policy, results, alone=len(judged) == 1) for policy, results in judged
     ]
@@ -55,7 +55,7 @@ def _make_config_gate(
     required = tuple(result for result in results if result.evaluator.required)
 
     def groups(own: Mapping[str, GateThresholds]) -> tuple[CheckGroup, ...]:
-        """The checks of each evaluator in ``own``, and before them all others together."""
+        """One group for each evaluator in ``own``, after one group for all other evaluators."""
         others = tuple(result for result in required if _evaluator_name(result) not in own)
         return (
             CheckGroup(where, policy.overall, others),

@@ -1,4 +1,4 @@
-"""What a comparison with a baseline has to say to the gate."""
+"""Turn a comparison with a baseline into reasons for the gate decision."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,10 +17,10 @@ NO_BASELINE = "there is no baseline to compare with, though `max_regression` ask
 def find_regression_reasons(
     comparison: Comparison | None, gates: Sequence[Gate]
 ) -> Iterator[GateReason]:
-    """What shuts the gate, and what is worth a remark beside it.
+    """List the regressions that fail the gate, and those that are only reported.
 
     Args:
-        gates: of all configs; those without a bar are only informed.
+        gates: the gates of all configs; a gate without regression thresholds adds no reason.
     """
     held = find_regression_thresholds(gates)
     if comparison is None or comparison.refused:
@@ -44,7 +44,7 @@ def find_regression_reasons(
 def _make_overall_reason(
     held: Mapping[str, RegressionThresholds], outcome: ComparisonOutcome, why: str
 ) -> Iterator[GateReason]:
-    """What is so for all evaluators of all configs, and shuts the gate where one of them minds."""
+    """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if held:
         shuts = any(outcome in bar.shuts for bar in held.values())
         yield GateReason("failed" if shuts else "remark", why)
@@ -55,6 +55,6 @@ def _format_trend(trend: EvaluatorComparison, *, where: str) -> str:
 
 
 def find_regression_thresholds(gates: Sequence[Gate]) -> dict[str, RegressionThresholds]:
-    """How much worse a run may be, by the configs that say so."""
+    """The regression thresholds by config, for the configs that set them."""
     bars = ((gate.config, gate.policy.regression) for gate in gates)
     return {config: bar for config, bar in bars if bar is not None}

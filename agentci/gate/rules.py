@@ -1,4 +1,4 @@
-"""What speaks for and against opening the gate, each as a sentence."""
+"""Find the reasons why the gate passes or fails, each as one sentence."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from agentci.model.result import CheckResult
 
 ReasonKind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored", "remark"]
 
-# Sums of floats are off by less than this; people's bars are never this fine.
+# Allowance for floating-point error in sums; thresholds are never this fine.
 TOLERANCE = 1e-9
 
 MAX_NAMES = 5
@@ -30,7 +30,7 @@ MAX_REASON_CHARS = 200
 
 
 class GateReason(Struct, frozen=True):
-    """One reason; a ``remark`` never shuts the gate."""
+    """One reason for a gate decision; a ``remark`` never fails the gate."""
 
     kind: ReasonKind
     text: str
@@ -39,7 +39,7 @@ class GateReason(Struct, frozen=True):
 def find_reasons(
     judged: GatedResults, *, problems: Sequence[Problem], uncovered: int, complete: bool
 ) -> list[GateReason]:
-    """Everything that the gate has to know of a run, in the order of the configs."""
+    """List all reasons, in the order of the configs."""
     gates = make_config_gates(judged)
     told = [
         *_find_input_errors(problems),
@@ -58,7 +58,7 @@ def find_reasons(
 
 
 def format_pass_summary(judged: GatedResults) -> str:
-    """What an open gate says first."""
+    """The first reason shown when the gate passes."""
     required = [result for _, results in judged for result in results if result.evaluator.required]
     passed = sum(result.status == "passed" for result in required)
     total = sum(result.status in SCORED_STATUSES for result in required)
@@ -69,7 +69,7 @@ def format_pass_summary(judged: GatedResults) -> str:
 
 
 def compute_mean_score(results: Sequence[CheckResult]) -> float | None:
-    """The mean score of what passed or failed; None without any."""
+    """The mean score of the checks that passed or failed; None if none of them has a score."""
     scores = [
         result.judgement.score
         for result in results
@@ -94,7 +94,11 @@ def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
 
 
 def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
-    """Gates that judged nothing; errors that are minded say enough, advice needs no gate."""
+    """Report gates without a passed or failed check.
+
+    A gate is not reported if its errors already fail it, or if all its checks are advisory and
+    another config has results.
+    """
     if not gates:
         yield GateReason("nothing", "nothing was judged")
     anything = any(gate.with_status(*SCORED_STATUSES) for gate in gates)
@@ -154,7 +158,7 @@ def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
 
 
 def _check_case_scores(gate: ConfigGate) -> Iterator[GateReason]:
-    """Cases that fell short as a whole; those that were not judged are minded elsewhere."""
+    """Report cases below the score threshold; cases without a score are reported elsewhere."""
     if gate.cases is None:
         return
     scores, cases = compute_case_scores(gate.results), gate.cases
@@ -227,7 +231,7 @@ def _format_evaluator_names(results: Sequence[CheckResult]) -> str:
 
 
 def _format_shared_reason(results: Sequence[CheckResult]) -> str:
-    """Why all of them, where that is one reason."""
+    """The reason of all ``results`` if they share one; otherwise empty."""
     told = {escape.flatten_line(result.reason or "") for result in results}
     return (
         f": {truncate.short(told.pop(), MAX_REASON_CHARS)}"

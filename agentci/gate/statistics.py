@@ -1,4 +1,4 @@
-"""Confidence intervals of means and rates, and exact bounds of pass rates.
+"""Compute confidence intervals of means and rates, and exact bounds of pass rates.
 
 Formulas and their sources are in docs/statistics.md.
 """
@@ -17,12 +17,12 @@ PERCENT = 100
 
 
 class PassRateBound(Struct, frozen=True, kw_only=True):
-    """Independent cases, held against a rate that they are to prove.
+    """A pass rate of independent cases, checked against a required rate with confidence.
 
     Attributes:
-        rate: that has to be proven, above 0 and below 1.
-        confidence: how sure that has to be: the exact one-sided lower bound of the pass rate, at
-            this confidence, has to reach the rate.
+        rate: the required pass rate, above 0 and below 1.
+        confidence: the exact one-sided lower bound of the pass rate, at this confidence, must reach
+            ``rate``.
     """
 
     passed: int
@@ -32,7 +32,7 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 
     @property
     def is_reached(self) -> bool:
-        """Whether as many would hardly pass if the rate were any lower."""
+        """Whether the lower bound of the pass rate reaches ``rate``."""
         return (
             binomial_tail_probability(self.passed, self.total, self.rate)
             <= 1 - self.confidence + TOLERANCE
@@ -40,7 +40,7 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """What they prove; where that is too little, what it would take."""
+        """The lower bound in one sentence; if it is too low, also the number of cases needed."""
         bound, rate = format_distinct_percents(
             clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
         )
@@ -57,11 +57,14 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
 def make_pass_rate_bound(
     passes: Iterable[bool], rate: float | None, confidence: float | None
 ) -> PassRateBound | None:
-    """None where nothing is to be proven: of all, or of none, no number of cases proves anything.
+    """Make the bound of a pass rate; None if there is nothing to check.
+
+    A rate of 0 or 1 has no bound, because no number of cases can confirm it.
 
     Args:
-        passes: of independent cases.
-        confidence: as in ``PassRateBound``; None asks for no proof.
+        passes: whether each independent case passed.
+        rate: the required pass rate.
+        confidence: as in ``PassRateBound``; None requires no bound.
     """
     votes = [*passes]
     if confidence is None or rate is None or not 0 < rate < 1 or not votes:
@@ -70,7 +73,7 @@ def make_pass_rate_bound(
 
 
 def group_passes(results: Iterable[CheckResult]) -> Iterable[bool]:
-    """Whether all checks passed of those that belong together: they tell one thing, not many."""
+    """Whether all checks passed, for each group of cases; cases of a group are not independent."""
     groups: dict[str, bool] = {}
     for result in results:
         passed = groups.get(result.case.group, True) and result.status == "passed"
@@ -79,26 +82,25 @@ def group_passes(results: Iterable[CheckResult]) -> Iterable[bool]:
 
 
 CONFIDENCE: Final = 0.95
-# Of the normal distribution: 95 % lie within as many standard deviations.
+# 95% of the normal distribution lies within this many standard deviations of the mean.
 Z_SCORE_95: Final = 1.959963984540054
-# Groups: one says nothing of how they differ.
+# A single group has no variance between groups.
 MIN_GROUPS: Final = 2
-# Of a continued fraction: more than the slowest takes, and when it changes no more.
+# For the continued fraction: it ends at a change below CONVERGENCE; MAX_TERMS exceeds any need.
 MAX_TERMS: Final = 100_000
 CONVERGENCE: Final = 1e-15
 TINY: Final = 1e-300
-# Halves an interval until floats are as fine as they get.
+# Enough halvings to reach the precision of a float.
 BISECTION_STEPS: Final = 100
-# Sums of scores are off by less than this.
+# Allowance for floating-point error in sums of scores.
 TOLERANCE: Final = 1e-9
 
-# By Student's distribution, of single cases or of groups of cases that belong together; by Wilson's
-# formula.
+# Student's t of single cases or of groups of cases, or Wilson's formula.
 IntervalMethod: TypeAlias = Literal["t", "clustered-t", "wilson"]
 
 
 class ConfidenceInterval(Struct, frozen=True, kw_only=True):
-    """Where the mean or the share of all cases that there could be is likely to lie, 0 to 1."""
+    """A 95% confidence interval of a mean or a share, from 0 to 1."""
 
     low: float
     high: float
@@ -106,14 +108,14 @@ class ConfidenceInterval(Struct, frozen=True, kw_only=True):
 
 
 def mean_confidence_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInterval | None:
-    """Of the mean of scores from 0 to 1, at 95 %.
+    """The 95% confidence interval of the mean of scores from 0 to 1.
 
-    None where there are fewer than two groups, or nothing to see of how they differ. Where all
-    scores are 0 or 1 their mean is a share.
+    None if there are fewer than two groups, or if the groups have no variance. If all scores are
+    0 or 1, their mean is treated as a share.
 
     Args:
-        groups: scores that belong together, as those of several recordings of one case; of one
-            score each where none do.
+        groups: scores that belong together, such as those of several recorded runs of one case.
+            Independent scores are in groups of one.
     """
     if all(each in (0, 1) for group in groups for each in group):
         return pass_rate_confidence_interval([[each == 1 for each in group] for group in groups])
@@ -121,9 +123,10 @@ def mean_confidence_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInt
 
 
 def pass_rate_confidence_interval(groups: Sequence[Sequence[bool]]) -> ConfidenceInterval | None:
-    """Of the share that passes, at 95 %; None where there are fewer than two groups.
+    """The 95% confidence interval of the pass rate; None if there are fewer than two groups.
 
-    Groups that do not differ, as where all pass, count as one check each in Wilson's formula.
+    If the groups have no variance, for example because all pass, each group counts as one check in
+    Wilson's formula.
     """
     if len(groups) < MIN_GROUPS:
         return None
@@ -134,9 +137,9 @@ def pass_rate_confidence_interval(groups: Sequence[Sequence[bool]]) -> Confidenc
 
 
 def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
-    """Of the mean, where the scores of a group may have something in common.
+    """The standard error of the mean, allowing for correlated scores within a group.
 
-    None where there are fewer than two groups, or nothing to see of how they differ.
+    None if there are fewer than two groups, or if the groups have no variance.
     """
     count = len(groups)
     if count < MIN_GROUPS:
@@ -160,7 +163,7 @@ def _student_t_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInterval
 
 
 def wilson_bounds(share: float, whole: int) -> tuple[float, float]:
-    """Wilson's interval at 95 %, of a share of ``whole`` independent cases.
+    """Wilson's 95% confidence interval of a share of ``whole`` independent cases.
 
     E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
     """
@@ -172,9 +175,9 @@ def wilson_bounds(share: float, whole: int) -> tuple[float, float]:
 
 
 def clopper_pearson_lower_bound(passed: int, whole: int, confidence: float) -> float:
-    """The least rate at which as many as ``passed`` are no less likely than 1 - ``confidence``.
+    """The exact one-sided lower bound of a pass rate, after Clopper and Pearson.
 
-    One-sided and exact, after Clopper and Pearson.
+    This is the rate at which ``passed`` or more passes have a probability of 1 - ``confidence``.
     """
     if not passed:
         return 0.0
@@ -184,12 +187,12 @@ def clopper_pearson_lower_bound(passed: int, whole: int, confidence: float) -> f
 
 
 def binomial_tail_probability(passed: int, whole: int, rate: float) -> float:
-    """The chance that ``passed`` or more of ``whole`` pass, each as likely as ``rate``."""
+    """The probability that ``passed`` or more of ``whole`` cases pass at the pass rate ``rate``."""
     return beta_cdf(rate, passed, whole - passed + 1) if passed else 1.0
 
 
 def cases_needed(failed: int, rate: float, confidence: float) -> int:
-    """How many cases prove ``rate`` where all but ``failed`` of them pass.
+    """The number of cases needed to confirm ``rate`` if all but ``failed`` of them pass.
 
     Args:
         rate: above 0 and below 1.
@@ -210,13 +213,13 @@ def cases_needed(failed: int, rate: float, confidence: float) -> int:
 
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, degrees: int) -> float:
-    """What ``share`` of Student's distribution lies below, for a share above one half."""
+    """The ``share`` quantile of Student's t distribution, for a share above one half."""
     part = _solve_by_bisection(lambda x: beta_cdf(x, degrees / 2, 0.5), 2 * (1 - share))
     return math.sqrt(degrees * (1 - part) / part)
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction."""
+    """The regularised incomplete beta function, computed from its continued fraction."""
     if not 0 < x < 1:
         return float(x > 0)
     if x > (a + 1) / (a + b + 2):
@@ -227,7 +230,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_continued_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction, by Lentz's method."""
+    """Evaluate the continued fraction by Lentz's method."""
     c, d = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     found, change, m = d, 0.0, 0
     while abs(change - 1) > CONVERGENCE and m < MAX_TERMS:
@@ -246,7 +249,7 @@ def _avoid_zero(value: float) -> float:
 
 
 def _solve_by_bisection(rising: Callable[[float], float], target: float) -> float:
-    """Where a function that rises from 0 to 1, over 0 to 1, is ``target``."""
+    """Find x in 0 to 1 where a function that rises from 0 to 1 reaches ``target``."""
     low, high = 0.0, 1.0
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2

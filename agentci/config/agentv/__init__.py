@@ -1,1 +1,1 @@
-"""AgentV's eval files to a suite: cases with the evaluators of each."""
+"""Read AgentV's eval files into suites: cases with the evaluators of each."""

@@ -1,4 +1,4 @@
-"""An eval file with everything in its place: nothing in other files, every case by itself."""
+"""Expand an eval file: insert content of other files and complete every case."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -18,9 +18,9 @@ from agentci.config.discovery import CASE_KEYS
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import MappingNode, Node, SequenceNode
 
-# What AgentV 4 calls the cases, and reads the environment for.
+# The cases in AgentV 4, which also substitutes environment variables.
 TESTS_KEY: Final = "tests"
-# Without effect where it is a mere name.
+# Ignored if it is only a name.
 TARGET_KEY: Final = "target"
 KEYS_WITHOUT_EFFECT: Final = (
     *IGNORED_KEYS,
@@ -36,12 +36,12 @@ KEYS_WITHOUT_EFFECT: Final = (
 def expand_eval_file(
     document: YamlDocument, files: FileResolver, *, variables: Mapping[str, str]
 ) -> YamlDocument:
-    """``document`` with all that it refers to written out; every part keeps its own place.
+    """Write out everything that ``document`` refers to; every part keeps its own position.
 
-    What is wrong on the way is among its problems.
+    Errors are added to the problems of the document.
 
     Args:
-        variables: the environment, for files of AgentV 4.
+        variables: environment variables, for files of AgentV 4.
     """
     root = document.root
     external, includes = ExternalCases(files=files), IncludedEvaluators(files=files)
@@ -65,12 +65,12 @@ def _change_case_lists(root: MappingNode, change: Callable[[Node], Node]) -> Map
 
 
 def _change_items(nodes: Node, change: Callable[[Node], Node]) -> Node:
-    """The items of a list, changed; anything else as it is."""
+    """Change the items of a list; other nodes are returned unchanged."""
     return change_items(nodes, change) if isinstance(nodes, SequenceNode) else nodes
 
 
 def _change_evaluator_lists(node: MappingNode, change: Callable[[Node], Node]) -> MappingNode:
-    """``node`` with every list of evaluators in it changed, those of its parts included."""
+    """Change every list of evaluators in ``node``, including nested ones."""
 
     def deeper(part: Node) -> Node:
         return _change_evaluator_lists(part, change) if isinstance(part, MappingNode) else part
@@ -87,7 +87,7 @@ def _change_evaluator_lists(node: MappingNode, change: Callable[[Node], Node]) -
 
 
 def _change_effective_values(node: MappingNode, change: Callable[[Node], Node]) -> MappingNode:
-    """``node`` with all parts changed that have an effect: others may name what is not there."""
+    """Change all parts of ``node`` that have an effect; ignored parts may name unset variables."""
 
     def deeper(part: Node) -> Node:
         return (
@@ -108,7 +108,7 @@ def _change_effective_values(node: MappingNode, change: Callable[[Node], Node]) 
 
 
 def _has_effect(key: str, value: Node) -> bool:
-    """Whether what stands below ``key`` has an effect."""
+    """Whether the value of ``key`` has an effect."""
     if key == TARGET_KEY:
         return isinstance(value, MappingNode)
     return key not in KEYS_WITHOUT_EFFECT and not key.startswith("x-")

@@ -43,10 +43,11 @@ class ConversationReader(Struct, kw_only=True):
     """Reads the turns of one case.
 
     Attributes:
-        read_turn_evaluators: the evaluators that the part of the file at a path lists.
-        read_default_evaluators: what judges a turn that expects something and lists none.
-        gate_has_cases: whether the gate holds the means of whole cases against a score.
-        problems: what is wrong with the turns, and what has no effect.
+        read_turn_evaluators: reads the evaluators listed in the part at a path.
+        read_default_evaluators: reads the evaluators of a turn that has an expected output and no
+            list.
+        gate_has_cases: whether the gate has a threshold for the mean score of whole cases.
+        problems: errors in the turns, and warnings about settings without effect.
     """
 
     document: YamlDocument
@@ -60,7 +61,7 @@ class ConversationReader(Struct, kw_only=True):
     def read_conversation(
         self, spec: CaseSpec, at: KeyPath, opening: tuple[JsonObject, ...]
     ) -> Conversation:
-        """The conversation of the case at ``at``, as far as its turns are as they should be."""
+        """Read the conversation of the case at ``at``; invalid turns are left out."""
         if spec.mode is None:
             hint = "add `mode: conversation`; without it AgentV passes them over"
             self._add_problem("turns belong to a conversation", (*at, "turns"), hint=hint)
@@ -75,10 +76,10 @@ class ConversationReader(Struct, kw_only=True):
     def read_evaluators(
         self, talk: Conversation, at: KeyPath, of_all: Sequence[AgentvEvaluator]
     ) -> tuple[AgentvEvaluator, ...]:
-        """What judges the turns, then ``of_all`` that judge the conversation.
+        """Read the evaluators of the turns, followed by ``of_all`` for the whole conversation.
 
-        Weights are such that each turn counts as much as another, and as all that was said: the
-        mean over the case is AgentV's.
+        Each turn has the same total weight as the whole conversation. The mean over the case is
+        then the same as in AgentV.
         """
         found: list[AgentvEvaluator] = []
         for turn in range(len(talk.turns)):
@@ -135,7 +136,7 @@ class ConversationReader(Struct, kw_only=True):
 def _weight_evaluators(
     judges: Sequence[AgentvEvaluator], talk: Conversation, turn: int | None
 ) -> list[ConversationEvaluator]:
-    """Judges of one part of a conversation, which weigh 1 together."""
+    """Make evaluators for one part of a conversation, with weights that sum to 1."""
     total = sum(judge.identity.weight for judge in judges)
     prefix = "" if turn is None else f"turn-{turn + 1}/"
     return [
@@ -154,10 +155,10 @@ def _weight_evaluators(
 
 
 def find_required_parts(judges: Sequence[AgentvEvaluator], vital: Collection[str]) -> set[str]:
-    """The names of those whose entries say of themselves that they are required.
+    """The names of the turn and conversation evaluators whose entries set `required`.
 
     Args:
-        vital: the names of such entries.
+        vital: the names of entries that set `required`.
     """
     parts = (each for each in judges if isinstance(each, ConversationEvaluator))
     return {each.identity.name for each in parts if each.evaluator.identity.name in vital}
@@ -170,12 +171,12 @@ class CaseReader(Struct, kw_only=True):
     """Reads the cases of one eval file.
 
     Attributes:
-        key_checker: looks at their keys.
-        evaluator_reader: reads their evaluators.
-        gate_has_cases: whether the gate holds whole cases against one score.
-        fixed_threshold: the score that passes, whatever cases say; None where they may say it.
-        problems: what is wrong with them, their evaluators aside.
-        template: how models are asked about cases that do not say, once they are read.
+        key_checker: reports unknown and ignored keys.
+        evaluator_reader: reads the evaluators of the cases.
+        gate_has_cases: whether the gate has one threshold for all cases.
+        fixed_threshold: the threshold that replaces those of the cases; None to use theirs.
+        problems: problems of the cases, except for those of their evaluators.
+        template: the file's judge prompt, for cases without their own; set by ``read_cases``.
     """
 
     document: YamlDocument
@@ -188,10 +189,10 @@ class CaseReader(Struct, kw_only=True):
     template: str = ""
 
     def read_cases(self, key: str) -> tuple[EvalFileCase, ...]:
-        """The cases below ``key``, those that are as they should be."""
+        """Read the cases below ``key``; invalid cases are left out."""
         cases = self.document.value((key,))
         if not isinstance(cases, list) or not cases:
-            # Cases that stand in other files may be missing because those are broken.
+            # The list may be empty because the files with the cases have errors.
             if not any(each.severity == "error" for each in self.document.problems):
                 self._add_problem(f"{key} must be a list with at least one case", (key,))
             return ()
@@ -260,7 +261,7 @@ class CaseReader(Struct, kw_only=True):
     def _check_criteria(
         self, sample: AgentvCase, evaluators: tuple[AgentvEvaluator, ...], at: KeyPath
     ) -> None:
-        """A model that nobody tells what is good says whatever it likes."""
+        """Report judge evaluators without criteria: their scores would be arbitrary."""
         if sample.criteria or sample.expected_messages or sample.judge_template:
             return
         for judge in evaluators:
@@ -299,7 +300,7 @@ class CaseReader(Struct, kw_only=True):
         )
 
     def _find_template(self, at: KeyPath) -> str:
-        """How models are asked, as a case or the file says; empty where it does not."""
+        """The judge prompt of a case, or of the file if ``at`` is empty; "" if it is not set."""
         places = ((TEMPLATE_KEY,), (EXECUTION_KEY, TEMPLATE_KEY))
         found = [keys for keys in places if isinstance(self.document.value((*at, *keys)), str)]
         for keys in found[1:]:
@@ -317,7 +318,7 @@ class CaseReader(Struct, kw_only=True):
             return ""
 
     def _find_threshold(self, spec: CaseSpec, at: KeyPath) -> float:
-        """The score that passes in one case."""
+        """The threshold for the scores of one case."""
         if spec.own_threshold is not None and self.gate_has_cases:
             inside = spec.execution is not None and spec.execution.threshold is not None
             where = ("execution", "threshold") if inside else ("threshold",)
@@ -332,7 +333,7 @@ class CaseReader(Struct, kw_only=True):
     def _read_evaluators(
         self, spec: CaseSpec, at: KeyPath, *, line: float
     ) -> tuple[AgentvEvaluator, ...]:
-        """What judges a case: by its own criteria first, and a model where nothing else does."""
+        """Read the evaluators of a case: its rubrics, then its lists, else the default judge."""
         own = self.evaluator_reader.read_rubrics((*at, RUBRICS_TYPE), line=line)
         listed = self._read_lists(spec, at, line=line)
         if own and own[0].identity.name in {judge.identity.name for judge in listed}:
@@ -351,10 +352,12 @@ class CaseReader(Struct, kw_only=True):
     def _read_lists(
         self, spec: CaseSpec, at: KeyPath, *, line: float
     ) -> tuple[AgentvEvaluator, ...]:
-        """AgentV 4 adds the file's evaluators to the case's; before, the case's took their place.
+        """Read the evaluator lists of a case and of the file.
 
-        The first versions forgot the file's, too, where a case has an ``execution`` without any
-        evaluators; a judge that goes missing is not missed by anybody, so that is not done here.
+        In AgentV 4 the file's evaluators are added to those of the case. In earlier versions the
+        case's list replaces the file's. The first versions also dropped the file's evaluators if a
+        case had an ``execution`` without evaluators. agentci keeps them, because users could
+        overlook a missing evaluator.
         """
         if self.evaluator_reader.era == "seed":
             return self._read_first_list(at, line) or self._read_first_list((), line)
@@ -379,7 +382,7 @@ class CaseReader(Struct, kw_only=True):
         return self.evaluator_reader.read_list((*at, *given[0]), line=line) if given else ()
 
     def _check_dependencies(self, spec: CaseSpec, at: KeyPath, ids: Sequence[str]) -> None:
-        """AgentV runs nothing where a case waits for one that is not there."""
+        """Report dependencies on missing cases; AgentV runs nothing then."""
         for index, named in enumerate(spec.depends_on):
             if named == spec.id or named not in ids:
                 what = "itself" if named == spec.id else f"{quote_name(named)}, which is no case"
@@ -396,11 +399,11 @@ class CaseReader(Struct, kw_only=True):
 
 
 def _find_case_id(case: Json) -> str:
-    """The id of a case; nothing where it has none that could be one."""
+    """The id of a case; empty if it has no valid one."""
     given = case.get("id") if isinstance(case, Mapping) else None
     return given if isinstance(given, str) else ""
 
 
 def _find_first_value(spec: CaseSpec, *keys: str) -> str | None:
-    """The first of ``keys`` that has a value."""
+    """The first of ``keys`` that is set."""
     return next((key for key in keys if getattr(spec, key) is not None), None)

@@ -1,4 +1,4 @@
-"""Read an eval file as cases, evaluators and a gate."""
+"""Read an eval file into cases, evaluators and a gate."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -32,11 +32,11 @@ from agentci.model.values import replace
 def make_eval_file_policy(
     gate: EvalFileGateSpec, names: Sequence[str], *, vital: Collection[str], line: float
 ) -> GatePolicy:
-    """The policy over the evaluators ``names``.
+    """Make the gate policy for the evaluators ``names``.
 
     Args:
-        vital: names of those that say of themselves that they are required.
-        line: the score that passes, where nothing else is said.
+        vital: names of the evaluators whose entries set `required`.
+        line: the score threshold of cases if the gate sets none.
     """
     policy = make_gate_policy(gate, names)
     if gate.cases is None:
@@ -69,14 +69,14 @@ def read_eval_file(
     *,
     variables: Mapping[str, str],
 ) -> Suite:
-    """Make an eval file ready to be run.
+    """Read an eval file into a suite.
 
     Args:
-        files: finds those that the file refers to.
-        variables: of the environment, which files of AgentV 4 may name.
+        files: finds the files that the eval file refers to.
+        variables: environment variables, for files of AgentV 4.
 
     Raises:
-        InputError: with all problems of the file.
+        InputError: the file has errors; lists all its problems.
     """
     document = expand_eval_file(document, files, variables=variables)
     try:
@@ -160,7 +160,7 @@ def _find_era(key: str) -> AgentvVersion:
 
 
 def _find_threshold(spec: EvalFile, overrides: Overrides) -> float:
-    """The score that passes: of the command line, else of the file, else AgentV's."""
+    """The score threshold: from the command line, else from the file, else AgentV's default."""
     given = spec.own_threshold if overrides.threshold is None else overrides.threshold
     return PASS_SCORE if given is None else given
 
@@ -173,7 +173,7 @@ def _list_names(samples: tuple[EvalFileCase, ...]) -> tuple[str, ...]:
 def _select_evaluators(
     samples: tuple[EvalFileCase, ...], overrides: Overrides
 ) -> tuple[EvalFileCase, ...]:
-    """The cases with the evaluators that are wanted; those without any are left out."""
+    """Keep the evaluators selected by ``--only``; cases without any are left out."""
     if not overrides.only:
         return samples
     kept = (
@@ -200,7 +200,7 @@ def _find_duplicate_lists(keys: list[str], document: YamlDocument) -> list[Probl
 
 
 def _find_ignored_options(overrides: Overrides, document: YamlDocument) -> Iterator[Problem]:
-    """Options that are for other evaluators than those of eval files."""
+    """Report options that do not apply to the evaluators of eval files."""
     if overrides.metrics:
         yield Problem(
             message="--metric does not judge the cases of an eval file",

@@ -1,4 +1,4 @@
-"""Read the evaluators in the lists of an eval file; each is built once, for all cases."""
+"""Read the evaluator lists of an eval file; each list is built once and shared by all cases."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
@@ -36,10 +36,12 @@ MAX_PATTERN: Final = 30
 def make_evaluator_name(
     entry: JsonObject, *, era: AgentvVersion, taken: Collection[str]
 ) -> str | None:
-    """The name of an entry that has a type; None where it has to have one and has none.
+    """The name of an entry, or a generated one; None if a required name is missing or invalid.
+
+    Names are required before AgentV 4.
 
     Args:
-        taken: names in the same list, which a name that is made up stays clear of.
+        taken: names in the same list, which a generated name must not repeat.
     """
     given = entry.get("name")
     if isinstance(given, str) and given.strip():
@@ -50,7 +52,7 @@ def make_evaluator_name(
 
 
 def make_unique_name(name: str, taken: Collection[str]) -> str:
-    """``name``, with a number behind it where it is among those that are ``taken``."""
+    """Append a number to ``name`` if it is ``taken``."""
     numbered = (f"{name}-{number}" for number in count(2))
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
@@ -65,10 +67,10 @@ def _derive_name(entry: JsonObject, kind: str) -> str:
 
 
 class EvalFileTemplates(Struct, frozen=True, kw_only=True):
-    """See ``TemplateFiles``.
+    """Implements ``TemplateFiles`` for one eval file.
 
     Attributes:
-        problems: where warnings go.
+        problems: receives warnings.
     """
 
     files: FileResolver
@@ -87,10 +89,10 @@ class EvalFileTemplates(Struct, frozen=True, kw_only=True):
         self.problems.append(problem)
 
 
-# The type, and the name, of what judges where nothing else does.
+# The type and the name of the default judge.
 DEFAULT_TYPE: Final = "llm_judge"
 RUBRICS_TYPE: Final = "rubrics"
-# What AgentV calls the evaluator of a case's own criteria.
+# AgentV's name for the evaluator of a case's `rubrics`.
 RUBRIC_NAME: Final = "rubric"
 EVALUATOR_EXAMPLE: Final = "- {name: mine, type: code_judge, script: [python3, mine.py]}"
 
@@ -99,9 +101,9 @@ class EvaluatorReader(Struct, kw_only=True):
     """Reads the evaluators of one eval file.
 
     Attributes:
-        default_threshold: the score that passes, where neither entries nor cases name one.
-        problems: what is wrong with them.
-        required_names: names of those that say of themselves that they are required.
+        default_threshold: the score threshold if neither the entry nor the case sets one.
+        problems: errors in the entries, and warnings.
+        required_names: names of the evaluators whose entries set `required`.
     """
 
     document: YamlDocument
@@ -118,22 +120,22 @@ class EvaluatorReader(Struct, kw_only=True):
 
     @property
     def templates(self) -> TemplateReader:
-        """Reads what judges are asked by."""
+        """The reader of judge prompts."""
         files = EvalFileTemplates(files=self.files, problems=self.problems)
         return TemplateReader(files=files, only_by_scheme=self.era == "v4")
 
     def read_list(self, at: KeyPath, *, line: float) -> tuple[AgentvEvaluator, ...]:
-        """The evaluators of the list at ``at``, those that are as they should be.
+        """Read the evaluators of the list at ``at``; invalid entries are left out.
 
         Args:
-            line: the score that passes, where an entry names none.
+            line: the score threshold for entries that set none.
         """
         if (at, line) not in self._evaluators_by_place:
             self._evaluators_by_place[at, line] = tuple(self._read_entries(at, line))
         return self._evaluators_by_place[at, line]
 
     def read_default(self, *, line: float) -> tuple[AgentvEvaluator, ...]:
-        """The model that judges what nothing else judges, where somebody said which one."""
+        """The default judge, for cases and turns without evaluators; empty if no model is set."""
         if not self.judge_settings.is_named:
             return ()
         if ((), line) not in self._evaluators_by_place:
@@ -142,7 +144,7 @@ class EvaluatorReader(Struct, kw_only=True):
         return self._evaluators_by_place[(), line]
 
     def read_rubrics(self, at: KeyPath, *, line: float) -> tuple[AgentvEvaluator, ...]:
-        """The model that judges a case by the criteria that it lists at ``at``."""
+        """The judge for the `rubrics` of a case at ``at``; empty if there are none."""
         listed = self.document.value(at)
         if listed is None:
             return ()
@@ -164,7 +166,7 @@ class EvaluatorReader(Struct, kw_only=True):
         return judges
 
     def _group_criteria(self, entries: Sequence[Json]) -> Iterator[tuple[int, Json]]:
-        """The entries with their places in the list; since AgentV 4 texts are criteria of one."""
+        """The entries with their indexes; since AgentV 4, all texts in a list form one entry."""
         texts = [each for each in entries if self._is_criterion(each)]
         for index, entry in enumerate(entries):
             if not self._is_criterion(entry):
@@ -204,7 +206,7 @@ class EvaluatorReader(Struct, kw_only=True):
     def _handle_missing_name(
         self, entry: JsonObject, kind: str, at: KeyPath, line: float
     ) -> AgentvEvaluator | None:
-        if entry.get("name") is not None:  # its model says what is wrong with it
+        if entry.get("name") is not None:  # the model reports the invalid name
             return self._build_evaluator(entry, entry["name"], kind, at, line)
         message = f"an evaluator of type {kind} has no 'name'"
         self._add_problem(message, at, hint="add `name: ...`")
@@ -239,7 +241,7 @@ class EvaluatorReader(Struct, kw_only=True):
         return None
 
     def _find_type(self, entry: JsonObject, at: KeyPath) -> str | None:
-        """The type of an entry in the table, None where it has none of these."""
+        """The registered type of an entry; None if there is none, which is reported."""
         given = entry.get("type")
         name = normalize_type_name(given) if isinstance(given, str) else ""
         if name in AGENTV_TYPES:

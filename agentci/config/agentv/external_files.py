@@ -1,4 +1,4 @@
-"""Parts of an eval file that are kept in other files: cases, included evaluators, own types."""
+"""Insert parts of an eval file from other files: cases, included evaluators, custom types."""
 
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ from agentci.model.values import replace
 from agentci.recordings.json_documents import INVALID_JSON_HINT, read_documents
 from agentci.recordings.registry import is_recording
 
-# What the cases of such a file are called in AgentV 2, and in AgentV 4, which has assertions.
+# The key for cases from JSON Lines in AgentV 2 and in AgentV 4, which has assertions.
 SEED_CASES_KEY: Final = "cases"
 V4_CASES_KEY: Final = "tests"
 V4_KEYS: Final = ("assertions", "assert")
@@ -42,13 +42,15 @@ JSONL_HINT: Final = "each line is one case, as JSON; there are no comments in it
 
 
 def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlDocument:
-    """Read an eval file of JSON Lines as if it were of YAML; of AgentV 4 where it has its words.
+    """Read a JSON Lines eval file as if it were YAML.
+
+    It is read as AgentV 4 if it or its sidecar uses the keys of that version.
 
     Args:
-        sidecar: what holds for all cases; its places stay its own.
+        sidecar: the YAML file with settings for all cases; its positions are kept.
 
     Raises:
-        InputError: a line is no JSON, the sidecar has cases of its own, or it is a recording.
+        InputError: a line is not JSON, the sidecar lists cases, or the file is a recorded run.
     """
     if is_recording(data):
         message = "the file lists no cases"
@@ -71,10 +73,10 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
 
 
 def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
-    """The cases of a file of JSON Lines, each of which stands on one line.
+    """Parse the cases of a JSON Lines file, one per line.
 
     Raises:
-        InputError: a line is no JSON, or there are none.
+        InputError: a line is not JSON, or there are no lines.
     """
     top = Place(file=file)
     data = data.removeprefix(BOM_UTF8)
@@ -97,17 +99,17 @@ JSONL_EXTENSION: Final = ".jsonl"
 
 
 class ExternalCases(Struct, kw_only=True):
-    """Reads the cases that an eval file keeps elsewhere.
+    """Reads the cases that an eval file keeps in other files.
 
     Attributes:
-        problems: what is wrong with the files.
+        problems: errors in those files.
     """
 
     files: FileResolver
     problems: list[Problem] = field(default_factory=list)
 
     def expand(self, cases: Node) -> Node:
-        """The list ``cases``, paths replaced by what stands there; anything else as it is."""
+        """Replace paths in the list ``cases`` with the cases they name; keep other nodes."""
         match cases:
             case ScalarNode(value=str(named)) if named.strip():
                 return make_sequence(self._read_files(named, cases), cases.place)
@@ -125,7 +127,7 @@ class ExternalCases(Struct, kw_only=True):
             yield item
 
     def _read_files(self, named: str, node: ScalarNode) -> Iterator[Node]:
-        """The cases of all files that ``named`` leads to."""
+        """Read the cases of all files that match ``named``."""
         try:
             sources = self.files.cases(named.removeprefix(URL_PREFIX), node.place)
         except InputError as error:
@@ -156,7 +158,7 @@ class ExternalCases(Struct, kw_only=True):
 
 
 def _with_folder_id(case: Node, folder: str) -> Node:
-    """The case of a folder, which is called as that where it has no id of its own."""
+    """A case with the name of its folder as its id, unless it has one."""
     if not isinstance(case, MappingNode) or find_value(case, "id") is not None:
         return case
     return replace_values(case, {"id": make_node(folder, case.place)})
@@ -164,25 +166,25 @@ def _with_folder_id(case: Node, folder: str) -> Node:
 
 INCLUDE_KEY: Final = "include"
 INCLUDED_LIST_KEY: Final = "assertions"
-# AgentV's own limit.
+# The same limit as in AgentV.
 MAX_INCLUDE_DEPTH: Final = 3
 
 
 class IncludedEvaluators(Struct, kw_only=True):
-    """Writes out the evaluators that a file includes.
+    """Expands `include` entries in lists of evaluators.
 
     Attributes:
-        problems: what is wrong with the files that are included.
+        problems: errors in the included files.
     """
 
     files: FileResolver
     problems: list[Problem] = field(default_factory=list)
 
     def expand(self, entries: Node, *, chain: tuple[str, ...] = ()) -> Node:
-        """The list ``entries`` with all that it includes; anything else as it is.
+        """Expand all `include` entries in the list ``entries``; keep other nodes.
 
         Args:
-            chain: absolute paths of the files through which the list was reached.
+            chain: absolute paths of the files that led to this list.
         """
         if not isinstance(entries, SequenceNode):
             return entries
@@ -229,19 +231,19 @@ def _make_include_error(message: str, place: Place) -> InputError:
 
 
 class CustomTypes(Struct, frozen=True, kw_only=True):
-    """Writes entries of such types out as what they are: code judges."""
+    """Replaces entries of custom types with code judges that run the program of the type."""
 
     files: FileResolver
 
     def expand(self, entries: Node) -> Node:
-        """The list ``entries`` with a command in each of them; anything else as it is."""
+        """Replace entries of custom types in the list ``entries``; keep other nodes."""
         if not isinstance(entries, SequenceNode):
             return entries
         names: set[str] = set()
         return change_items(entries, lambda entry: self._expand_entry(entry, names))
 
     def _expand_entry(self, entry: Node, names: set[str]) -> Node:
-        """An entry; ``names`` are those that were given before to others without one."""
+        """Replace one entry; ``names`` collects the names generated so far."""
         data = plain_data(entry)
         kind = data.get("type") if isinstance(data, Mapping) else None
         if not isinstance(entry, MappingNode) or not isinstance(kind, str):

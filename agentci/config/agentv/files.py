@@ -1,4 +1,4 @@
-"""The files that an eval file refers to, found by AgentV's rules inside the workspace."""
+"""Find the files that an eval file refers to, by AgentV's rules and inside the workspace."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,8 +27,8 @@ class AttachedFile(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: absolute.
-        display_name: as it is written in the message.
-        is_guideline: matched by the `guideline_patterns` of AgentV's own settings.
+        display_name: as written in the message.
+        is_guideline: whether it matches the `guideline_patterns` of AgentV's settings.
     """
 
     path: str
@@ -38,12 +38,12 @@ class AttachedFile(Struct, frozen=True, kw_only=True):
 
 
 class ReferencedFile(Struct, frozen=True, kw_only=True):
-    """A file that says a part of what an eval file says.
+    """A file with a part of an eval file's content.
 
     Attributes:
-        file: as shown to the user.
+        file: the file name, as shown to the user.
         path: absolute.
-        case_id: the name of its folder, where it holds the one case of that.
+        case_id: the name of its folder if that folder is one case.
     """
 
     file: str
@@ -57,42 +57,42 @@ class FileResolver(Protocol):
 
     @property
     def home(self) -> str | None:
-        """Absolute path of the repository that it is from, where that is not the workspace."""
+        """Absolute path of the eval file's repository if it is outside the workspace."""
         ...
 
     def read(self, named: str, place: Place) -> AttachedFile:
-        """Read what is named at ``place``.
+        """Read the file ``named`` at ``place``.
 
         Raises:
-            InputError: it is missing, out of bounds, or no text.
+            InputError: it does not exist, is outside the workspace, or is not text.
         """
         ...
 
     def has(self, named: str) -> bool:
-        """Whether there is a file of that name, wherever it leads."""
+        """Whether a file of that name exists, inside the workspace or not."""
         ...
 
     def path(self, named: str, place: Place) -> str:
-        """The absolute path of the file that is named at ``place``.
+        """The absolute path of the file ``named`` at ``place``.
 
         Raises:
-            InputError: it is missing, or out of bounds.
+            InputError: it does not exist, or is outside the workspace.
         """
         ...
 
     def folder(self, named: str | None, place: Place) -> str:
-        """The absolute path of the folder that is named at ``place``; None is that of the file.
+        """The absolute path of the folder ``named`` at ``place``; None is the eval file's folder.
 
         Raises:
-            InputError: it is missing, or out of bounds.
+            InputError: it does not exist, or is outside the workspace.
         """
         ...
 
     def cases(self, named: str, place: Place) -> Sequence[ReferencedFile]:
-        """The files of cases that are named at ``place``: one, those of a glob or of a folder.
+        """The case files ``named`` at ``place``: one file, or those of a glob or a folder.
 
         Raises:
-            InputError: there are none, or one is out of bounds or of an unknown kind.
+            InputError: there are none, or one is outside the workspace or of an unknown type.
         """
         ...
 
@@ -100,17 +100,17 @@ class FileResolver(Protocol):
         """The file of evaluators that is included at ``place``.
 
         Args:
-            beside: absolute path of the file that includes it, where that is not the eval file.
+            beside: absolute path of the including file if it is not the eval file.
 
         Raises:
-            InputError: it is missing, or out of bounds.
+            InputError: it does not exist, or is outside the workspace.
         """
         ...
 
     def assertion(self, kind: str) -> str | None:
-        """The absolute path of the program that judges where an entry has the type ``kind``.
+        """The absolute path of the program for entries of the type ``kind``.
 
-        None where there is none in the folders that AgentV looks into by itself.
+        None if there is none in the folders that AgentV searches by convention.
         """
         ...
 
@@ -119,7 +119,7 @@ MAX_ATTACHMENT_BYTES: Final = 16 * 1024**2
 MAX_SETTINGS_BYTES: Final = 1024**2
 SETTINGS_FILE: Final = ".agentv/config.yaml"
 TEMPLATES_FOLDER: Final = ".agentv/templates"
-# Where programs are that judge by the name of their file.
+# Folders of programs that implement an evaluator type named like the file.
 ASSERTION_FOLDERS: Final = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
 ASSERTION_EXTENSIONS: Final = (".ts", ".js", ".mts", ".mjs")
 CASE_FILES: Final = ("case.yaml", "case.yml")
@@ -127,20 +127,20 @@ CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl")
 
 
 class WorkspaceFileResolver:
-    """The files of one eval file; what it names is looked for in its folder and those above."""
+    """Finds the files of one eval file, in its folder and the folders above."""
 
     def __init__(self, folder: Path, workspace: Workspace) -> None:
         self._workspace = workspace
-        # A file from elsewhere was named on the command line: its own repository is trusted.
+        # An eval file outside the workspace was named on the command line: trust its repository.
         self._own_workspace = workspace if workspace.contains(folder) else find_workspace(folder)
         self._folder = resolve_path(folder)
         self._guidelines: frozenset[Path] | None = None
-        # One text for all cases that refer to the same file.
+        # Cases that refer to the same file share one text.
         self._texts: dict[Path, str] = {}
         self.home = None if self._own_workspace is workspace else str(self._own_workspace.root)
 
     def read(self, named: str, place: Place) -> AttachedFile:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         path = self._find_path(named, place, test=is_file)
         if path not in self._texts:
             self._texts[path] = _read_text_file(path, named, place)
@@ -152,21 +152,21 @@ class WorkspaceFileResolver:
         )
 
     def has(self, named: str) -> bool:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         return next(self._find_candidates(named, test=is_file), None) is not None
 
     def path(self, named: str, place: Place) -> str:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         return str(self._find_path(named, place, test=is_file))
 
     def folder(self, named: str | None, place: Place) -> str:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         if named is None:
             return str(self._folder)
         return str(self._find_path(named, place, test=is_folder))
 
     def cases(self, named: str, place: Place) -> tuple[ReferencedFile, ...]:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         found = find_matching_paths(self._folder, named)
         if not found:
             hint = "it is looked for beside this file"
@@ -200,7 +200,7 @@ class WorkspaceFileResolver:
             )
 
     def template(self, named: str, place: Place, *, beside: str | None) -> ReferencedFile:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         if "/" in named or named.startswith("."):
             bases = () if beside is None else (Path(beside).parent,)
             return self._read_referenced(
@@ -216,7 +216,7 @@ class WorkspaceFileResolver:
         return self._read_referenced(path, named, place)
 
     def assertion(self, kind: str) -> str | None:
-        """See ``Files``."""
+        """See ``FileResolver``."""
         if "/" in kind:
             return None
         found = (
@@ -226,7 +226,7 @@ class WorkspaceFileResolver:
         return None if path is None or not self._is_inside(path) else str(resolve_path(path))
 
     def _find_by_convention(self, folder: str, name: str, endings: Sequence[str]) -> Path | None:
-        """The nearest file of that name in a folder that AgentV looks into by itself."""
+        """The nearest file of that name in a folder that AgentV searches by convention."""
         paths = (
             root / folder / f"{name}{end}"
             for root in self._iter_search_folders()
@@ -261,14 +261,14 @@ class WorkspaceFileResolver:
     def _find_candidates(
         self, named: str, *, test: Callable[[Path], bool], bases: Sequence[Path] = ()
     ) -> Iterator[Path]:
-        """Where it is that is named, the nearest first."""
+        """All paths that match the name, nearest first."""
         paths = [base / named.lstrip("/") for base in (*bases, *self._iter_search_folders())]
         if named.startswith("/"):
             paths.append(Path(named))
         yield from (path for path in paths if test(path))
 
     def _iter_search_folders(self) -> Iterator[Path]:
-        """Folders in which AgentV looks for what is named, in its order."""
+        """The folders that AgentV searches, in its order."""
         yield self._folder
         for parent in self._folder.parents:
             if not parent.is_relative_to(self._own_workspace.root):
@@ -289,7 +289,7 @@ class WorkspaceFileResolver:
         return self._workspace.contains(path) or self._own_workspace.contains(path)
 
     def _find_guidelines(self) -> frozenset[Path]:
-        """What the ``guideline_patterns`` of the nearest settings match, from the root on."""
+        """The files that match ``guideline_patterns`` of the nearest settings, from the root."""
         if self._guidelines is None:
             root = self._own_workspace.root
             found = (
@@ -322,6 +322,6 @@ def _read_text_file(path: Path, named: str, place: Place) -> str:
 
 
 def find_sidecar(path: Path) -> Path | None:
-    """The YAML file that speaks for all cases of an eval file of JSON Lines, if there is one."""
+    """The YAML file with settings for all cases of a JSON Lines eval file, if it exists."""
     found = (path.with_suffix(suffix) for suffix in (".yaml", ".yml"))
     return next((each for each in found if is_file(each)), None)

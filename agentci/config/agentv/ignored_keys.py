@@ -1,4 +1,4 @@
-"""Keys of an eval file that nobody reads, or not here."""
+"""Report keys of an eval file that have no effect."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -20,7 +20,7 @@ from agentci.config.yaml_nodes import KeyPath
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
-# Read by AgentV, and without any effect on how recorded runs are judged.
+# Read by AgentV, but without effect on how recorded runs are evaluated.
 IGNORED_KEYS: Final = frozenset(
     {
         *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
@@ -28,15 +28,15 @@ IGNORED_KEYS: Final = frozenset(
         *("suite", "experiment"),
     }
 )
-# Likewise inside of `execution`.
+# The same for keys of `execution`.
 IGNORED_EXECUTION_KEYS: Final = frozenset(
     {
         *("target", "workers", "cache", "cache_path", "budget_usd", "total_budget_usd"),
         *("fail_on_error", "verbose", "keep_workspaces", "otel_file"),
     }
 )
-# What would change at the top of a file which cases there are or what they are asked, and is not
-# done here; some of it since AgentV 5.
+# Top-level keys that change the cases or their input, which agentci does not support. Some exist
+# only since AgentV 5.
 UNSUPPORTED_TOP_LEVEL_KEYS: Final = {
     **dict.fromkeys(
         ("prompts", "scenarios", "default_test"), "give each case its `input` and evaluators"
@@ -44,13 +44,13 @@ UNSUPPORTED_TOP_LEVEL_KEYS: Final = {
     "imports": "name files of cases in `tests`, and other eval files by themselves",
     "vars": "AgentV reads those of cases alone: move them there",
 }
-# What evaluators may miss; and a way out.
+# Evaluators may need these; each value is an alternative.
 UNSUPPORTED_KEYS: Final = {
     "preprocessors": "record what the agent answered as text",
     "targets": "one output a case is judged: give an eval file to each agent",
     "workspace": "evaluators see what was recorded, and no files that the agent changed",
 }
-# Words for the same; AgentV reads the first that is there.
+# Keys with the same meaning; AgentV reads the first one that is set.
 SYNONYMOUS_KEYS: Final = (
     ("input_messages", "input"),
     ("expected_messages", "expected_output"),
@@ -59,10 +59,10 @@ SYNONYMOUS_KEYS: Final = (
 
 
 class KeyChecker(Struct, kw_only=True):
-    """Looks at the keys of the parts of one eval file.
+    """Checks the keys of the parts of one eval file.
 
     Attributes:
-        problems: what is not read, told once for all cases where it does not stop a run.
+        problems: unused keys; a warning is reported once for all cases.
     """
 
     document: YamlDocument
@@ -70,13 +70,13 @@ class KeyChecker(Struct, kw_only=True):
     _reported_messages: set[str] = field(default_factory=set)
 
     def check_file(self) -> None:
-        """Look at the keys of the file."""
+        """Check the top-level keys of the file."""
         known = (*EvalFile.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
         self._check_keys(self.document.data, (), known, unread=UNSUPPORTED_TOP_LEVEL_KEYS)
         self._check_execution(self.document.data, ())
 
     def check_case(self, case: JsonObject, at: KeyPath) -> None:
-        """Look at the keys of ``case``, which is at ``at``."""
+        """Check the keys of ``case``, which is at ``at``."""
         known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
         self._check_keys(case, at, known, unread={})
         self._check_execution(case, at)
@@ -86,12 +86,12 @@ class KeyChecker(Struct, kw_only=True):
                 self.warn_ignored_key((*at, other), other, first=given[0])
 
     def check_turn(self, turn: JsonObject, at: KeyPath) -> None:
-        """Look at the keys of ``turn``, which is at ``at``."""
+        """Check the keys of ``turn``, which is at ``at``."""
         known = (*TurnSpec.model_fields, *MEMBER_LIST_KEYS)
         self._check_keys(turn, at, known, unread={})
 
     def warn_ignored_key(self, at: KeyPath, name: str, *, first: str) -> None:
-        """Tell that what is at ``at`` has no effect, since ``first`` says the same."""
+        """Warn that the value at ``at`` is ignored, since ``first`` has the same meaning."""
         self._add_warning(f"`{name}` is passed over: there is `{first}`", at, hint="make them one")
 
     def _check_execution(self, owner: JsonObject, at: KeyPath) -> None:
@@ -103,7 +103,7 @@ class KeyChecker(Struct, kw_only=True):
     def _check_keys(
         self, keys: Iterable[str], at: KeyPath, known: Collection[str], *, unread: Mapping[str, str]
     ) -> None:
-        """AgentV passes unknown keys over, so they are warned of; others change too much."""
+        """Warn about unknown keys, which AgentV ignores; report an error for keys in ``unread``."""
         for key in keys:
             if key in unread:
                 self.problems.append(

@@ -1,4 +1,4 @@
-"""Messages of cases: shorthands written out, files read."""
+"""Read the messages of cases: expand shorthands and read files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,9 +21,9 @@ class MessageReader(Struct, kw_only=True):
     """Reads the messages of one case.
 
     Attributes:
-        problems: what is wrong with them.
-        guideline_files, input_files: absolute paths of what input messages refer to.
-        input_texts: what the latter say, by their names in the messages.
+        problems: errors in the messages.
+        guideline_files, input_files: absolute paths of the files that input messages refer to.
+        input_texts: the content of ``input_files``, by their names in the messages.
     """
 
     document: YamlDocument
@@ -34,7 +34,7 @@ class MessageReader(Struct, kw_only=True):
     input_texts: dict[str, str] = field(default_factory=dict)
 
     def read_input(self, at: KeyPath) -> tuple[JsonObject, ...]:
-        """The input messages at ``at``: parts that refer to files stay as they are."""
+        """Read the input messages at ``at``; parts that refer to files stay unchanged."""
         messages = self._read_messages(at, USER)
         for message, path in messages:
             for index, part in enumerate(_iter_parts(message)):
@@ -42,11 +42,11 @@ class MessageReader(Struct, kw_only=True):
         return tuple(message for message, _ in messages)
 
     def read_expected(self, at: KeyPath) -> tuple[JsonObject, ...]:
-        """The expected messages at ``at``, with what the files say that they refer to."""
+        """Read the expected messages at ``at``, with the content of the files they refer to."""
         return tuple(self._expand_content(*each) for each in self._read_messages(at, ASSISTANT))
 
     def _read_messages(self, at: KeyPath, role: str) -> list[tuple[JsonObject, KeyPath]]:
-        """Messages with their paths; of a shorthand, the message that it stands for."""
+        """The messages with their paths; a shorthand is expanded to a message with ``role``."""
         value = self.document.value(at)
         if isinstance(value, Mapping) and "role" in value:
             return [(value, at)] if self._is_message(value, at) else []
@@ -89,7 +89,7 @@ class MessageReader(Struct, kw_only=True):
         return True
 
     def _find_file_reference(self, part: JsonObject, at: KeyPath) -> str | None:
-        """What a part of a message names, None where it is no reference to a file."""
+        """The file that a part of a message names; None if it is not a reference to a file."""
         if part.get("type") != "file":
             return None
         named = part.get("value")

@@ -1,4 +1,4 @@
-"""What an eval file may say, apart from the entries of its evaluators; of all generations."""
+"""Models of eval files of all AgentV versions, except for the entries of their evaluators."""
 
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -16,7 +16,7 @@ Entries: TypeAlias = list[JsonValue]
 Paths: TypeAlias = list[Text]
 Cases: TypeAlias = Text | list[JsonValue]
 
-# Keys of lists of evaluators, in the order in which they are looked at.
+# Paths of evaluator lists, in order of precedence.
 EXECUTION_KEY: Final = "execution"
 SEED_LIST_PATHS: Final = (
     (EXECUTION_KEY, "evaluators"), ("evaluators",), ("assertions",), ("assert",),
@@ -26,7 +26,7 @@ V4_LIST_PATHS: Final = (
     ("evaluators",),
 )  # fmt: skip
 
-# How language models are asked, in the first versions of AgentV.
+# The key for the judge prompt in the first versions of AgentV.
 TEMPLATE_KEY: Final = "evaluatorTemplate"
 Template: TypeAlias = Annotated[
     str | None,
@@ -39,13 +39,13 @@ Template: TypeAlias = Annotated[
 
 
 class LenientModel(StrictModel):
-    """A mapping whose other keys are looked at elsewhere."""
+    """A mapping that allows other keys, which are checked elsewhere."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class Execution(LenientModel):
-    """How AgentV runs cases; of use here is what judges them."""
+    """How AgentV runs cases; agentci reads evaluators, thresholds and trials."""
 
     evaluators: Entries | None = Field(default=None, description="What judges.")
     assertions: Entries | None = Field(default=None, description="What judges.")
@@ -60,7 +60,7 @@ class Execution(LenientModel):
 
 
 class FileOrCaseSpec(LenientModel):
-    """What a file and each of its cases may say alike."""
+    """Fields that a file and each of its cases have in common."""
 
     execution: Execution | None = Field(default=None, description="What judges.")
     threshold: Share | None = Field(
@@ -69,7 +69,7 @@ class FileOrCaseSpec(LenientModel):
 
     @property
     def own_threshold(self) -> float | None:
-        """The score that passes, as far as this part says."""
+        """The score threshold set in this part, if any."""
         given = None if self.execution is None else self.execution.threshold
         return self.threshold if given is None else given
 
@@ -123,7 +123,7 @@ class CaseSpec(FileOrCaseSpec):
 
     @property
     def any_criteria(self) -> str:
-        """What a good answer does, in the words of any generation; empty where nobody says it."""
+        """The criteria for a good response, under the key of any AgentV version; "" if not set."""
         return self.criteria or self.expected_outcome or self.outcome or ""
 
 
@@ -138,7 +138,7 @@ class TurnSpec(LenientModel):
 
 
 class EvalFile(FileOrCaseSpec):
-    """Cases, what an agent answered to each, and what judges the answers."""
+    """Eval cases, the agent's output for each, and the evaluators."""
 
     evalcases: Cases | None = Field(default=None, description="The cases (AgentV 1).")
     cases: Cases | None = Field(default=None, description="The cases (AgentV 2).")
@@ -181,7 +181,7 @@ class EvalFile(FileOrCaseSpec):
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """What ``outputs`` names, always as many."""
+        """The paths and globs of ``outputs``, always as a tuple."""
         return (self.outputs,) if isinstance(self.outputs, str) else tuple(self.outputs)
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of eval files, made from the models that read them."""
+"""Make the JSON Schema of eval files from their models."""
 
 from functools import cache
 from typing import Any, Final
@@ -11,9 +11,9 @@ from agentci.evaluators.agentv.registry import AGENTV_TYPES, UNSUPPORTED_TYPES, 
 
 SCHEMA_ID: Final = "evalfile.schema.json"
 
-# Keys of the lists that entries have in turn.
+# Keys of evaluator lists nested in entries.
 MEMBER_LIST_KEYS: Final = ("evaluators", "assertions", "assert")
-# Keys of lists of evaluators, by the part of a file.
+# Keys of evaluator lists, by the part of a file.
 EVALUATOR_LISTS: Final = {
     "EvalFile": ("assertions", "assert"),
     "CaseSpec": MEMBER_LIST_KEYS,
@@ -22,7 +22,7 @@ EVALUATOR_LISTS: Final = {
     "CompositeEntry": MEMBER_LIST_KEYS,
 }
 
-# Of cases in other files.
+# Paths of files with cases.
 PATH_SCHEMA: Final[Schema] = {"type": "string", "minLength": 1}
 INCLUDE_SCHEMA: Final[Schema] = {
     "type": "object",
@@ -36,12 +36,12 @@ INCLUDE_SCHEMA: Final[Schema] = {
 
 @cache
 def make_entry_schema(kind: str) -> Schema:
-    """The schema of the entries of one type of the table, with all names of that type."""
+    """Make the schema for entries of one registered type, with all names of that type."""
     return _with_type_names(AGENTV_TYPES[kind].entry.model_json_schema(), [*list_type_names(kind)])
 
 
 def make_eval_file_schema() -> Schema:
-    """The schema of eval files, for editors and other programs."""
+    """Make the schema of eval files, for editors and other programs."""
     schema: Schema = EvalFile.model_json_schema()
     definitions: Schema = schema["$defs"]
     definitions.update(_make_entry_definitions())
@@ -57,7 +57,7 @@ def make_eval_file_schema() -> Schema:
     entries = [
         {"$ref": f"#/$defs/{name}"} for name in dict.fromkeys(_list_definition_names().values())
     ]
-    # A text is a criterion for a model to judge by.
+    # Text in a list is a criterion for a judge.
     text = {"type": "string", "minLength": 1}
     evaluators = {
         "type": "array",
@@ -85,7 +85,7 @@ def make_eval_file_schema() -> Schema:
 
 
 def _make_custom_type_schema() -> Schema:
-    """Entries whose type is the name of a program: editors cannot know which there are."""
+    """Allow entries of custom types, whose names are not known to editors."""
     known = [name for kind in AGENTV_TYPES for name in list_type_names(kind)]
     known += [spelt for name in UNSUPPORTED_TYPES for spelt in (name, name.replace("_", "-"))]
     type_of = {**PATH_SCHEMA, "not": {"enum": list(dict.fromkeys(known))}}
@@ -111,7 +111,7 @@ def _make_entry_definitions() -> Schema:
 
 
 def _with_type_names(schema: dict[str, Any], names: list[str]) -> Schema:
-    """A schema of entries whose type may be called by any of ``names``."""
+    """The schema of entries whose type has any of ``names``."""
     properties = schema["properties"]
     described = properties["type"].get("description", "")
     properties["type"] = {"enum": names, "description": described}

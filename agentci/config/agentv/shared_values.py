@@ -1,4 +1,4 @@
-"""Put an eval file's shared values, variables and placeholders into each of its cases."""
+"""Insert an eval file's shared values, variables and placeholders into each of its cases."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -27,21 +27,21 @@ NUMBER_PATTERN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 
 class CaseSubstitution(Struct, kw_only=True):
-    """Puts the ``vars`` of one case into its texts.
+    """Substitutes the ``vars`` of one case in its texts.
 
     Attributes:
-        problems: warnings of placeholders that stay as they are; AgentV says nothing of them.
+        problems: warnings about placeholders that are not replaced; AgentV does not report them.
     """
 
     values: JsonObject
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
-        """``node`` with values in place of names; a text that is one name becomes the value."""
+        """Replace placeholders in ``node``; a text with only a placeholder becomes its value."""
         return change_texts(node, self._substitute_text)
 
     def warn_unsubstituted(self, node: Node) -> None:
-        """Tell of placeholders in ``node``, which AgentV 4 leaves alone there."""
+        """Warn about placeholders in ``node``, a part in which AgentV 4 does not replace them."""
         change_texts(node, self._check_text)
 
     def _substitute_text(self, node: ScalarNode, text: str) -> Node:
@@ -89,10 +89,10 @@ class CaseSubstitution(Struct, kw_only=True):
 
 
 def find_variable(values: JsonObject, name: str) -> Json:
-    """The value that ``name`` leads to, dot by dot through mappings.
+    """Look up the dotted ``name`` in nested mappings.
 
     Raises:
-        KeyError: it leads nowhere.
+        KeyError: it does not exist.
     """
     value: Json = values
     for step in name.split("."):
@@ -103,18 +103,18 @@ def find_variable(values: JsonObject, name: str) -> Json:
 
 
 class EnvironmentSubstitution(Struct, kw_only=True):
-    """Puts variables of the environment into texts.
+    """Substitutes environment variables in texts.
 
     Attributes:
-        problems: variables that are not set. AgentV takes them for empty, and a text that has to
-            contain nothing is contained in every answer.
+        problems: errors for variables that are not set. AgentV reads them as empty, and then a
+            check that a response contains the empty text always passes.
     """
 
     variables: Mapping[str, str]
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
-        """``node`` with values in place of names; a text that is one name may become a number."""
+        """Replace placeholders in ``node``; a text with only a placeholder may become a number."""
         return change_texts(node, self._substitute_text)
 
     def _substitute_text(self, node: ScalarNode, text: str) -> Node:
@@ -135,7 +135,7 @@ class EnvironmentSubstitution(Struct, kw_only=True):
 
 
 def _parse_environment_value(text: str) -> Json:
-    """Truth and numbers, which an environment holds as text."""
+    """Parse booleans and numbers, which the environment holds as text."""
     if text in ("true", "false"):
         return text == "true"
     if NUMBER_PATTERN.fullmatch(text):
@@ -146,9 +146,9 @@ def _parse_environment_value(text: str) -> Json:
 INPUT_KEY: Final = "input"
 INPUT_FILES_KEY: Final = "input_files"
 TURNS_KEY: Final = "turns"
-# What a case is asked by, in the order in which it is looked for.
+# Keys of a case's input, in order of precedence.
 INPUT_KEYS: Final = ("input_messages", INPUT_KEY)
-# What `vars` are put into, also of turns; not into evaluators, as in AgentV.
+# `vars` are substituted in these keys of cases and turns; as in AgentV, not in evaluators.
 SUBSTITUTED_KEYS: Final = (
     *("criteria", "expected_outcome", "outcome", *INPUT_KEYS, INPUT_FILES_KEY),
     *("expected_output", "expected_messages"),
@@ -159,17 +159,17 @@ Substitute: TypeAlias = Callable[[Node], Node]
 
 
 class SharedValues(Struct, kw_only=True):
-    """What stands at the top of an eval file.
+    """The top level of an eval file, with values shared by all cases.
 
     Attributes:
-        problems: what does not go together, and what has no effect.
+        problems: errors about values that cannot be combined, and warnings.
     """
 
     root: MappingNode
     problems: list[Problem] = field(default_factory=list)
 
     def complete_case(self, case: Node) -> Node:
-        """``case`` as if it stood by itself; anything but a mapping as it is."""
+        """Insert shared values into ``case``; a node that is not a mapping is unchanged."""
         if not isinstance(case, MappingNode):
             return case
         fill = self._make_substitute(case)
@@ -203,7 +203,7 @@ class SharedValues(Struct, kw_only=True):
         return filler.substitute
 
     def _merge_input(self, own: Node, *, before: Node | None, attached: Node | None) -> Node:
-        """The messages of a case behind those that come before; what is no message as it is."""
+        """Put the messages of ``before`` in front of the case's own; invalid input is unchanged."""
         if attached is not None:
             own = self._prepend_files(own, attached)
         if before is None:
@@ -212,7 +212,7 @@ class SharedValues(Struct, kw_only=True):
         return make_sequence((*first, *then), own.place) if first and then else own
 
     def _prepend_files(self, own: Node, attached: Node) -> Node:
-        """A text as a message with files before it."""
+        """Turn a text into a message that starts with files."""
         if not isinstance(attached, SequenceNode):
             return own
         if not isinstance(own, ScalarNode):
@@ -254,7 +254,7 @@ def _list_turns(case: MappingNode) -> tuple[Node, ...]:
 
 
 def _make_messages(asked: Node) -> tuple[Node, ...]:
-    """What is asked as messages; none where it can be no message."""
+    """Convert input to messages; empty if it is invalid."""
     match asked:
         case SequenceNode():
             return asked.items
@@ -277,7 +277,7 @@ def _make_part(kind: str, value: Node) -> Node:
 
 
 def _merge_metadata(shared: Node | None, own: Node | None) -> Node | None:
-    """The metadata of a case, which comes before those of the file; None where one is missing."""
+    """Merge metadata; the case's values take precedence. None keeps the case's own node."""
     if isinstance(shared, MappingNode) and isinstance(own, MappingNode):
         return replace_values(shared, {key: each.value for key, each in own.fields.items()})
     return shared if own is None else None

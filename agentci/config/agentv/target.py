@@ -1,4 +1,4 @@
-"""The agent of an eval file, in the words of AgentV's cli provider, and how often it is run."""
+"""Read the agent of an eval file (AgentV's cli provider) and its trials."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,13 +24,13 @@ from agentci.model.result import TrialSettings, TrialStrategy
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
 MAX_TRIALS: Final = 1000
-# AgentV 4 knows one that counts first.
+# AgentV 4 reads both; the first one takes precedence.
 TARGET_PATHS: Final[tuple[KeyPath, ...]] = (("execution", "target"), ("target",))
 TRIALS_PATH: Final[KeyPath] = ("execution", "trials")
 
-# By AgentV's other words for them.
+# AgentV's alternative names of keys.
 TARGET_KEY_ALIASES: Final = {"command_template": "command", "timeout": "timeout_seconds"}
-# Of a target in AgentV's own list, and of no use here.
+# Keys of targets in AgentV's own list, which agentci does not use.
 IGNORED_TARGET_KEYS: Final = frozenset(
     {"name", "judge_target", "grader_target", "workers", "verbose", "keep_temp_files"}
 )
@@ -38,7 +38,7 @@ _CAMEL_CASE_HUMP: Final = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 class TargetSpec(LenientModel):
-    """The agent: what is run for each case that has no recorded output."""
+    """The agent to run for each case without a recorded output."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=leave_out_of_required("command"))
 
@@ -99,13 +99,13 @@ class TrialsSpec(StrictModel):
 
 
 def find_canonical_key(key: str) -> str:
-    """Our word for a key of a target, which AgentV also writes in camelCase."""
+    """The snake_case name of a target's key; AgentV also allows camelCase and aliases."""
     name = _CAMEL_CASE_HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
     return TARGET_KEY_ALIASES.get(name, name)
 
 
 def make_command_template(spec: TargetSpec) -> CommandTemplate:
-    """The command as a value that does not change."""
+    """The command as text or as an immutable tuple."""
     return spec.command if isinstance(spec.command, str) else tuple(spec.command)
 
 
@@ -113,7 +113,7 @@ class TargetReader(Struct, kw_only=True):
     """Reads the target and the trials of one eval file.
 
     Attributes:
-        problems: what is wrong with them.
+        problems: errors in the target and the trials, and warnings.
     """
 
     document: YamlDocument
@@ -121,7 +121,7 @@ class TargetReader(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
 
     def read_agent(self) -> Agent | None:
-        """The agent that the file describes; a mere name is for AgentV, which has a list."""
+        """Read the agent of the file; None if `target` is a name, which refers to AgentV's list."""
         at = next((path for path in TARGET_PATHS if self.document.value(path) is not None), None)
         value = None if at is None else self.document.value(at)
         if at is None or isinstance(value, str):
@@ -154,7 +154,7 @@ class TargetReader(Struct, kw_only=True):
         )
 
     def check_cases(self, key: str) -> None:
-        """Warn where single cases say what only the whole file can, as in AgentV."""
+        """Warn about cases with settings that only a whole file may have, as in AgentV."""
         cases = self.document.value((key,))
         for index in range(len(cases) if isinstance(cases, list) else 0):
             for path in (*TARGET_PATHS, TRIALS_PATH):
@@ -171,7 +171,7 @@ class TargetReader(Struct, kw_only=True):
                     self.problems.append(warning)
 
     def read_trials(self) -> TrialSettings | None:
-        """The trials of the file, None where each case is run once."""
+        """The trials of the file; None if each case is run once."""
         value = self.document.value(TRIALS_PATH)
         if value is None:
             return None
@@ -228,7 +228,7 @@ class TargetReader(Struct, kw_only=True):
     def _format_model_errors(
         self, error: ValidationError, at: KeyPath, model: type[TargetSpec] | type[TrialsSpec]
     ) -> tuple[Problem, ...]:
-        """In the words of the schema, which knows the keys of users as far as they are ours."""
+        """Describe errors by the JSON Schema, which has only the canonical keys."""
         noun = "target" if model is TargetSpec else "mapping of trials"
         return find_part_errors(self.document, model.model_json_schema(), error, at=at, noun=noun)
 

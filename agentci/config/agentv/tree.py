@@ -1,4 +1,4 @@
-"""Parts of a YAML tree, made anew: what stands for a case need not stand in one place."""
+"""Build and change YAML trees whose parts may come from different positions."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -16,7 +16,7 @@ from agentci.model.problem import Place, Problem
 
 
 def make_node(value: Json, place: Place) -> Node:
-    """A value all of whose parts stand in one place."""
+    """Make a node from a value; all its parts have the position ``place``."""
     if value is None or isinstance(value, str | int | float):
         return ScalarNode(place=place, value=value, text=str(value), plain=False)
     if isinstance(value, Mapping):
@@ -25,7 +25,7 @@ def make_node(value: Json, place: Place) -> Node:
 
 
 def make_sequence(nodes: Iterable[Node], place: Place) -> SequenceNode:
-    """A list of ``nodes``."""
+    """Make a list of ``nodes``."""
     items = tuple(nodes)
     return SequenceNode(
         place=place,
@@ -36,7 +36,7 @@ def make_sequence(nodes: Iterable[Node], place: Place) -> SequenceNode:
 
 
 def change_items(node: SequenceNode, change: Callable[[Node], Node]) -> SequenceNode:
-    """``node`` with each of its items changed."""
+    """Change each item of a list."""
     items = tuple(map(change, node.items))
     if all(one is other for one, other in zip(items, node.items, strict=True)):
         return node
@@ -44,14 +44,14 @@ def change_items(node: SequenceNode, change: Callable[[Node], Node]) -> Sequence
 
 
 def make_mapping(values: Mapping[str, Node], place: Place) -> MappingNode:
-    """A mapping of ``values``, whose keys stand where their values do."""
+    """Make a mapping of ``values``; each key has the position of its value."""
     return make_mapping_from_entries(
         {k: MappingEntry(place=v.place, value=v) for k, v in values.items()}, place
     )
 
 
 def make_mapping_from_entries(fields: Mapping[str, MappingEntry], place: Place) -> MappingNode:
-    """A mapping of ``fields``."""
+    """Make a mapping of ``fields``."""
     values = [each.value for each in fields.values()]
     return MappingNode(
         place=place,
@@ -62,7 +62,7 @@ def make_mapping_from_entries(fields: Mapping[str, MappingEntry], place: Place) 
 
 
 def replace_values(node: MappingNode, values: Mapping[str, Node]) -> MappingNode:
-    """``node`` with other values for some of its keys, or with further keys."""
+    """Replace or add values in a mapping."""
     fields = dict(node.fields)
     others = {k: v for k, v in values.items() if k not in fields or fields[k].value is not v}
     if not others:
@@ -74,7 +74,7 @@ def replace_values(node: MappingNode, values: Mapping[str, Node]) -> MappingNode
 
 
 def change_texts(node: Node, change: Callable[[ScalarNode, str], Node]) -> Node:
-    """``node`` with other texts: ``change`` is given each with what it says."""
+    """Change all texts in ``node``; ``change`` receives each node with its text."""
     match node:
         case ScalarNode(value=str(text)):
             return change(node, text)
@@ -89,12 +89,12 @@ def change_texts(node: Node, change: Callable[[ScalarNode, str], Node]) -> Node:
 
 
 def find_value(node: Node | None, key: str) -> Node | None:
-    """The value of ``key``, None where ``node`` is no mapping or has no such key."""
+    """The value of ``key``; None if ``node`` is not a mapping or has no such key."""
     found = node.fields.get(key) if isinstance(node, MappingNode) else None
     return None if found is None else found.value
 
 
 def make_document(root: MappingNode, *, file: str, problems: Iterable[Problem]) -> YamlDocument:
-    """A document whose tree is ``root``."""
+    """Make a document with ``root`` as its tree."""
     data = {key: plain_data(field.value) for key, field in root.fields.items()}
     return YamlDocument(file=file, data=data, root=root, problems=tuple(problems))
