@@ -81,7 +81,7 @@ class Sources:
         return Sources(replace(self._context, http=OfflineHttp()))
 
     def _make(self, name: str) -> Source:
-        from agentci.remote.sources.registry import SOURCES, find_source_factory  # noqa: PLC0415 (likewise)
+        from agentci.remote.sources.registry import SOURCES, find_source_factory  # noqa: PLC0415 (as in `get_all`)
 
         make = find_source_factory(name)
         if make is None:

@@ -25,7 +25,7 @@ def render_problems(
     if form == "text":
         return _text(problems, files)
     if form == "sarif":
-        from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (of no use to most runs)
+        from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (most runs do not need it)
 
         return render_sarif(problems)
     return render_annotations(tuple(map(make_problem_annotation, problems)))

@@ -129,7 +129,7 @@ def _verify_file(
     """Check one file and return its size in bytes."""
     if not found.is_file(follow_symlinks=False):
         raise CorruptionError(f"{name} is not a regular file", tree)
-    with open(os.open(found.path, _READ), "rb") as file:  # noqa: PTH123 (as elsewhere)
+    with open(os.open(found.path, _READ), "rb") as file:  # noqa: PTH123 (opens a file descriptor)
         mode = os.fstat(file.fileno()).st_mode
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:

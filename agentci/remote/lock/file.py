@@ -158,6 +158,6 @@ def render_lock(lock: Lock) -> str:
 
 def lock_schema() -> dict[str, Any]:
     """Return the JSON Schema of lock files."""
-    from agentci.config.schema import JSON_SCHEMA_DIALECT  # noqa: PLC0415 (is of no use to a run)
+    from agentci.config.schema import JSON_SCHEMA_DIALECT  # noqa: PLC0415 (a run does not need it)
 
     return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **LockSpec.model_json_schema()}
