@@ -1,1 +1,1 @@
-"""Evaluators that are kept elsewhere: sources, cache, lock."""
+"""Remote evaluators: sources, cache and lock file."""

@@ -1,4 +1,4 @@
-"""Fetches one remote program from the cache or its source, and verifies it."""
+"""Fetch one remote program from the cache or its source, and verify it."""
 
 import hashlib
 import threading
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LazyEnvironments:
-    """Makes environments; loads what it takes when the first one is wanted."""
+    """Creates environments for requirements; loads the installer on first use."""
 
     def __init__(self, make: "Callable[[], EnvironmentStore]") -> None:
         self._make = make
@@ -30,17 +30,18 @@ class LazyEnvironments:
         self._lock = threading.Lock()
 
     def python_for(self, content: bytes, *, locked: tuple[str, ...], name: str) -> str:
-        """The interpreter of an environment.
+        """Return the interpreter of an environment.
 
         Args:
             content: of a ``requirements.txt``.
-            locked: its packages with their hashes, a line each; empty where they are not locked.
-            name: the evaluator's, for what is told.
+            locked: its packages with their hashes, one per line; empty if they are not locked.
+            name: of the evaluator, for messages.
 
         Raises:
-            EvaluatorError: the packages cannot be installed; as the end of a sentence about it.
+            EvaluatorError: if the packages cannot be installed; its message is the predicate of a
+                sentence about the evaluator.
         """
-        # Most runs need none.
+        # Imported on use: most runs need no environment.
         from agentci.execution.environments.requirements import decode_requirements  # noqa: PLC0415
 
         with self._lock:
@@ -49,15 +50,14 @@ class LazyEnvironments:
 
 
 class FetchOptions(Struct, frozen=True, kw_only=True):
-    """Where programs come from.
+    """Sources, cache and rules for fetching programs.
 
     Attributes:
-        cache: the cache.
         make_fallback_folder: makes the folder for programs that the cache cannot store.
-        lock: None where there is no lock file.
-        require_locked: nothing is taken that is not in the lock.
-        offline: nothing is asked of a network.
-        refetch: what the cache has is not taken.
+        lock: None without a lock file.
+        require_locked: whether to reject programs that are not in the lock.
+        offline: whether to avoid all network access.
+        refetch: whether to ignore cached programs.
     """
 
     sources: Sources
@@ -73,14 +73,14 @@ class FetchOptions(Struct, frozen=True, kw_only=True):
 def verify_digests(
     digests: Mapping[str, str], entry: str, program: RemoteProgram, locked: LockedProgram | None
 ) -> None:
-    """Refuse what is not what was pinned, wherever it came from.
+    """Reject files that differ from what was pinned, whether cached or fetched.
 
     Args:
         digests: sha256 of every file, by path in the program's folder.
-        entry: the file that is to be run.
+        entry: the file to run.
 
     Raises:
-        RefusedError: says which file differs.
+        PermanentFetchError: if a file differs; names it.
     """
     if not _is_program(entry, digests, program):
         raise PermanentFetchError(
@@ -103,21 +103,21 @@ def verify_digests(
 
 
 def compute_digests(snapshot: ProgramSnapshot) -> dict[str, str]:
-    """The sha256 of every file, by its path."""
+    """Return the sha256 of every file, by path."""
     return {path: hashlib.sha256(file.content).hexdigest() for path, file in snapshot.files.items()}
 
 
 def _is_program(entry: str, digests: Mapping[str, str], program: RemoteProgram) -> bool:
-    """Whether the ref names ``entry``, as far as the refs of a source tell."""
+    """Whether the ref can name ``entry``, as far as the source's refs show it."""
     if program.source == "url" and not _is_archive(program):
-        return set(digests) == {entry}  # its name may be escaped, but nothing lies beside it
+        return set(digests) == {entry}  # the name may be percent-encoded, but it is the only file
     if program.source in {"github", "url"}:
         return entry == program.ref.rpartition("#")[2].rpartition("/")[2]
     return True
 
 
 def _is_archive(program: RemoteProgram) -> bool:
-    """Whether the config's sha256 is that of something else than the program's file."""
+    """Whether the config's sha256 is of an archive, not of the program's file."""
     return program.source == "url" and "#" in program.ref
 
 
@@ -128,8 +128,8 @@ class FetchedProgram(Struct, frozen=True, kw_only=True):
     """A remote program on disk.
 
     Attributes:
-        pin: what to write into its entry so that it stays as it is; None where it does anyway.
-        notices: what the user should know about how it was had.
+        pin: what to write into its config entry to pin the commit; None if it is already pinned.
+        notices: warnings for the user about how it was fetched.
     """
 
     program: RemoteProgram
@@ -140,10 +140,10 @@ class FetchedProgram(Struct, frozen=True, kw_only=True):
 
 
 def fetch_program(program: RemoteProgram, stock: FetchOptions) -> FetchedProgram:
-    """Have a completed program on disk, every byte of it verified.
+    """Return a completed program on disk with every byte verified, from the cache or its source.
 
     Raises:
-        FetchError: it cannot be had by the rules of ``stock``.
+        FetchError: if it is not available under the rules of ``stock``.
     """
     locked = None if stock.lock is None or program.is_local else stock.lock.find(program)
     if locked is None and stock.require_locked and not program.is_local:
@@ -179,7 +179,7 @@ def _find_or_fetch(
     if found is not None:
         return found, ()
     with stock.cache.lock(key):
-        found = _find_cached(key, program, locked, stock)  # another process may have been faster
+        found = _find_cached(key, program, locked, stock)  # another process may have fetched it
         if found is not None:
             return found, ()
         snapshot = _fetch_snapshot(program, commit, locked, stock)
@@ -190,7 +190,7 @@ def _find_or_fetch(
 def _copy_from_workspace(
     key: EvaluatorKey, program: RemoteProgram, stock: FetchOptions
 ) -> tuple[CachedEvaluator, tuple[str, ...]]:
-    """A program of the workspace: what lies there counts, whatever the cache has."""
+    """Copy a program of the workspace; its current files win over a cached copy."""
     snapshot = _fetch_snapshot(program, key.commit, None, stock)
     digests = compute_digests(snapshot)
     verify_digests(digests, snapshot.entry, program, None)
@@ -226,7 +226,7 @@ def _fetch_snapshot(
 def _find_cached(
     key: EvaluatorKey, program: RemoteProgram, locked: LockedProgram | None, stock: FetchOptions
 ) -> CachedEvaluator | None:
-    """What the cache has, if it is what was asked for."""
+    """Return the cached program if it matches what is pinned."""
     stored = None if stock.refetch and not stock.offline else stock.cache.find(key)
     if stored is None:
         return None
@@ -252,7 +252,7 @@ def _put_in_cache(
         try:
             stored = EvaluatorCache(stock.make_fallback_folder()).put(key, snapshot)
         except (OSError, UnreachableError):
-            raise error from None  # of the cache: nobody asked for the other folder
+            raise error from None  # report the cache, since the fallback folder is internal
         way_out = f" ({error.hint})" if error.hint else ""
         return stored, (f"{error}; what was fetched is not kept{way_out}",)
 

@@ -1,4 +1,4 @@
-"""All programs that a run needs, made ready before anything is judged."""
+"""Prepare all programs of a run before its checks start."""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MAX_REQUIREMENTS_BYTES = 1024**2
 
 
 class PreparedPrograms(Struct, frozen=True, kw_only=True):
-    """Programs that can be run, and what the user should know about them."""
+    """Programs that are ready to run, with notes for the user and their provenance."""
 
     table: ProgramTable
     notices: tuple[Problem, ...] = ()
@@ -36,12 +36,14 @@ class PreparedPrograms(Struct, frozen=True, kw_only=True):
 def prepare_wanted_programs(
     wanted: Sequence[RequiredProgram], stock: FetchOptions
 ) -> PreparedPrograms:
-    """Fetch, verify and equip all programs, several at a time.
+    """Fetch and verify all programs and install their requirements, several at a time.
 
-    A program that cannot be had for now is on the shelf with the reason: its checks are errored.
+    A program that is temporarily unavailable is recorded with the reason; its checks end as
+    errored.
 
     Raises:
-        InputError: what a config names is not there, or is not what was pinned; with every problem.
+        InputError: if a program does not exist or differs from what was pinned; lists every
+            problem.
     """
     outcomes = parallel_map(lambda each: _prepare_program(each, stock), wanted)
     refused = [each for each in outcomes if isinstance(each, Problem)]
@@ -75,7 +77,7 @@ _PreparedOrProblem: TypeAlias = _PreparedProgram | Problem
 
 
 def _prepare_program(wanted: RequiredProgram, stock: FetchOptions) -> _PreparedOrProblem:
-    """What became of one program; a problem where its config is to blame."""
+    """Prepare one program; a permanent failure is a problem of its config."""
     program = wanted.program
     notices: tuple[Problem, ...] = ()
     provenance: Provenance | None = None
@@ -109,7 +111,7 @@ def _prepare_program(wanted: RequiredProgram, stock: FetchOptions) -> _PreparedO
 
 
 def find_requirements_file(fetched: FetchedProgram) -> Path | None:
-    """The requirements file of a fetched program, None where none is to be installed."""
+    """Return the requirements file of a fetched program; None if none is to be installed."""
     if not fetched.program.installs_requirements or fetched.cached.path.suffix != ".py":
         return None
     file = fetched.cached.path.parent / REQUIREMENTS_NAME
@@ -120,11 +122,11 @@ def find_requirements_file(fetched: FetchedProgram) -> Path | None:
 def _install_requirements(
     file: Path | None, wanted: RequiredProgram, stock: FetchOptions
 ) -> str | None:
-    """The interpreter of the environment that ``file`` asks for.
+    """Return the interpreter of the environment for ``file``.
 
     Raises:
-        RefusedError: it is not locked, and has to be.
-        EvaluatorError: it cannot be made.
+        PermanentFetchError: if the requirements must be locked and are not.
+        EvaluatorError: if the environment cannot be created.
     """
     if file is None:
         return None
@@ -139,10 +141,10 @@ def _install_requirements(
 
 
 def read_requirements(file: Path) -> bytes:
-    """The content of a requirements file.
+    """Read a requirements file.
 
     Raises:
-        EvaluatorError: it cannot be read.
+        EvaluatorError: if it cannot be read.
     """
     try:
         return read_file(file, name=file.name, limit_bytes=MAX_REQUIREMENTS_BYTES)

@@ -1,4 +1,4 @@
-"""Programs that are ready to run, by how requests name them."""
+"""Programs that are ready to run, by their names in requests."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +14,10 @@ class ReadyProgram(Struct, frozen=True, kw_only=True):
     """A program that can be run.
 
     Attributes:
-        path: its file, absolute.
-        python: the interpreter that has its packages; None for ours.
-        tree: the folder that it was fetched with, named by the digest of all that is in it; None
-            where it lies in the workspace, and anything may change.
+        path: absolute path of its file.
+        python: interpreter with its packages; None for agentci's own interpreter.
+        tree: folder that was fetched with it, named by the digest of its content; None for a
+            program in the workspace, whose files may change at any time.
     """
 
     path: Path
@@ -26,7 +26,11 @@ class ReadyProgram(Struct, frozen=True, kw_only=True):
 
 
 class UnavailableProgram(Struct, frozen=True, kw_only=True):
-    """A program that cannot be run: why, as the end of a sentence about it."""
+    """A program that cannot be run.
+
+    Attributes:
+        reason: predicate of a sentence whose subject is the program.
+    """
 
     reason: str
 
@@ -35,15 +39,15 @@ ProgramAvailability: TypeAlias = ReadyProgram | UnavailableProgram
 
 
 class ProgramTable(Struct, frozen=True, kw_only=True):
-    """Where programs are looked up when they are to be run."""
+    """Lookup of prepared programs."""
 
     programs: Mapping[Program, ProgramAvailability] = field(default_factory=dict)
 
     def locate(self, program: Program) -> ReadyProgram:
-        """Say where ``program`` is; a local one needs no preparation.
+        """Return the prepared ``program``; a local one needs no preparation.
 
         Raises:
-            EvaluatorError: it could not be made ready.
+            EvaluatorError: if its preparation failed.
         """
         found = self.programs.get(program)
         if isinstance(found, UnavailableProgram):

@@ -1,4 +1,4 @@
-"""The sources of one run, and the environment variables that configure them."""
+"""Sources of one run, and the environment variables that configure them."""
 
 import threading
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ GITHUB_RAW: Final = "https://raw.githubusercontent.com"
 def read_source_context(
     environ: Mapping[str, str], *, http: HttpGetter, workspace: Path
 ) -> SourceContext:
-    """Read the variables.
+    """Read the environment variables for sources.
 
-    ``AGENTCI_GITHUB_API_URL`` and ``AGENTCI_GITHUB_RAW_URL`` name other hosts than GitHub's own;
-    without them GitHub Enterprise is where its runner says that it is. It has no raw host that
-    takes tokens, so there files are asked of the API.
+    ``AGENTCI_GITHUB_API_URL`` and ``AGENTCI_GITHUB_RAW_URL`` replace GitHub's hosts. Without them,
+    the runner's ``GITHUB_API_URL`` locates GitHub Enterprise. GitHub Enterprise has no raw host
+    that accepts tokens, so files are read through the API there.
     """
     runners = environ.get("GITHUB_API_URL", "").rstrip("/")
     api = environ.get("AGENTCI_GITHUB_API_URL", "").rstrip("/") or runners or GITHUB_API
@@ -32,7 +32,7 @@ def read_source_context(
         raw = GITHUB_RAW
     token = environ.get("AGENTEVALS_GITHUB_TOKEN", "")
     if not token and runners in ("", api):
-        # Of the job: for the host that gave it.
+        # The job's token is sent only to the host that issued it.
         token = environ.get("GITHUB_TOKEN", "") or read_token_input(environ)
     hosts = {host for address in (api, raw) if (host := parse_host(address))}
     return SourceContext(
@@ -47,7 +47,7 @@ def read_source_context(
 
 
 class Sources:
-    """Sources by the names that configs use; may be asked from several threads at once."""
+    """Sources by the names that configs use; safe for concurrent threads."""
 
     def __init__(self, surroundings: SourceContext) -> None:
         self._context = surroundings
@@ -55,11 +55,11 @@ class Sources:
         self._lock = threading.RLock()
 
     def get(self, name: str) -> Source:
-        """The source ``name``.
+        """Return the source ``name``.
 
         Raises:
-            RefusedError: there is none.
-            InputError: another package brings it, and is broken.
+            PermanentFetchError: if it does not exist.
+            InputError: if the plugin that provides it is broken.
         """
         with self._lock:
             if name not in self._made:
@@ -67,21 +67,21 @@ class Sources:
             return self._made[name]
 
     def get_all(self) -> Mapping[str, Source]:
-        """Ours, and those that other packages bring.
+        """Return built-in sources and those of plugins.
 
         Raises:
-            InputError: one of these is broken.
+            InputError: if a plugin is broken.
         """
         from agentci.remote.sources.registry import list_source_factories  # noqa: PLC0415 (most runs use none)
 
         return {name: self.get(name) for name in list_source_factories()}
 
     def without_network(self) -> "Sources":
-        """The same ones without a network."""
+        """Return the same sources without network access."""
         return Sources(replace(self._context, http=OfflineHttp()))
 
     def _make(self, name: str) -> Source:
-        from agentci.remote.sources.registry import SOURCES, find_source_factory  # noqa: PLC0415 (likewise)
+        from agentci.remote.sources.registry import SOURCES, find_source_factory  # noqa: PLC0415 (as in `get_all`)
 
         make = find_source_factory(name)
         if make is None:

@@ -1,4 +1,4 @@
-"""The outputs of the action, and the text of the file that hands them to the runner."""
+"""Outputs of the GitHub action, and the text of the file that the runner reads."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,16 @@ from agentci._util.text.format import format_number
 from agentci.model.result import Report
 from agentci.reports.report_format import Verdict, get_verdict
 
-# Outputs that hold the path of a report; each is named after its reporter.
+# Outputs with the path of a report file, named after their reporters.
 REPORT_PATH_OUTPUTS = ("results", "junit", "summary", "report", "comment")
 
 
 def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
-    """What later steps of a workflow read.
+    """Make the outputs that later steps of a workflow read.
 
     Args:
-        report: what was found.
-        paths: by reporter's name, relative to the workspace; "" stands for a file not written.
+        paths: report files by reporter name, relative to the workspace; a file that was not written
+            is "" or absent.
     """
     totals = report.totals
     return {
@@ -33,7 +33,7 @@ def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_outputs_without_report(reason: Verdict) -> dict[str, str]:
-    """The outputs of a run that came to no report: its input was wrong, or we crashed."""
+    """Make the outputs of a run without a report: invalid input or an internal error."""
     counts = ("checks", "passed-count", "failed-count", "errored-count", "skipped-count")
     return {
         "passed": "false",
@@ -45,17 +45,17 @@ def make_outputs_without_report(reason: Verdict) -> dict[str, str]:
 
 
 def render_outputs(values: Mapping[str, str], delimiter: str) -> str:
-    """The lines to append to the file named in ``GITHUB_OUTPUT``.
+    """Render the lines to append to the file named in ``GITHUB_OUTPUT``.
 
-    The form with a delimiter is used for every value: in the form ``name=value`` a line end in a
-    value would begin another output.
+    Every value uses the form with a delimiter: in the form ``name=value`` a line break in a value
+    would start another output.
 
     Args:
         values: by name.
-        delimiter: random, so that no value can hold it.
+        delimiter: random, so that no value contains it.
 
     Raises:
-        ValueError: one holds it nevertheless.
+        ValueError: if a name or a value contains the delimiter.
     """
     if any(delimiter in text for item in values.items() for text in item):
         raise ValueError("the delimiter of the outputs stands in one of them")

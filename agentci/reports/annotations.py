@@ -1,4 +1,4 @@
-"""Remarks beside the lines of a pull request."""
+"""GitHub annotations on the lines of a pull request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -33,10 +33,11 @@ MAX_LINE = 300
 
 
 def make_annotations(report: Report) -> tuple[Annotation, ...]:
-    """One annotation an evaluator that fell short, worst first; then warnings about the input.
+    """Make one annotation per evaluator with failures, worst first, and one per problem.
 
-    What falls short of an open gate, or is advisory, is a warning. A gate that is shut for
-    something else says so.
+    Errors of the input come first; warnings about skipped evaluators and the input come last.
+    Failures are warnings if the run passed or the evaluator is advisory. A failed run without any
+    error annotation gets one with its reasons.
     """
     found = group_by_evaluator(report.results, by_place=True)
     fallen = [tally for tally in found if tally.totals.failed or tally.totals.errored]
@@ -73,7 +74,7 @@ def _annotate_failed_gate(report: Report) -> Annotation:
 
 
 def _severity_key(tally: EvaluatorChecks) -> tuple[float, float]:
-    """The larger the share that fell short, then the lower the mean, the further to the front."""
+    """Sort by the share of failed and errored checks, largest first, then by mean score."""
     totals = tally.totals
     share = (totals.failed + totals.errored) / totals.checks
     return (-share, -1.0 if totals.score is None else totals.score)
@@ -89,7 +90,7 @@ def _annotate_failing(tally: EvaluatorChecks, *, shut: bool) -> Annotation:
 
 
 def _annotate_skipped(tally: EvaluatorChecks) -> Annotation:
-    """An evaluator that had nothing to judge, and so guards nothing."""
+    """Warn about an evaluator whose checks were all skipped, which tests nothing."""
     skipped = f"{tally.totals.skipped:,} of {tally.totals.checks:,} had nothing to judge"
     told = (
         f"{_shorten_line(truncate.join_first_and_last(split_lines(reason)))} "
@@ -121,7 +122,7 @@ def _format_title(tally: EvaluatorChecks) -> str:
 
 
 def _list_failed(results: Sequence[CheckResult]) -> Iterator[str]:
-    """The first ones with what was found, then how many there are more."""
+    """Yield the first failed checks with their findings, then the number omitted."""
     for result in results[:MAX_CASES]:
         yield _shorten_line(f"{_name_with_file(result.case)}: {format_outcome(result)}")
         found = truncate.truncate_list(list_findings(result), MAX_LINES)
@@ -131,7 +132,7 @@ def _list_failed(results: Sequence[CheckResult]) -> Iterator[str]:
 
 
 def _list_errored(results: Sequence[CheckResult]) -> Iterator[str]:
-    """Cases by what befell them; of a long reason the first and the last lines."""
+    """Yield cases by reason; a long reason keeps its first and last lines."""
     groups = list(group_by_reason(results).items())
     for (_, _, reason), cases in groups[:MAX_CASES]:
         first, *others = truncate.truncate_lines(split_lines(reason), MAX_LINES) or ("",)

@@ -1,4 +1,4 @@
-"""How far evaluators agree with people: for people and for programs."""
+"""Agreement of evaluators with human labels, as text and as JSON."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,14 +9,14 @@ from agentci._util.text.format import format_count, format_number
 from agentci.gate.agreement import Calibration, ConfusionMatrix, Proportion
 from agentci.model.json import Json, JsonObject
 
-# Fewer say too little; by common practice.
+# Below these minimums an estimate is too uncertain; by common practice.
 MIN_CASES: Final = 50
 MIN_FAILED_CASES: Final = 15
 SUBSTANTIAL_KAPPA: Final = 0.6
 
 
 def render_text(found: Sequence[Calibration]) -> str:
-    """For people: a table an evaluator, and what it comes to."""
+    """Render a table per evaluator, with rates and notes."""
     return "\n".join("".join(f"{line}\n" for line in _lines(each)) for each in found)
 
 
@@ -42,7 +42,7 @@ def _lines(found: Calibration) -> list[str]:
 
 
 def _list_notes(confusion: ConfusionMatrix) -> list[str]:
-    """What keeps a calibration from meaning much."""
+    """List what limits the value of a calibration."""
     advice = []
     if confusion.agreement.whole < MIN_CASES or confusion.true_fail_rate.whole < MIN_FAILED_CASES:
         advice.append(
@@ -68,7 +68,7 @@ def _format_percent(share: float) -> str:
 
 
 def render_json(found: Sequence[Calibration]) -> str:
-    """The same for programs, in one line."""
+    """Render the calibrations as one line of JSON."""
     told: list[Json] = [
         {
             "evaluator": each.evaluator,

@@ -1,4 +1,4 @@
-"""What reports show of a case, drawn from all that was recorded of it."""
+"""Summaries of cases for reports."""
 
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.case import Case, CaseSummary, DialogueTurn
@@ -7,7 +7,7 @@ MAX_EXCERPT_CHARACTERS = 100
 
 
 def make_case_summary(case: Case) -> CaseSummary:
-    """As much of ``case`` as is kept once it was judged."""
+    """Reduce ``case`` to what is kept after its evaluation."""
     trace, golden = case.trace, case.expected
     return CaseSummary(
         id=case.id,
@@ -32,7 +32,7 @@ def _group(case: Case) -> str:
 
 
 def excerpt_turn(asked: str, answered: str | None) -> DialogueTurn:
-    """What is quoted of a turn: as much of each side as fits, on one line."""
+    """Shorten both sides of a turn to one line each for display."""
     return DialogueTurn(
         question=_excerpt(asked), answer=None if answered is None else _excerpt(answered)
     )

@@ -1,4 +1,4 @@
-"""One check in words: what came of it, and what was found."""
+"""Text for one check: its outcome and its findings."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,10 @@ MAX_TURNS = 5
 
 
 def format_headline(result: CheckResult) -> str:
-    """What came of a check: "score 0.33, wanted at least 0.7"; a program's words on their lines."""
+    """Format the outcome of a check: the score with the threshold that it missed, or the reason.
+
+    A reason that comes from a program may have several lines.
+    """
     if result.status == "errored":
         return result.reason or "it gave no reason"
     if result.status == "skipped":
@@ -26,23 +29,23 @@ def format_headline(result: CheckResult) -> str:
 
 
 def format_outcome(result: CheckResult) -> str:
-    """The headline, and whether it is that of an earlier run."""
+    """Format the headline, with a mark if the result is cached."""
     return f"{format_headline(result)} (cached)" if result.cached else format_headline(result)
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    """What a program printed, without what cannot be seen and lines that are blank."""
+    """Split a program's output into lines without control characters or blank lines."""
     return tuple(line.rstrip() for line in escape.remove_control(text).split("\n") if line.strip())
 
 
 def is_below_threshold(result: CheckResult) -> bool:
-    """Whether the score alone explains a failure."""
+    """Whether the score is below the threshold, which explains a failure."""
     score, bar = _get_score(result), result.evaluator.threshold
     return score is not None and bar is not None and score < bar
 
 
 def list_findings(result: CheckResult) -> tuple[str, ...]:
-    """The details of a judgement, a line each: misses, tool calls, reasoning."""
+    """List the findings of a check, one per line: misses, tool calls, turns, reasoning."""
     judgement = result.judgement
     if judgement is None:
         return ()
@@ -57,7 +60,10 @@ def list_findings(result: CheckResult) -> tuple[str, ...]:
 
 
 def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:
-    """The turns that made a check fail, where the evaluator told nothing but their scores."""
+    """List the turns that made a check fail, if the evaluator reported only turn scores.
+
+    The result is empty if the evaluator reported misses or tool calls.
+    """
     judgement = result.judgement
     if judgement is None or judgement.misses or tool_calls.find_unmatched_turns(judgement.details):
         return ()
@@ -74,7 +80,10 @@ def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:
 def _find_low_turns(
     result: CheckResult, turn_scores: Sequence[float | None]
 ) -> list[tuple[int, float]]:
-    """The turns below the threshold, else those of the lowest score; none if it is not to blame."""
+    """Return the turns below the threshold, or else those with the lowest score.
+
+    The result is empty if the score reaches the threshold.
+    """
     if _reaches_threshold(result):
         return []
     scores = [(turn, score) for turn, score in enumerate(turn_scores, 1) if score is not None]
@@ -85,7 +94,7 @@ def _find_low_turns(
 
 
 def _format_turn(turn: DialogueTurn | None) -> Iterator[str]:
-    """What was asked and answered."""
+    """Yield the question and the answer of a turn."""
     if turn is None:
         return
     if turn.question:
@@ -112,5 +121,5 @@ def _get_score(result: CheckResult) -> float | None:
 
 
 def _format_distinct_score(score: float, bar: float | None) -> str:
-    """The score, with enough decimals to show on which side of the bar it is."""
+    """Format a score with enough decimals to tell it from the threshold."""
     return format_number(score) if bar is None or score >= bar else format_distinct(score, bar)[0]

@@ -1,4 +1,4 @@
-"""The report as a comment on a pull request: what a reviewer has to know, and where the rest is."""
+"""Pull request comment: a short report with a link to the run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -32,7 +32,7 @@ from agentci.reports.sections import (
     render_sections,
 )
 
-# No character takes less than a byte; with room for the mark of whoever posts it.
+# A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024
 
 MAX_CASES = 20
@@ -41,14 +41,14 @@ SHORT_COMMIT = 12
 
 
 class CommentReport(Struct, frozen=True, kw_only=True):
-    """Verdict, evaluators, what got worse, the worst failures and errors; shorter than the summary.
+    """Verdict, evaluators, regressions, worst failures and errors; shorter than the job summary.
 
-    It does not say how the result was come by, of which the next run may need less. Whole lines are
-    left out where it would be too long, none is cut.
+    It omits details of how the result was produced, such as cached checks, because the next run may
+    differ in them. An overlong comment loses whole lines; no line is cut.
 
     Attributes:
-        run_url: of the page of the run; empty where there is none.
-        commit: that was judged; empty where nobody knows.
+        run_url: URL of the run's page; "" if there is none.
+        commit: the commit that was evaluated; "" if unknown.
     """
 
     run_url: str = ""
@@ -57,7 +57,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
     file_name: str = "comment.md"
 
     def render(self, report: Report) -> Iterator[str]:
-        """Markdown; its last lines say what was left out, and where all of it is."""
+        """Yield Markdown; the last lines count what is omitted and link to the run."""
         head = f"{render_heading(report)}{format_totals(report.totals)}\n\n"
         text = head + render_sections(_sections(report), MAX_BYTES)
         yield f"{text.rstrip()}\n{self._foot()}"
@@ -154,7 +154,7 @@ def _failed(failed: Sequence[CheckResult]) -> Section:
 
 
 def _failure(result: CheckResult) -> str:
-    """A check, and the first of what it missed."""
+    """Render a failed check with its first misses."""
     said = truncate.join_first_and_last(check_text.split_lines(check_text.format_headline(result)))
     name = f"{markdown_code(result.case.id)}, {markdown_code(result.evaluator.name)}"
     misses = () if result.judgement is None else result.judgement.misses

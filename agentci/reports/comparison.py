@@ -1,4 +1,4 @@
-"""A comparison with a baseline in words, for every form of the report."""
+"""Text for the comparison with a baseline, for all report formats."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,13 +11,13 @@ COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcom
 
 
 def format_evaluator(trend: EvaluatorComparison, comparison: Comparison) -> str:
-    """The evaluator, with its config where there are several."""
+    """Format the evaluator's name, with its config where there are several."""
     several = any(each.config != trend.config for each in comparison.trends)
     return f"{trend.evaluator} ({format_path(trend.config)})" if several else trend.evaluator
 
 
 def format_cells(trend: EvaluatorComparison, comparison: Comparison) -> tuple[str, ...]:
-    """What a table shows of an evaluator, in the order of ``COLUMNS``."""
+    """Format the table cells of an evaluator, in the order of ``COLUMNS``."""
     return (
         format_evaluator(trend, comparison),
         f"{trend.pairs:,}",
@@ -30,13 +30,13 @@ def format_cells(trend: EvaluatorComparison, comparison: Comparison) -> tuple[st
 
 
 def format_trend(trend: EvaluatorComparison) -> str:
-    """What became of an evaluator: "was 0.9; 2 worse, 0 better: fail"."""
+    """Format the change of an evaluator: baseline score, changed checks, outcome."""
     changed = f"{len(trend.regressions):,} worse, {len(trend.improvements):,} better"
     return f"was {_score(trend.before)}; {changed}: {trend.outcome}"
 
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
-    """What a table has no column for."""
+    """Yield remarks that have no column in the table."""
     if comparison.refused:
         yield comparison.refused
     if comparison.stale:
@@ -51,14 +51,14 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
 
 
 def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """The checks that passed and now fail: case, evaluator, and their scores in words."""
+    """Yield checks that passed and now fail: case, evaluator, formatted scores."""
     for trend in comparison.trends:
         for each in trend.regressions:
             yield each.case, format_evaluator(trend, comparison), format_scores(each)
 
 
 def format_scores(change: ChangedCheck) -> str:
-    """What a check came to in both runs: "score 0.2, was 0.9"."""
+    """Format the scores of a check in both runs."""
     return f"score {_score(change.after)}, was {_score(change.before)}"
 
 

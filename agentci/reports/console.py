@@ -1,4 +1,4 @@
-"""The report for a terminal or a log: plain lines, in colour only where asked."""
+"""Plain-text report for a terminal or a log."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -37,15 +37,14 @@ COLUMNS = (
 
 
 def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) -> str:
-    """Verdict, evaluators, worst cases, errors, skips, warnings and problems.
+    """Render verdict, evaluators, worst cases, errors, skips, warnings and problems.
 
-    Nothing in it is a workflow command, and no control sequence is in it but our own colours.
+    The text contains no workflow command, and no control sequences except the report's own colours.
 
     Args:
-        report: what was found.
-        quiet: the verdict alone, with its reasons.
-        verbose: every check has a line.
-        colour: for terminals.
+        quiet: render only the verdict and its reasons.
+        verbose: add one line per check.
+        colour: use ANSI colours.
     """
     text = _verdict(report, colour=colour)
     for heading, told in () if quiet else _sections(report, verbose=verbose):
@@ -103,7 +102,7 @@ def _check(result: CheckResult) -> str:
 
 
 def _table(found: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
-    """The evaluators under one another; with several configs each says whose it is."""
+    """Yield the rows of the evaluator table, with a config column if there are several."""
     if not found:
         return
     rows = [COLUMNS, *(_row(tally) for tally in found)]
@@ -113,7 +112,7 @@ def _table(found: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]:
-    """Rows of equal columns, of which the first ``names`` are no numbers; nor is the last."""
+    """Align columns: the first ``names`` to the left, others to the right, the last unpadded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         *cells, last = row
@@ -125,7 +124,7 @@ def _aligned(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]:
 
 
 def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
-    """A line an evaluator, then what is to be known of it, then what got worse."""
+    """Yield one line per evaluator, then remarks, then regressions."""
     if comparison is None:
         return
     if comparison.trends:
@@ -164,7 +163,7 @@ def _list_worst(failed: Sequence[CheckResult]) -> Iterator[str]:
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:
-    """What befell cases, by evaluator and reason; of a long reason the first and last lines."""
+    """Yield cases by evaluator and reason; a long reason keeps its first and last lines."""
     groups = list(group_by_reason(results).items())
     for (config, evaluator, reason), cases in groups[:MAX_ITEMS]:
         name = (

@@ -1,4 +1,4 @@
-"""What the checks of an evaluator come to, and how much that says of cases that were not judged."""
+"""Statistics of an evaluator's checks, with confidence intervals."""
 
 import math
 from collections.abc import Sequence
@@ -18,12 +18,13 @@ PERCENT = 100
 
 
 class EvaluatorStats(Struct, frozen=True, kw_only=True):
-    """The checks of one evaluator that passed or failed.
+    """Statistics over the checks of one evaluator that passed or failed.
 
     Attributes:
-        pass_rate: 0 to 1; None without any.
-        pass_rate_interval, score_interval: at 95 %; None where there are too few.
-        groups: how many there are that do not belong together.
+        pass_rate: 0 to 1; None without checks.
+        pass_rate_interval: at 95 %; None for too few groups.
+        score_interval: of the mean score, at 95 %; None for too few groups.
+        groups: number of independent groups of cases.
     """
 
     pass_rate: float | None
@@ -33,7 +34,7 @@ class EvaluatorStats(Struct, frozen=True, kw_only=True):
 
 
 def compute_evaluator_stats(results: Sequence[CheckResult]) -> EvaluatorStats:
-    """Of the checks of one evaluator of one config."""
+    """Compute statistics of the checks of one evaluator of one config."""
     groups: dict[str, list[CheckResult]] = {}
     for result in results:
         if result.status in SCORED_STATUSES:
@@ -50,20 +51,20 @@ def compute_evaluator_stats(results: Sequence[CheckResult]) -> EvaluatorStats:
 
 
 def format_pass_rate(standing: EvaluatorStats) -> str:
-    """``75% (45 to 92%)``; empty where nothing was judged."""
+    """Format ``75% (45 to 92%)``; "" without a pass rate."""
     if standing.pass_rate is None:
         return ""
     rate, _ = format_distinct_percents(standing.pass_rate, 1.0)
     interval = standing.pass_rate_interval
     if interval is None:
         return rate
-    # Outwards, so that no more is said than is so.
+    # Round outwards, so that the interval never looks narrower than it is.
     low, high = math.floor(interval.low * PERCENT), math.ceil(interval.high * PERCENT)
     return f"{rate} ({low} to {high}%)"
 
 
 def format_mean_score(score: float | None, standing: EvaluatorStats) -> str:
-    """``0.712 (0.62 to 0.81)``, without what the pass rate says already; empty without a score."""
+    """Format ``0.712 (0.62 to 0.81)``, without an interval equal to that of the pass rate."""
     if score is None:
         return ""
     interval = standing.score_interval

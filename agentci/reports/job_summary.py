@@ -1,4 +1,4 @@
-"""Job summary in Markdown for the page of a workflow run."""
+"""Job summary in Markdown for the page of a GitHub workflow run."""
 
 import json
 import math
@@ -51,15 +51,15 @@ from agentci.reports.sections import (
 from agentci.reports.stability import summarize_repeats
 from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
 
-# One bar says no more than its number; more than these are too thin to be told apart.
+# A single bar adds nothing to its number; more than 30 are too thin to tell apart.
 MIN_BARS: Final = 2
 MAX_BARS: Final = 30
 MAX_NAME_CHARACTERS: Final = 40
 
 _EDGES, _BAR = 100, 32
-# Blue and amber: told apart by all, on white and on black.
+# Blue and amber: distinguishable with colour blindness, on light and dark backgrounds.
 _PALETTE: Final = "#4c8dff, #d9930d"
-# All but these may mean something to Mermaid, even inside quotes: a directive, an entity, a tag.
+# Other characters may have a meaning in Mermaid even inside quotes: directives, entities, tags.
 _UNSAFE: Final = re.compile(r"[^\w .,:/+()-]+")
 
 
@@ -71,9 +71,9 @@ class _ChartBar(Struct, frozen=True):
 
 
 def render_chart(report: Report) -> str:
-    """A block of Markdown; empty where a chart would show nothing.
+    """Render a Mermaid chart of mean scores; "" if there are too few or too many bars.
 
-    Beside a baseline, both scores are those of the checks of both runs.
+    With a baseline, both scores are means over the checks that both runs have.
     """
     several = has_several_configs(report.results)
     trends = report.comparison.trends if report.comparison else ()
@@ -123,7 +123,7 @@ def _numbers(scores: Iterable[float | None]) -> str:
 
 
 def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
-    """Each bar's own name: those of the same name would be drawn over each other."""
+    """Yield a unique name per bar: Mermaid draws bars with the same name over each other."""
     seen = Counter[str]()
     for bar in bars:
         config = f" ({format_path(bar.config)})" if several else ""
@@ -137,7 +137,7 @@ _RULER = ["---", *["--:"] * 5, "---"]
 
 
 def make_baseline_section(comparison: Comparison) -> Section:
-    """The section of the page."""
+    """Make the section that compares the run with its baseline."""
     blocks = list(_render_remarks(comparison))
     return Section(
         title=(
@@ -181,7 +181,7 @@ MAX_CHECK_BYTES = 64 * 1024
 
 
 def render_failed_check(result: CheckResult, *, unfolded: bool) -> str:
-    """A part of the page that folds away, of at most ``MAX_CHECK_BYTES``."""
+    """Render a failed check as a collapsible block of at most ``MAX_CHECK_BYTES`` bytes."""
     title = (
         f"<code>{markdown_html(result.case.id)}</code> "
         f"\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
@@ -227,7 +227,7 @@ def _render_calls(turn: TurnCalls) -> str:
     return f"{head}{''.join(rows)}{more}"
 
 
-# Below GitHub's limit, with room for what else the step may write there.
+# Below GitHub's limit, which leaves room for other output of the step.
 MAX_BYTES = github_limits.SUMMARY_BYTES - 124 * 1024
 
 MAX_CASES = 50
@@ -236,11 +236,11 @@ MAX_EVALUATORS = 200
 
 
 class SummaryReport(Struct, frozen=True, kw_only=True):
-    """Verdict, evaluators, worst cases, errors, skips, warnings, problems.
+    """Verdict, evaluators, worst cases, errors, skips, warnings and problems.
 
     Attributes:
-        max_bytes: of the whole text in UTF-8. Whole blocks are left out, none is cut: GitHub loses
-            a summary over its limit, and shows half a table as text.
+        max_bytes: size limit of the text in UTF-8. Whole blocks are omitted and none is cut: GitHub
+            drops a summary over its limit, and shows half a table as text.
     """
 
     max_bytes: int = MAX_BYTES
@@ -248,7 +248,7 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
     file_name: str = "summary.md"
 
     def render(self, report: Report) -> Iterator[str]:
-        """Markdown; its last line says what was left out."""
+        """Yield Markdown; the last line counts what is omitted."""
         lines = (format_counts(report), markdown_prose(format_spending(report.spending)))
         head = render_heading(report) + "".join(f"{line}\n\n" for line in lines if line)
         text = head + render_sections(_sections(report), self.max_bytes)
@@ -256,10 +256,10 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    """All that stands under the verdict, in the order of the page."""
+    """Yield the sections below the verdict, in page order."""
     yield make_reasons_section(report)
     yield _evaluators(report)
-    # No word where it is left out: the table says it all.
+    # With total 0 an omitted chart is not counted: the table has the same numbers.
     yield Section(title="", noun="chart", blocks=iter((render_chart(report),)), total=0, share=0.01)
     if report.comparison is not None:
         yield make_baseline_section(report.comparison)

@@ -1,4 +1,4 @@
-"""The report for programs: ``results.json``, one result a line."""
+"""``results.json``, the machine-readable report, with one result per line."""
 
 from collections.abc import Iterable, Iterator
 
@@ -25,17 +25,17 @@ SCHEMA_VERSION = 1
 
 
 class JsonReport(Struct, frozen=True, kw_only=True):
-    """Everything that was found, in the shape of the schema; keys are only ever added to it."""
+    """The complete report in the shape of its JSON Schema; later versions only add keys."""
 
     tool_version: str = __version__
     name: str = "results"
     file_name: str = "results.json"
 
     def render(self, report: Report) -> Iterator[str]:
-        """Pure ASCII.
+        """Yield ASCII JSON.
 
-        Two runs over the same input differ in ``seconds`` and ``cached`` alone, and in what
-        ``judges`` says that they cost.
+        Two runs over the same input differ only in ``seconds``, ``cached`` and the costs in
+        ``judges``.
         """
         members: dict[str, Iterable[str]] = {
             "schema_version": [json_text.dumps(SCHEMA_VERSION)],
@@ -67,7 +67,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
 
 
 def _format_array(items: Iterable[str]) -> Iterator[str]:
-    """An array with an item a line: quick to write, and easy to compare."""
+    """Yield a JSON array with one item per line, which is fast to write and easy to diff."""
     before = "["
     for item in items:
         yield f"{before}\n    {item}"

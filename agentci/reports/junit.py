@@ -26,7 +26,7 @@ MAX_ATTRIBUTE = 1_000
 
 
 def make_classnames(configs: Sequence[str]) -> dict[str, str]:
-    """Dotted names by config, each its own."""
+    """Return a unique dotted class name for each config."""
     names: dict[str, str] = {}
     for config in configs:
         path = re.sub(r"\.ya?ml$", "", format_path(config))
@@ -39,14 +39,14 @@ def make_classnames(configs: Sequence[str]) -> dict[str, str]:
 
 
 def escape_name_part(text: str) -> str:
-    """A part of a dotted name."""
+    """Escape text as one part of a dotted name."""
     return re.sub(r"[.\s]", "_", escape_attribute(text))
 
 
 def make_case_name(result: CheckResult, taken: Counter[str]) -> str:
-    """The name of a test case, with a number where an earlier one of the suite looks the same.
+    """Make the name of a test case, with a number if an earlier one in the suite looks the same.
 
-    Ids may differ in what cannot be seen, or in what is cut out of long ones.
+    Ids may differ only in invisible characters or in the part that truncation removes.
     """
     angle = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
     name = escape_attribute(f"{result.case.id} {angle} {result.evaluator.name}")
@@ -54,28 +54,29 @@ def make_case_name(result: CheckResult, taken: Counter[str]) -> str:
     return name if taken[name] == 1 else f"{name} ({taken[name]})"
 
 
-# Cases and evaluators have names and bars, which come up with every check of theirs.
+# Names of cases and evaluators, and thresholds, recur with every check.
 @lru_cache(maxsize=1024)
 def escape_attribute(text: str) -> str:
-    """Text of any origin and length in an attribute."""
+    """Escape and truncate untrusted text for an XML attribute."""
     return escape.escape_for_log_line(escape.escape_for_xml(truncate.middle(text, MAX_ATTRIBUTE)))
 
 
 MAX_TEXT = 8_000
 MAX_REASON = 6_000
-# Test cases that are elements at a time: of few, each would take longer to serialise.
+# Test cases that are XML elements in memory at a time. Smaller batches serialise more slowly per
+# case.
 CASES_PER_BATCH = 100
 
-# No check takes as long; a foreign report may say anything.
+# Seconds. No check takes longer; a report of another run may contain any value.
 MAX_SECONDS = 1e9
 
 
 class JUnitReport(Struct, frozen=True, kw_only=True):
-    """One suite a config, one test case a check.
+    """One test suite per config, one test case per check.
 
     Attributes:
-        dialect: ``common`` is read by GitLab, Azure and the actions that publish test results, with
-            ``file``, ``line`` and properties on test cases; ``jenkins`` keeps to its strict schema.
+        dialect: ``common`` suits GitLab, Azure and the actions that publish test results, with
+            ``file``, ``line`` and properties on test cases; ``jenkins`` follows its strict schema.
     """
 
     dialect: JUnitFormat = "common"
@@ -83,7 +84,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
     file_name: str = "junit.xml"
 
     def render(self, report: Report) -> Iterator[str]:
-        """The XML document; problems of the input stand in the output of their suite."""
+        """Yield the XML document; problems of the input are in the output of their suite."""
         suites = _group_by_config(report.results) or {"agentci": []}
         problems = _group_problems(report.problems, list(suites))
         root = ET.Element("testsuites", {"name": "agentci"})
@@ -139,7 +140,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         return text.removeprefix("<testsuite>").removesuffix("</testsuite>").strip()
 
     def _amend(self, test_case: ET.Element, result: CheckResult) -> None:
-        """Add what ``junit-xml`` cannot write or leaves out where it is zero."""
+        """Add what ``junit-xml`` cannot write, or omits if it is zero."""
         test_case.set("time", _format_seconds([result]))
         asides = list(result.case.warnings)
         if self.dialect == "common":
@@ -155,7 +156,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             ET.SubElement(test_case, "system-out").text = _make_text(asides)
 
     def _count(self, element: ET.Element, results: Sequence[CheckResult]) -> None:
-        """Set the attributes of a suite or of the root, and no others."""
+        """Replace the attributes of a suite or the root by its counts."""
         counts = compute_totals(results)
         attributes = {
             "name": element.get("name", ""),
@@ -176,7 +177,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
 def _wrap_element(
     element: ET.Element, children: Iterator[Iterable[str]], *, level: int = 0
 ) -> Iterator[str]:
-    """An element around ``children`` in pieces of text, laid out as ``ET.indent`` does."""
+    """Yield an element around ``children`` as text, indented as by ``ET.indent``."""
     margin, whole = "\n" + "  " * level, ET.tostring(element, encoding="unicode")
     first = next(children, None)
     if first is None:
@@ -199,7 +200,7 @@ def _group_by_config(results: Sequence[CheckResult]) -> dict[str, list[CheckResu
 def _group_problems(
     problems: Sequence[Problem], configs: Sequence[str]
 ) -> dict[str, list[Problem]]:
-    """Problems by the config that they lie in; those that lie elsewhere are the first one's."""
+    """Group problems by config; those in other files go to the first config."""
     shares: dict[str, list[Problem]] = {config: [] for config in configs}
     for problem in problems:
         file = configs[0] if problem.place is None else problem.place.file
@@ -221,7 +222,7 @@ def _test_case(result: CheckResult, name: str, classname: str) -> junit_xml.Test
 
 
 def _format_message(result: CheckResult) -> str:
-    """One line: of what a program printed, the first and the last."""
+    """Format the headline in one line; of several lines, keep the first and last."""
     return (
         escape_attribute(truncate.join_first_and_last(split_lines(format_headline(result))))
         or result.status
@@ -229,7 +230,7 @@ def _format_message(result: CheckResult) -> str:
 
 
 def _format_details(result: CheckResult) -> str:
-    """What consumers show that do not show the message: it in full, where to act, the details."""
+    """Format headline, places and findings, for consumers that do not show the message."""
     told = "\n".join(split_lines(format_headline(result))) or result.status
     return _make_text(
         (
@@ -274,7 +275,10 @@ def _format_seconds(results: Iterable[CheckResult]) -> str:
 
 
 def _make_text(parts: Iterable[str]) -> str:
-    """Lines as the text of an element; GitLab would follow ``[[ATTACHMENT|path]]`` in it."""
+    """Join lines as the text of an element.
+
+    GitLab would follow ``[[ATTACHMENT|path]]`` in it, so this is neutralised.
+    """
     text = truncate.characters("\n".join(line for line in parts if line), MAX_TEXT)
     return escape.neutralize_commands(escape.escape_for_xml(text)).replace(
         "[[ATTACHMENT", "[ [ATTACHMENT"

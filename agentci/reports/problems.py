@@ -1,4 +1,4 @@
-"""Problems of configs and recordings, for people, programs and pull requests."""
+"""Problems of configs and traces as text, JSON, SARIF or GitHub annotations."""
 
 from collections.abc import Sequence
 
@@ -13,27 +13,26 @@ from agentci.reports.workflow_commands import LEVELS, render_annotations
 def render_problems(
     problems: Sequence[Problem], form: ProblemFormat, *, files: int | None = None
 ) -> str:
-    """All of ``problems`` in their order.
+    """Render ``problems`` in their order.
 
     Args:
-        problems: of any severity.
-        form: ``text`` ends with their number; ``github`` and ``sarif`` keep to GitHub's
-            limits.
-        files: how many files were looked at, where that is worth a word.
+        form: ``text`` ends with the number of problems; ``github`` and ``sarif`` stay within
+            GitHub's limits.
+        files: number of files that were checked, for the last line of ``text``; None omits it.
     """
     if form == "json":
         return _json(problems)
     if form == "text":
         return _text(problems, files)
     if form == "sarif":
-        from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (of no use to most runs)
+        from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (most runs do not need it)
 
         return render_sarif(problems)
     return render_annotations(tuple(map(make_problem_annotation, problems)))
 
 
 def _text(problems: Sequence[Problem], files: int | None) -> str:
-    """``FILE:LINE:COLUMN: error: MESSAGE``, the form that editors and problem matchers read."""
+    """Render ``FILE:LINE:COLUMN: error: MESSAGE`` lines for editors and problem matchers."""
     looked_at = "" if files is None else f" in {format_count(files, 'file')}"
     lines = [*map(_line, problems), f"{_counted(problems)}{looked_at}"]
     return "".join(f"{line}\n" for line in lines)
@@ -52,6 +51,6 @@ def _counted(problems: Sequence[Problem]) -> str:
 
 
 def _json(problems: Sequence[Problem]) -> str:
-    """An object, so that no problems can be told from no output; one problem a line."""
+    """Render a JSON object, never empty output, with one problem per line."""
     lines = ",\n".join(f"  {json_text.dumps(problem_to_json(each))}" for each in problems)
     return f'{{"problems": [\n{lines}\n]}}\n' if problems else '{"problems": []}\n'

@@ -1,4 +1,4 @@
-"""The reporters whose text is a file in the output folder: a new one is one line here."""
+"""Registry of the reporters that write files; add a new one here."""
 
 from agentci.model.choices import JUnitFormat
 from agentci.reports.comment import CommentReport
@@ -8,7 +8,7 @@ from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.report_format import Reporter
 
-# By name, the weightiest first: where the disk fills up, the later ones are lost.
+# By name, the most important first: if the disk fills up, later files are lost.
 REPORTERS: dict[str, Reporter] = {
     "results": JsonReport(),
     "junit": JUnitReport(),
@@ -19,6 +19,6 @@ REPORTERS: dict[str, Reporter] = {
 
 
 def make_reporters(*, junit_dialect: JUnitFormat, comment: CommentReport) -> tuple[Reporter, ...]:
-    """All of them, set up as the user asked."""
+    """Return all reporters with the user's settings."""
     made = {**REPORTERS, "junit": JUnitReport(dialect=junit_dialect), "comment": comment}
     return tuple(made.values())

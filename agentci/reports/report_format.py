@@ -1,4 +1,4 @@
-"""Protocol of report formats, and grouping and text that several formats share."""
+"""Reporter protocol, and grouping and formatting that several report formats share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -30,29 +30,29 @@ from agentci.reports.workflow_commands import Annotation
 
 
 def format_path(file: str) -> str:
-    """A file in words."""
+    """Format a file path for display; the command line has a name of its own."""
     return "command line" if file == COMMAND_LINE.file else file
 
 
 def place_in_file(place: Place | None) -> Place | None:
-    """The place, if it is one that an editor could go to."""
+    """Return ``place`` if an editor can open it, else None."""
     return None if place is None or place.file == COMMAND_LINE.file else place
 
 
 def format_problem(problem: Problem, *, severity: bool = False) -> str:
-    """A problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE (HINT)``."""
+    """Format a problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE (HINT)``."""
     place = "" if problem.place is None else f"{problem.place}: "
     weight = f"{problem.severity}: " if severity else ""
     hint = "" if problem.hint is None else f" ({problem.hint})"
     return f"{place}{weight}{problem.message}{hint}"
 
 
-# Of a dollar: a question costs hundredths of a cent.
+# Decimals of an amount in dollars: one judge call costs hundredths of a cent.
 USD_DIGITS = 4
 
 
 def format_spending(spending: Sequence[JudgeSpending]) -> str:
-    """What the judges of all configs cost together; empty where there are none."""
+    """Format what the judges of all configs cost together; "" without judges."""
     if not spending:
         return ""
     priced = all(each.priced for each in spending)
@@ -77,20 +77,23 @@ Verdict: TypeAlias = Literal["open", "shut", "error", "invalid", "partial"]
 
 
 class Reporter(Protocol):
-    """One form of the report that is written to a file."""
+    """A report format that is written to a file."""
 
     @property
     def name(self) -> str:
-        """What the form is called in messages and outputs."""
+        """Name of the format in messages and action outputs."""
         ...
 
     @property
     def file_name(self) -> str:
-        """The file in the output folder that takes it."""
+        """Name of the file in the output folder."""
         ...
 
     def render(self, report: Report) -> Iterator[str]:
-        """The whole file, in pieces of text that UTF-8 can encode; only one need be in memory."""
+        """Yield the file as pieces of text that UTF-8 can encode.
+
+        The caller need not keep more than one piece in memory.
+        """
         ...
 
 
@@ -102,28 +105,28 @@ class EvaluatorChecks(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def representative(self) -> CheckResult:
-        """One of them, for what all have in common: name, bar, place."""
+        """Any one result, for what all share: evaluator name, threshold, place."""
         return self.results[0]
 
     @cached_property
     def stats(self) -> EvaluatorStats:
-        """What they say of cases that were not judged."""
+        """Pass rate and confidence intervals of the checks."""
         return compute_evaluator_stats(self.results)
 
 
 def group_by_evaluator(
     results: tuple[CheckResult, ...], *, by_place: bool = False
 ) -> tuple[EvaluatorChecks, ...]:
-    """Results by config and evaluator, in the order in which these come up.
+    """Group results by config and evaluator, in the order of their first result.
 
     Args:
-        by_place: whether evaluators of one name are told apart that stand on different lines, as
-            those of different cases of an eval file may.
+        by_place: whether to separate evaluators of the same name on different lines, such as those
+            of different cases of an eval file.
     """
     return _group_by_evaluator(IdentityKey(results), by_place=by_place)
 
 
-# Nearly all reports of a run ask for them.
+# Nearly every report format of a run needs the groups.
 @lru_cache(maxsize=2)
 def _group_by_evaluator(
     results: IdentityKey[tuple[CheckResult, ...]], *, by_place: bool
@@ -140,17 +143,17 @@ def _group_by_evaluator(
 
 
 def has_several_configs(results: Sequence[CheckResult]) -> bool:
-    """Whether an evaluator's name alone may stand for two."""
+    """Whether the results come from several configs, so that names may repeat."""
     return len({result.config for result in results}) > 1
 
 
 def filter_by_status(results: Sequence[CheckResult], status: Status) -> tuple[CheckResult, ...]:
-    """The results that ended so."""
+    """Return the results with the given status."""
     return tuple(result for result in results if result.status == status)
 
 
 def sort_worst_first(results: Sequence[CheckResult]) -> list[CheckResult]:
-    """Required before advisory, low scores before high ones; what has no score stands first."""
+    """Sort required before advisory, then by score, lowest first; no score comes first."""
 
     def badness(result: CheckResult) -> tuple[bool, float]:
         score = None if result.judgement is None else result.judgement.score
@@ -160,14 +163,17 @@ def sort_worst_first(results: Sequence[CheckResult]) -> list[CheckResult]:
 
 
 def get_verdict(decision: Decision) -> Verdict:
-    """The decision in one word; ``partial`` where a shard alone does not keep the gate shut."""
+    """Return the decision in one word.
+
+    ``partial`` is a shard in which nothing failed: the other shards decide, too.
+    """
     if not (decision.open or decision.is_failure):
         return "partial"
     return "open" if decision.open else _FAILED_VERDICTS.get(decision.exit_code, "shut")
 
 
 def format_conclusion(report: Report) -> str:
-    """The decision in a few words: "Gate open", "Gate shut in shard 2 of 3"."""
+    """Format the decision as a short headline that names the shard, if any."""
     decision = report.decision
     what = "gate" if report.shard_info is None else str(report.shard_info.shard)
     if decision.open or decision.is_failure:
@@ -177,7 +183,7 @@ def format_conclusion(report: Report) -> str:
 
 
 def format_totals(totals: Totals) -> str:
-    """All counts on a line: "12 checks: 9 passed, 2 failed, 1 errored, 0 skipped; ..."."""
+    """Format all counts on one line: "12 checks: 9 passed, 2 failed, ...; mean score 0.9"."""
     counts = (
         f"{totals.passed:,} passed, {totals.failed:,} failed, "
         f"{totals.errored:,} errored, {totals.skipped:,} skipped"
@@ -187,7 +193,7 @@ def format_totals(totals: Totals) -> str:
 
 
 def format_counts(report: Report) -> str:
-    """The counts of a report, and how many of the checks are those of an earlier run."""
+    """Format the totals of a report, with the number of cached checks."""
     cached = sum(result.cached for result in report.results)
     return f"{format_totals(report.totals)}{f'; {cached:,} cached' if cached else ''}"
 
@@ -195,7 +201,7 @@ def format_counts(report: Report) -> str:
 def group_by_reason(
     results: Sequence[CheckResult],
 ) -> dict[tuple[str, str, str], list[CaseSummary]]:
-    """The cases that one thing befell, by config, evaluator and headline."""
+    """Group cases by config, evaluator and headline."""
     groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
     for result in results:
         key = (result.config, result.evaluator.name, format_headline(result))
@@ -204,10 +210,10 @@ def group_by_reason(
 
 
 def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str]) -> str:
-    """The first cases by name, and how many they are: "7 cases: a, b, c, d, e, … and 2 more".
+    """Format the number of cases and the first names: "7 cases: a, b, c, d, e, … and 2 more".
 
     Args:
-        write: makes of an id what may stand in the form.
+        write: escapes a case id for the report format.
     """
     names = [write(case.id) for case in cases[:MAX_NAMES]]
     if len(cases) > MAX_NAMES:
@@ -216,17 +222,17 @@ def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str])
 
 
 def list_cases(results: Sequence[CheckResult]) -> tuple[CaseSummary, ...]:
-    """The cases that were judged, each once, in the order in which they come up."""
+    """Return each case of ``results`` once, in the order of their first result."""
     return tuple({case_key(result.case): result.case for result in results}.values())
 
 
 def case_key(case: CaseSummary) -> tuple[str | None, ...]:
-    """What tells cases apart."""
+    """Return the key that identifies a case within a report."""
     return (case.id, case.trace_id, case.recording.file, case.eval_case_id)
 
 
 def group_warnings(results: Sequence[CheckResult]) -> dict[str, list[CaseSummary]]:
-    """What had to be guessed or dropped while recordings were read, and in which cases."""
+    """Group the warnings of reading traces, with the cases that each concerns."""
     found: dict[str, list[CaseSummary]] = {}
     for case in list_cases(results):
         for warning in case.warnings:
@@ -235,7 +241,7 @@ def group_warnings(results: Sequence[CheckResult]) -> dict[str, list[CaseSummary
 
 
 def problem_to_json(problem: Problem) -> JsonObject:
-    """A problem as JSON."""
+    """Convert a problem to JSON."""
     return {
         "severity": problem.severity,
         "message": problem.message,
@@ -245,12 +251,12 @@ def problem_to_json(problem: Problem) -> JsonObject:
 
 
 def place_to_json(place: Place) -> JsonObject:
-    """A place as JSON."""
+    """Convert a place to JSON."""
     return {"file": place.file, "line": place.line, "column": place.column}
 
 
 def make_problem_annotation(problem: Problem) -> Annotation:
-    """A problem as a remark on its line."""
+    """Make an annotation on the line of a problem."""
     return Annotation(
         level=problem.severity,
         title=_TITLES[problem.severity],

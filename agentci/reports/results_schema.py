@@ -17,17 +17,17 @@ NUMBER_OR_NULL: JsonObject = {"type": ["number", "null"]}
 
 
 def make_object_schema(**properties: Json) -> dict[str, Json]:
-    """All of ``properties`` are always there."""
+    """Make a schema of an object in which all ``properties`` are required."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
 def with_description(schema: JsonObject, description: str) -> JsonObject:
-    """``schema`` with what it is about."""
+    """Return ``schema`` with a description."""
     return {**schema, "description": description}
 
 
 def make_regression_schema() -> JsonObject:
-    """The ``regression`` of a gate."""
+    """Make the schema of ``regression`` of a gate policy."""
     bar = make_object_schema(
         max_drop=with_description({"type": "number"}, "Of the mean score of an evaluator."),
         confidence={"type": "number"},
@@ -39,7 +39,7 @@ def make_regression_schema() -> JsonObject:
 
 
 def make_comparison_schema() -> JsonObject:
-    """The ``comparison`` of a report."""
+    """Make the schema of ``comparison`` of a report."""
     change = make_object_schema(case=TEXT, before=NUMBER_OR_NULL, after=NUMBER_OR_NULL)
     changes: JsonObject = {"type": "array", "items": change}
     trend = make_object_schema(
@@ -77,7 +77,7 @@ STATUS: JsonObject = {"enum": list(get_args(Status))}
 
 
 def make_trials_schema() -> JsonObject:
-    """The ``make_trials_schema`` of a result."""
+    """Make the schema of ``trials`` of a result."""
     trial = make_object_schema(
         attempt=with_description(COUNT, "Counted from 0."),
         score=NUMBER_OR_NULL,
@@ -93,7 +93,7 @@ def make_trials_schema() -> JsonObject:
 
 
 def make_repeats_schema() -> JsonObject:
-    """The ``make_repeats_schema`` of a result."""
+    """Make the schema of ``repeats`` of a result."""
     repeat = make_object_schema(
         status=STATUS,
         score=NUMBER_OR_NULL,
@@ -111,7 +111,7 @@ def make_repeats_schema() -> JsonObject:
 
 
 def make_totals_properties() -> dict[str, JsonObject]:
-    """What checks come to."""
+    """Make the schemas of the counts and the mean score of a set of checks."""
     return {
         "checks": COUNT,
         "passed": COUNT,
@@ -123,7 +123,7 @@ def make_totals_properties() -> dict[str, JsonObject]:
 
 
 def make_evaluator_schema() -> JsonObject:
-    """One of the ``evaluators``."""
+    """Make the schema of one item of ``evaluators``."""
     return make_object_schema(
         config=TEXT,
         evaluator=TEXT,
@@ -157,7 +157,10 @@ SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def make_results_schema() -> JsonObject:
-    """Draft 2020-12; objects are open, since keys may be added to them."""
+    """Make the schema of ``results.json`` (draft 2020-12).
+
+    Objects allow additional properties, since later versions may add keys.
+    """
     return {
         "$schema": SCHEMA_DIALECT,
         "title": "results.json of agentci",

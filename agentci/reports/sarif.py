@@ -1,11 +1,11 @@
-"""Problems as SARIF 2.1.0, which code scanning and editors read.
+"""Problems as SARIF 2.1.0 for code scanning and editors.
 
-See https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, and for what GitHub reads of
-it https://docs.github.com/code-security/reference/code-scanning/sarif-files.
+Format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. The subset that GitHub
+reads: https://docs.github.com/code-security/reference/code-scanning/sarif-files.
 
-Two properties are left to the upload, since GitHub's action for it sets them only where they are
-missing: ``automationDetails``, out of the workflow, the job and its matrix, and the fingerprint
-``primaryLocationLineHash``, out of the content of the line.
+GitHub's upload action sets two properties if they are missing, so they are omitted here:
+``automationDetails``, from the workflow, the job and its matrix, and the fingerprint
+``primaryLocationLineHash``, from the content of the line.
 """
 
 import re
@@ -25,12 +25,12 @@ from agentci.reports.workflow_commands import LEVELS
 from agentci.version import __version__
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-# What paths are relative to, by the name that GitHub knows it by.
+# Base of relative paths, under the name that GitHub expects.
 ROOT: Final = "%SRCROOT%"
 FINGERPRINT: Final = "agentciProblem/v1"
 
 _LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "notice": "note"}
-# Problems have no kinds but what they mean for a run. Alerts hang on the ids, which never change.
+# One rule per severity. Alerts are tracked by rule id, so the ids must never change.
 _RULES: Final[dict[Severity, tuple[str, str, str]]] = {
     "error": (
         "unusable-input",
@@ -48,15 +48,15 @@ _RULES: Final[dict[Severity, tuple[str, str, str]]] = {
         "A run goes on, and nothing has to be done.",
     ),
 }
-# What viewers take for a link: ``[text](address)``.
+# Viewers render ``[text](address)`` as a link.
 _LINK: Final = re.compile(r"\](?=\()")
 
 
 def render_sarif(problems: Sequence[Problem]) -> str:
-    """A log of one run, on one line.
+    """Render a SARIF log of one run, on one line.
 
-    Code scanning refuses results without a place: what lies in no file is a notification, and so
-    is the count of what is more than GitHub takes.
+    Code scanning rejects results without a place. Problems without a file are notifications, and so
+    is the count of problems above GitHub's limit.
     """
     placed = [(problem, place) for problem in problems if (place := place_in_file(problem.place))]
     if left := max(0, len(placed) - github_limits.SARIF_RESULTS):
@@ -119,7 +119,7 @@ def _results(problems: Sequence[tuple[Problem, Place]]) -> Iterator[JsonObject]:
     seen = Counter[tuple[str, ...]]()
     for problem, place in problems:
         rule, _, _ = _RULES[problem.severity]
-        # The line is not in it, so that a problem that moves is still the same.
+        # Without the line number, a problem that moves keeps its fingerprint.
         key = (rule, place.file, problem.message)
         mark = json_text.dumps([*key, seen[key]])
         seen[key] += 1
@@ -140,7 +140,7 @@ def _message(problem: Problem) -> JsonObject:
 
 
 def _location(place: Place) -> JsonObject:
-    """What lies outside of the workspace has an absolute path."""
+    """Return a location; a file outside the workspace has an absolute path."""
     path = quote(escape.replace_surrogates(place.file))
     artifact = (
         {"uri": f"file://{path}"} if path.startswith("/") else {"uri": path, "uriBaseId": ROOT}

@@ -1,4 +1,4 @@
-"""Markdown sections that the job summary and the comment share."""
+"""Markdown sections that the job summary and the pull request comment share."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -22,12 +22,14 @@ MAX_ITEMS = 100
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """Blocks under a title.
+    """Blocks of Markdown under a title.
 
     Attributes:
-        noun: what a block is about, to count those left out.
-        blocks: made only where they may be shown.
-        share: of the whole text that the blocks may take, as far as those before them leave room.
+        noun: what one block is about, to count omitted ones.
+        blocks: rendered lazily, since only some may be shown.
+        total: number of blocks.
+        share: fraction of the page's bytes that the blocks may take, if earlier sections leave
+            room.
     """
 
     title: str
@@ -39,11 +41,11 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 def render_sections(sections: Iterable[Section], max_bytes: int) -> str:
-    """As many whole blocks of each as it may show; the last line says what was left out.
+    """Render as many whole blocks per section as fit; the last line counts what is omitted.
 
     Args:
-        sections: in the order of the page.
-        max_bytes: of which each takes its share, in UTF-8.
+        sections: in page order.
+        max_bytes: size limit of the text in UTF-8; each section gets its share.
     """
     text, room = "", max_bytes
     left_out: list[str] = []
@@ -73,13 +75,13 @@ _ICONS: dict[Verdict, str] = {
 
 
 def render_heading(report: Report) -> str:
-    """The verdict with its weightiest reason."""
+    """Render the verdict and its main reason as a heading."""
     why = f": {markdown_prose(report.decision.why[0])}" if report.decision.why else ""
     return f"## {_ICONS[get_verdict(report.decision)]} {format_conclusion(report)}{why}\n\n"
 
 
 def make_reasons_section(report: Report) -> Section:
-    """The other reasons for the verdict."""
+    """Make a section of the other reasons for the verdict."""
     others = report.decision.why[1:]
     return Section(
         title="",
@@ -90,7 +92,10 @@ def make_reasons_section(report: Report) -> Section:
 
 
 def choose_icon(tally: EvaluatorChecks, *, shut: bool) -> str:
-    """A cross is for what keeps the gate shut, not for what an open one bears with."""
+    """Choose the icon of an evaluator.
+
+    Failures of an advisory evaluator, or in a run that passed, get a warning sign, not a cross.
+    """
     if tally.totals.failed or tally.totals.errored:
         minded = tally.representative.evaluator.required and shut
         return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
@@ -98,13 +103,13 @@ def choose_icon(tally: EvaluatorChecks, *, shut: bool) -> str:
 
 
 def format_evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
-    """An evaluator, with its config where there are several."""
+    """Format an evaluator's name, with its config where there are several."""
     where_from = f" of {markdown_code(format_path(config))}" if several else ""
     return f"{markdown_code(evaluator)}{where_from}"
 
 
 def make_problems_section(found: Sequence[Problem]) -> Section:
-    """What is wrong with the input, and what is worth knowing of it."""
+    """Make a section of errors, warnings and notes."""
     return Section(
         title="### Problems\n\n", noun="problem", blocks=map(_problem, found), total=len(found)
     )

@@ -1,4 +1,4 @@
-"""Evaluators that were asked several times about each case: how often they said something else."""
+"""Stability of evaluators that ran several times per case: how often the verdict changed."""
 
 from collections.abc import Iterator, Sequence
 from math import fsum
@@ -16,12 +16,12 @@ MAX_CASES: Final = 10
 
 
 class RepeatStability(Struct, frozen=True, kw_only=True):
-    """One evaluator that was asked several times.
+    """Stability of one evaluator that ran several times per case.
 
     Attributes:
-        name: with its config where there are several.
-        flip_summary: how often it said something else.
-        unstable: the cases in which it did, the worst of them, with its verdicts.
+        name: of the evaluator, with its config where there are several.
+        flip_summary: the flip rate and the number of unstable checks.
+        unstable: cases whose verdict changed, the least stable first, at most ``MAX_CASES``.
     """
 
     name: str
@@ -30,7 +30,7 @@ class RepeatStability(Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """All of it."""
+        """The name, the summary and the cases on one line."""
         return (
             f"{self.name}: "
             f"{self.flip_summary}{': ' if self.unstable else ''}{', '.join(self.unstable)}"
@@ -38,7 +38,7 @@ class RepeatStability(Struct, frozen=True, kw_only=True):
 
 
 def summarize_repeats(results: tuple[CheckResult, ...]) -> Iterator[RepeatStability]:
-    """The evaluators that were asked several times, in the order in which they come up."""
+    """Yield the stability of each repeated evaluator, in report order."""
     several = has_several_configs(results)
     for tally in group_by_evaluator(results):
         records = [
@@ -63,14 +63,14 @@ def summarize_repeats(results: tuple[CheckResult, ...]) -> Iterator[RepeatStabil
 
 
 def mean_flip_rate(results: Sequence[CheckResult]) -> float | None:
-    """The mean of the checks that were asked several times and judged; None without any."""
+    """Return the mean flip rate of repeated checks with a verdict; None without any."""
     records = (result.repeats for result in results)
     rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
     return fsum(rates) / len(rates) if rates else None
 
 
 def repeats_to_json(record: RepeatRecord | None) -> JsonObject | None:
-    """A record as JSON."""
+    """Convert a repeat record to JSON."""
     if record is None:
         return None
     return {
@@ -84,7 +84,7 @@ def repeats_to_json(record: RepeatRecord | None) -> JsonObject | None:
 
 
 def make_repeat_properties(record: RepeatRecord | None) -> dict[str, str]:
-    """What is said of one check; nothing where its evaluator was asked once."""
+    """Return the JUnit properties of one check; empty if its evaluator ran once."""
     if record is None:
         return {}
     rate = "" if record.flip_rate is None else format_number(record.flip_rate, digits=6)

@@ -1,4 +1,4 @@
-"""Expected and actual tool calls side by side, from what a trajectory metric found."""
+"""Differences of expected and actual tool calls, from the details of trajectory metrics."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
@@ -17,7 +17,7 @@ _Pair: TypeAlias = tuple[_Call | None, _Call | None]
 
 
 class ToolCallRow(Struct, frozen=True, kw_only=True):
-    """An expected call beside the actual one that it goes with best; "" where there is none."""
+    """An expected call beside its best matching actual call; "" where one is missing."""
 
     mark: DiffMark
     expected: str
@@ -29,7 +29,8 @@ class TurnCalls(Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: of the turn, counted from 1.
-        hidden: how many calls of the longer side are not in ``rows``.
+        rows: at most ``MAX_CALLS`` calls of each side.
+        hidden: number of calls of the longer side that ``rows`` omits.
     """
 
     number: int
@@ -38,10 +39,10 @@ class TurnCalls(Struct, frozen=True, kw_only=True):
 
 
 def find_unmatched_turns(details: JsonObject) -> tuple[TurnCalls, ...]:
-    """The turns that did not match, of ``details["comparisons"]``.
+    """Return the turns of ``details["comparisons"]`` that did not match.
 
-    Any program may put anything there: what has not the shape that the trajectory metric gives
-    (``expected`` and ``actual`` calls, ``matched``) is passed over.
+    Custom evaluators may put any value there. Items without the shape that the trajectory metric
+    writes (``expected`` and ``actual`` calls, ``matched``) are ignored.
     """
     found = details.get("comparisons")
     if not isinstance(found, list | tuple):
@@ -51,7 +52,7 @@ def find_unmatched_turns(details: JsonObject) -> tuple[TurnCalls, ...]:
 
 
 def format_diff(details: JsonObject) -> tuple[str, ...]:
-    """The turns that did not match as lines: ``-`` was expected, ``+`` was done."""
+    """Format unmatched turns as a diff: ``-`` expected, ``+`` actual."""
     lines: list[str] = []
     for turn in find_unmatched_turns(details):
         lines.append(f"tool calls of turn {turn.number} (- expected, + actual, = both):")
@@ -99,7 +100,7 @@ def _calls(found: Json) -> list[_Call] | None:
 
 
 def _align_calls(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair]:
-    """Both sides in their order, so paired that most calls stand beside their like."""
+    """Pair the calls of both sides in order, to maximise the total similarity."""
     worth = _score_pairings(expected, actual)
     i = j = 0
     while i < len(expected) and j < len(actual):
@@ -118,7 +119,10 @@ def _align_calls(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator
 
 
 def _score_pairings(expected: Sequence[_Call], actual: Sequence[_Call]) -> list[list[int]]:
-    """Of the best pairing of what is left from (i, j): a longest common subsequence, weighted."""
+    """Return the best total similarity of the calls from (i, j) on.
+
+    This is a weighted longest common subsequence.
+    """
     worth = [[0] * (len(actual) + 1) for _ in range(len(expected) + 1)]
     for i in reversed(range(len(expected))):
         for j in reversed(range(len(actual))):
@@ -158,7 +162,7 @@ def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> DiffM
 
 
 def _format_call(call: _Call | None) -> str:
-    """``search(query="x", limit=3)``; a call without arguments given has no brackets."""
+    """Format ``search(query="x", limit=3)``; a call without recorded arguments has no brackets."""
     if call is None:
         return ""
     name, args = call

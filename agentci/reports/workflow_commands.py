@@ -1,4 +1,4 @@
-"""GitHub workflow commands that create annotations, lines of the pull request diff first."""
+"""GitHub workflow commands that create annotations, those on lines of the diff first."""
 
 import re
 from collections import Counter
@@ -11,18 +11,18 @@ from agentci._util.text import escape, truncate
 from agentci.model.problem import Place, Severity
 from agentci.reports import github_limits
 
-# By file, as the pull request leaves it: the lines of its hunks, those around a change included.
+# Lines of the diff's hunks by file, in the new version, with the context lines.
 DiffLines: TypeAlias = Mapping[str, tuple[range, ...]]
 NO_DIFF: Final[DiffLines] = {}
 
-# Lines of a file begin with another character.
+# File lines in a patch start with " ", "+" or "-", so "@@" is always a hunk header.
 _HUNK: Final = re.compile(
     r"^@@ -[0-9,]+ \+(?P<start>[0-9]{1,9})(?:,(?P<count>[0-9]{1,9}))? @@", re.MULTILINE
 )
 
 
 def parse_hunks(patch: str) -> tuple[range, ...]:
-    """The lines of a file's hunks, in the form of ``git diff`` without its head."""
+    """Parse the line ranges of a file's patch (the hunks of ``git diff`` without file header)."""
     return tuple(
         range(start := int(hunk["start"]), start + int(hunk["count"] or 1))
         for hunk in _HUNK.finditer(patch)
@@ -30,22 +30,22 @@ def parse_hunks(patch: str) -> tuple[range, ...]:
 
 
 def distance_to_diff(place: Place | None, diff: DiffLines) -> int:
-    """0 on a line that is shown, 1 in a file of the diff, 2 elsewhere."""
+    """Return 0 for a line that the diff shows, 1 for a file of the diff, 2 elsewhere."""
     if place is None or place.file not in diff:
         return 2
     return 0 if any(place.line in lines for lines in diff[place.file]) else 1
 
 
-# The weightiest first.
+# Most severe first.
 LEVELS: tuple[Severity, ...] = get_args(Severity)
 
 
 class Annotation(Struct, frozen=True, kw_only=True):
-    """A remark beside a line of the user's files.
+    """A message on a line of the user's files.
 
     Attributes:
-        message: of any length and origin.
-        place: in the workspace; None where no file is to blame.
+        message: of any length, possibly with untrusted text; rendering cuts and escapes it.
+        place: in the workspace; None if no file is concerned.
     """
 
     level: Severity
@@ -55,17 +55,18 @@ class Annotation(Struct, frozen=True, kw_only=True):
 
 
 def exceed_annotation_limit(annotations: Sequence[Annotation]) -> bool:
-    """Whether GitHub would not show all of them."""
+    """Whether GitHub would drop some of the annotations."""
     levels = Counter(each.level for each in annotations)
     return any(count > github_limits.ANNOTATIONS_PER_TYPE for count in levels.values())
 
 
 def render_annotations(annotations: Sequence[Annotation], diff: DiffLines = NO_DIFF) -> str:
-    """Commands for as many annotations of each level as GitHub shows, errors first.
+    """Render commands for as many annotations per level as GitHub shows, errors first.
 
     Args:
-        annotations: the weightiest of a level first; the last one shown counts the others.
-        diff: of a pull request; what is nearer to it goes before what is weightier.
+        annotations: most important first within a level; the last one shown counts the omitted
+            ones.
+        diff: of a pull request; annotations closer to it come first.
     """
     commands: list[str] = []
     for level in LEVELS:
@@ -82,17 +83,17 @@ def render_annotations(annotations: Sequence[Annotation], diff: DiffLines = NO_D
 
 
 def escape_data(text: str) -> str:
-    """Escape what stands after the second ``::`` of a command."""
+    """Escape the part of a command after its second ``::``."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:
-    """Escape what stands after the ``=`` of a command's property."""
+    """Escape the value of a command's property."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _render_command(annotation: Annotation, note: str = "") -> str:
-    """The command for an annotation, with ``note`` at the end of its message."""
+    """Render the command of an annotation, with ``note`` at the end of its message."""
     place = annotation.place
     message = escape.escape_for_log(annotation.message)
     kept = truncate.utf16(message, github_limits.ANNOTATION_MESSAGE_UNITS - len(note))

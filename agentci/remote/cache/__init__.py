@@ -1,1 +1,1 @@
-"""The cache of remote evaluators: verified on every read, safe between processes."""
+"""Cache of remote evaluators: verified on every read, safe between processes."""

@@ -1,4 +1,4 @@
-"""The index of the cache: which files belong to each evaluator, and their digests."""
+"""Index of the cache: the files of each evaluator and their digests."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from agentci.model.program import ProgramSnapshot
 
 
 class EvaluatorKey(Struct, frozen=True, kw_only=True):
-    """What one evaluator is kept under; as in the completed program, with its commit."""
+    """Cache key of one evaluator: fields of its completed program, and its commit."""
 
     source: str
     repository: str
@@ -27,12 +27,12 @@ class EvaluatorKey(Struct, frozen=True, kw_only=True):
 
 
 class CachedEvaluator(Struct, frozen=True, kw_only=True):
-    """An evaluator on disk, every byte of it verified just now.
+    """An evaluator on disk whose files have just been verified.
 
     Attributes:
         path: absolute path of the program's file.
-        folder: absolute path of the folder that it was fetched with; holds nothing else.
-        digests: sha256 in hexadecimal by path relative to the folder; in the order of the paths.
+        folder: absolute path of the folder that was fetched with it; holds no other files.
+        digests: sha256 in hexadecimal by path relative to the folder, sorted by path.
     """
 
     path: Path
@@ -40,7 +40,7 @@ class CachedEvaluator(Struct, frozen=True, kw_only=True):
     digests: Mapping[str, str]
 
 
-# More than any source gives; what claims to have more does not come from us.
+# Above the limits of every source: agentci writes no larger entry.
 MAX_FILES: Final = 2000
 MAX_BYTES: Final = 64 * 1024**2
 
@@ -49,7 +49,7 @@ _MAX_NAME_BYTES: Final = 255
 
 
 class FileDigest(Struct, frozen=True, kw_only=True):
-    """What a file has to be; ``sha256`` in hexadecimal."""
+    """Expected state of a file; ``sha256`` is in hexadecimal."""
 
     sha256: str
     executable: bool
@@ -57,11 +57,11 @@ class FileDigest(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One evaluator, without its content.
+    """The files of one evaluator, without their content.
 
     Attributes:
-        entry: the program's own file, one of ``files``.
-        files: by path relative to the folder, in the order of the paths.
+        entry: path of the program's own file, one of ``files``.
+        files: by path relative to the folder, sorted by path.
     """
 
     key: EvaluatorKey
@@ -70,7 +70,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Of all the files; the same for evaluators that differ in nothing but where they lie."""
+        """Digest of all files; evaluators with the same files at the same paths share it."""
         listed: list[Json] = [
             [path, mark.sha256, mark.executable] for path, mark in self.files.items()
         ]
@@ -78,7 +78,7 @@ class Manifest:
 
 
 def make_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Manifest:
-    """List what ``snapshot`` holds."""
+    """Make the manifest of ``snapshot``."""
     files = {
         path: FileDigest(
             sha256=hashlib.sha256(file.content).hexdigest(), executable=file.executable
@@ -89,12 +89,12 @@ def make_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Manifest:
 
 
 def hash_key(key: EvaluatorKey) -> str:
-    """The sha256 that stands for ``key`` in names of files."""
+    """Return the sha256 that stands for ``key`` in file names."""
     return _hash_json([key.source, key.repository, key.commit, key.ref])
 
 
 def find_paths_problem(entry: str, paths: Collection[str]) -> str | None:
-    """Say what keeps ``paths`` from being the files of one folder, None where nothing does."""
+    """Return why ``paths`` cannot be the files of one folder, or None if they can."""
     if len(paths) > MAX_FILES:
         return f"there are more than {MAX_FILES:,} files"
     odd = next(filter(_is_invalid_path, paths), None)
@@ -109,7 +109,7 @@ def find_paths_problem(entry: str, paths: Collection[str]) -> str | None:
 
 
 def find_parent_folders(paths: Iterable[str]) -> set[str]:
-    """All folders that ``paths`` lie in, below the one that they are relative to."""
+    """Return all parent folders of ``paths``, relative to the same base."""
     folders = set()
     for path in paths:
         parent = path.rpartition("/")[0]
@@ -143,7 +143,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def render_index(inventory: Manifest) -> bytes:
-    """``inventory`` as a file of the index."""
+    """Render a manifest as an index file."""
     document = {
         "version": VERSION,
         "key": {name: getattr(inventory.key, name) for name in _KEY_FIELDS},
@@ -157,7 +157,7 @@ def render_index(inventory: Manifest) -> bytes:
 
 
 def survives_round_trip(inventory: Manifest) -> bool:
-    """Whether what ``render_index`` makes of it is taken for the same."""
+    """Whether the manifest is unchanged after writing and parsing it."""
     content = render_index(inventory)
     try:
         return len(content) <= MAX_INDEX_BYTES and _parse_index(content) == inventory
@@ -166,16 +166,16 @@ def survives_round_trip(inventory: Manifest) -> bool:
 
 
 def format_index_name(key: EvaluatorKey) -> str:
-    """The name of the file that ``key`` is found in."""
+    """Return the name of the index file of ``key``."""
     return f"{hash_key(key)}{SUFFIX}"
 
 
 def read_index(path: Path) -> Manifest | None:
-    """Read a file of the index, and believe nothing of it; None where there is none.
+    """Read an index file as untrusted input; None if it does not exist.
 
     Raises:
-        DamageError: it is not as we write it, or lies under another name.
-        UnreachableError: too much is open, or memory is short.
+        CorruptionError: if agentci did not write it so, or if it is under another name.
+        UnreachableError: if too many files are open or memory runs out.
     """
     content = read_cache_file(path, "its entry in the index", limit_bytes=MAX_INDEX_BYTES)
     if content is None:
@@ -194,11 +194,11 @@ def read_index(path: Path) -> Manifest | None:
 
 
 class _InvalidIndexError(Exception):
-    """A file of the index does not say what it should."""
+    """An index file has invalid content."""
 
 
 def _parse_index(content: bytes) -> Manifest:
-    """Take what ``render_index`` writes, and nothing more."""
+    """Parse exactly the format that ``render_index`` writes."""
     value = read_json(content, file="index").value
     document = _require_keys(value, "version", "key", "entry", "files")
     if document["version"] is True or document["version"] != VERSION:
@@ -227,7 +227,7 @@ def _parse_digest(value: Json) -> FileDigest:
 
 
 def _require_keys(value: Json, *names: str) -> JsonObject:
-    """An object with exactly these keys."""
+    """Return an object that has exactly these keys."""
     if not isinstance(value, Mapping) or set(value) != set(names):
         raise _InvalidIndexError(f"an object must have the keys {', '.join(names)}, and no other")
     return value

@@ -1,8 +1,8 @@
-"""The cache of remote evaluators: verified on every read, and cleared on request.
+"""Cache of remote evaluators: verified on every read, and cleared on request.
 
-Its files are not trusted: a process may have been killed, a disk may have failed, and a cache that
-a workflow restores may come from anybody. It shows that nothing changed since it was written; who
-wrote it, only a lock file can tell.
+Its files are untrusted: a process may have been killed, a disk may have failed, and a cache that a
+workflow restores may have been written by anyone. Verification shows only that an entry has not
+changed since it was written; a lock file is needed to show that its content is the right one.
 """
 
 import os
@@ -51,19 +51,19 @@ from agentci.remote.cache.index import (
 )
 from agentci.remote.cache.trees import install_tree, is_intact, verify_tree, write_tree
 
-# Held by whoever puts something in its place, or removes it.
+# Held while an entry is installed or removed.
 _WRITE_LOCK_NAME: Final = "evaluators"
 
 
 class CacheEntry(Struct, frozen=True, kw_only=True):
-    """One entry of the cache, for people who look after it.
+    """One entry of the cache, for listings.
 
     Attributes:
         name: of its file in the index.
-        key: None where it cannot be told.
-        evaluator: None where it is damaged.
-        size_bytes: of all its files; 0 where it is damaged.
-        corruption: what is wrong with it; None where all is well.
+        key: None if unreadable.
+        evaluator: None if the entry is corrupt.
+        size_bytes: of all its files; 0 if the entry is corrupt.
+        corruption: description of the damage; None if the entry is intact.
     """
 
     name: str
@@ -74,26 +74,26 @@ class CacheEntry(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatorCache:
-    """Keeps remote evaluators in a folder, for any number of threads and processes at once.
+    """Stores remote evaluators in a folder; safe for concurrent threads and processes.
 
     Attributes:
-        folder: absolute path of the cache; made when something is put there.
+        folder: absolute path of the cache; created on the first write.
     """
 
     def __init__(self, folder: Path, *, owner: Path | None = None) -> None:
-        """Keep evaluators in ``folder``; as root, give them to who owns the path ``owner``."""
+        """Store evaluators in ``folder``; as root, owned by the owner of the path ``owner``."""
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
         self._owner = owner
         self._index = self.folder / EVALUATORS_FOLDER / INDEX_FOLDER
         self._trees = self.folder / EVALUATORS_FOLDER / TREES_FOLDER
 
     def find(self, key: EvaluatorKey) -> CachedEvaluator | None:
-        """The evaluator, every byte of it verified; None where it is to be fetched.
+        """Return the evaluator after verifying every byte; None if it must be fetched.
 
-        What is damaged is removed, as far as we may.
+        Corrupt entries are removed as far as permissions allow.
 
         Raises:
-            UnreachableError: too much is open, or memory is short.
+            UnreachableError: if too many files are open or memory runs out.
         """
         path = self._index / format_index_name(key)
         try:
@@ -102,7 +102,7 @@ class EvaluatorCache:
             pass
         with hold_cache_lock(self.folder, _WRITE_LOCK_NAME, owner=self._owner):
             try:
-                return self._read_verified(path)  # another process may have put it there anew
+                return self._read_verified(path)  # another process may have replaced it
             except CorruptionError as damage:
                 if damage.path.parent == self._trees:
                     remove_path(path)
@@ -110,11 +110,11 @@ class EvaluatorCache:
         return None
 
     def put(self, key: EvaluatorKey, snapshot: ProgramSnapshot) -> CachedEvaluator:
-        """Keep an evaluator, in place of what was kept under ``key``.
+        """Store an evaluator, replacing any entry under ``key``.
 
         Raises:
-            RefusedError: it cannot be kept in one folder.
-            UnreachableError: the disk does not take it; nothing is left of it.
+            PermanentFetchError: if its files cannot be stored in one folder.
+            UnreachableError: if writing fails; no partial entry remains.
         """
         inventory = _make_checked_manifest(key, snapshot)
         try:
@@ -135,11 +135,11 @@ class EvaluatorCache:
         return self._make_cached_evaluator(inventory)
 
     def lock(self, key: EvaluatorKey) -> AbstractContextManager[None]:
-        """Be the only one, among all threads and processes, that fetches ``key``."""
+        """Lock ``key`` among all threads and processes, so that one of them fetches it."""
         return hold_cache_lock(self.folder, f"evaluator {hash_key(key)}", owner=self._owner)
 
     def list_entries(self) -> Iterator[CacheEntry]:
-        """Verify all that the cache holds, and remove nothing."""
+        """Yield all entries after verifying them; none is removed."""
         try:
             with detect_corruption(self._index, "the index"):
                 self._check_folders()
@@ -168,10 +168,10 @@ class EvaluatorCache:
         )
 
     def _read_verified(self, path: Path) -> CachedEvaluator | None:
-        """What a file of the index leads to, verified; None where there is no such file.
+        """Read and verify the entry of an index file; None if the file does not exist.
 
         Raises:
-            DamageError: something is not as it was written.
+            CorruptionError: if a file differs from what was written.
         """
         self._check_folders()
         inventory = read_index(path)
@@ -181,10 +181,10 @@ class EvaluatorCache:
         return self._make_cached_evaluator(inventory)
 
     def _check_folders(self) -> None:
-        """See to it that our own folders are none of somebody else's, by a link.
+        """Check that the cache's own folders are real folders, since a link could lead elsewhere.
 
         Raises:
-            DamageError: one of them is not a folder.
+            CorruptionError: if one of them is not a folder.
         """
         for folder in (self._index.parent, self._index, self._trees):
             with detect_corruption(folder, f"the folder {folder.name}"):
@@ -196,14 +196,14 @@ class EvaluatorCache:
                     raise CorruptionError(f"{folder.name} is not a folder", folder)
 
     def _write_index(self, inventory: Manifest) -> None:
-        """Put an evaluator into the index, in place of whatever is there."""
+        """Write the index file of an evaluator, replacing any file or folder there."""
         path = self._index / format_index_name(inventory.key)
         if path.is_dir():
             remove_path(path)
         write_file_atomically(path, render_index(inventory), owner=self._owner)
 
     def _make_folders(self) -> None:
-        """Have all folders, and nothing in them that killed processes left long ago."""
+        """Create all folders and remove stale temporary files of killed processes."""
         init_cache(self.folder, self._owner)
         for _ in range(3):
             try:
@@ -231,10 +231,10 @@ def _list_names(folder: Path) -> list[str]:
 
 
 def _make_checked_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Manifest:
-    """The inventory of what can be kept.
+    """Make the manifest of a snapshot that can be stored.
 
     Raises:
-        RefusedError: it cannot be.
+        PermanentFetchError: if it cannot be stored.
     """
     unfit = find_paths_problem(snapshot.entry, snapshot.files)
     if sum(len(file.content) for file in snapshot.files.values()) > MAX_BYTES:
@@ -248,10 +248,10 @@ def _make_checked_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Mani
 
 
 class ClearedCache(Struct, frozen=True, kw_only=True):
-    """What is no longer there.
+    """What was removed from a cache.
 
     Attributes:
-        remaining: what could not be removed.
+        remaining: paths that could not be removed.
     """
 
     evaluators: int
@@ -261,10 +261,10 @@ class ClearedCache(Struct, frozen=True, kw_only=True):
 
 
 def clear_cache(folder: Path) -> ClearedCache:
-    """Empty a cache; its tag stays, by which it is known the next time.
+    """Remove all entries of a cache; its tag file stays, which identifies the folder as a cache.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: if the folder cannot be read.
     """
     evaluators, environments = _count_entries(folder)
     size = _measure_bytes(folder)
@@ -284,7 +284,7 @@ def clear_cache(folder: Path) -> ClearedCache:
 
 
 def _count_entries(folder: Path) -> tuple[int, int]:
-    """How many evaluators and environments there are, as far as they can be seen."""
+    """Return the number of readable evaluators and environments."""
     names = ENTRY_PATTERNS[ENVIRONMENTS_FOLDER]
     return (
         sum(
@@ -303,7 +303,7 @@ def _list_file_names(folder: Path) -> list[str]:
 
 
 def _measure_bytes(folder: Path) -> int:
-    """Of all files below ``folder``, in bytes, as far as they can be seen."""
+    """Return the total size of all readable files below ``folder``."""
     size = 0
     for path, _, names in os.walk(folder):
         for name in names:

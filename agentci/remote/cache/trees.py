@@ -1,4 +1,4 @@
-"""The folders of evaluators in the cache: written whole, and read byte by byte before each use."""
+"""Folders of cached evaluators: written atomically, verified byte by byte before each use."""
 
 import hashlib
 import os
@@ -26,14 +26,14 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
-    """See to it that ``tree`` holds ``files``, to the byte, and nothing else.
+    """Check that ``tree`` holds exactly ``files``, byte for byte.
 
     Returns:
-        the size of all files, in bytes.
+        the size of all files in bytes.
 
     Raises:
-        DamageError: it does not.
-        UnreachableError: too much is open, or memory is short.
+        CorruptionError: if a file is missing, unexpected or different.
+        UnreachableError: if too many files are open or memory runs out.
     """
     size = 0
     missing = set(files)
@@ -52,7 +52,7 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
 
 
 def is_intact(tree: Path, files: Mapping[str, FileDigest]) -> bool:
-    """Whether ``verify_tree`` would find nothing wrong."""
+    """Whether ``verify_tree`` succeeds."""
     try:
         verify_tree(tree, files)
     except CorruptionError:
@@ -61,10 +61,10 @@ def is_intact(tree: Path, files: Mapping[str, FileDigest]) -> bool:
 
 
 def write_tree(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | None) -> Path:
-    """Make a folder in ``trees`` that holds ``files``, on disk, under a temporary name.
+    """Write ``files`` to a new folder in ``trees`` under a temporary name, and sync it to disk.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: if writing fails; the folder is removed.
     """
     made = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=trees))
     try:
@@ -78,7 +78,8 @@ def write_tree(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | N
             path.write_bytes(file.content)
             set_mode(path, PROGRAM_MODE if file.executable else FILE_MODE)
             give_to_owner(path, owner)
-        # At once for all: the first waits for the disk, the others find it done.
+        # Sync after all writes: the first call waits for the disk, later ones mostly find their
+        # data written.
         for path in (*(made / name for name in files), *reversed(folders)):
             fsync_path(path)
     except BaseException:
@@ -88,10 +89,10 @@ def write_tree(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | N
 
 
 def install_tree(made: Path, tree: Path, files: Mapping[str, FileDigest]) -> None:
-    """Give what was written its name, unless the same is there.
+    """Rename the folder ``made`` to ``tree``, unless an intact copy already exists.
 
     Raises:
-        OSError: something else is there and cannot be removed.
+        OSError: if another file or folder there cannot be removed.
     """
     try:
         if is_intact(tree, files):
@@ -100,7 +101,7 @@ def install_tree(made: Path, tree: Path, files: Mapping[str, FileDigest]) -> Non
         try:
             made.rename(tree)
         except OSError:
-            # Where there are no locks, another process may have been faster.
+            # On file systems without locks, another process may have been faster.
             if not is_intact(tree, files):
                 raise
         fsync_path(tree.parent)
@@ -109,7 +110,7 @@ def install_tree(made: Path, tree: Path, files: Mapping[str, FileDigest]) -> Non
 
 
 def _list_files(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All below ``tree`` that is none of ``folders``, by its path in it."""
+    """Yield every entry below ``tree`` except ``folders``, with its relative path."""
     waiting = [(str(tree), "")]
     while waiting:
         folder, prefix = waiting.pop()
@@ -125,10 +126,10 @@ def _list_files(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntr
 def _verify_file(
     tree: Path, name: str, found: os.DirEntry[str], mark: FileDigest, limit_bytes: int
 ) -> int:
-    """See to it that a file is what it has to be; its size in bytes."""
+    """Check one file and return its size in bytes."""
     if not found.is_file(follow_symlinks=False):
         raise CorruptionError(f"{name} is not a regular file", tree)
-    with open(os.open(found.path, _READ), "rb") as file:  # noqa: PTH123 (as elsewhere)
+    with open(os.open(found.path, _READ), "rb") as file:  # noqa: PTH123 (opens a file descriptor)
         mode = os.fstat(file.fileno()).st_mode
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:

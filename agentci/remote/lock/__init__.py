@@ -1,1 +1,1 @@
-"""``agentci.lock``: pinned commits, contents and packages of remote evaluators."""
+"""``agentci.lock``: pinned commits, file digests and packages of remote evaluators."""

@@ -1,4 +1,4 @@
-"""``agentci.lock`` as text: strict where it is read, stable where it is written."""
+"""Read and write ``agentci.lock``: strict when read, with stable output."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ class EvaluatorSpec(StrictModel):
 
 
 class RequirementsSpec(StrictModel):
-    """What one requirements file comes to."""
+    """The resolved packages of one requirements file."""
 
     file: Text = Field(description="Where it lay when it was locked.")
     sha256: Sha256 = Field(description="Digest of its content.")
@@ -48,7 +48,7 @@ class RequirementsSpec(StrictModel):
 
 
 class LockSpec(StrictModel):
-    """What evaluators from elsewhere consist of: commits, contents, packages."""
+    """Contents of remote evaluators: commits, file digests and packages."""
 
     version: ConfigVersion = Field(description="Version of this format.")
     evaluators: list[EvaluatorSpec] = Field(default=[], description="Remote evaluators.")
@@ -58,10 +58,10 @@ class LockSpec(StrictModel):
 
 
 def read_lock(data: bytes, *, file: str) -> Lock:
-    """Read a lock.
+    """Parse a lock file.
 
     Raises:
-        InputError: it is no lock, with every problem and its line.
+        InputError: if it is invalid; lists every problem with its line.
     """
     try:
         document = read_yaml(data, file=file)
@@ -91,12 +91,12 @@ def read_lock(data: bytes, *, file: str) -> Lock:
 
 
 def _make_lock_error(problems: Iterable[Problem]) -> InputError:
-    """The error of a lock that is none, with a way out that is not a config's."""
+    """Make an error with a hint for lock files in place of the hints for configs."""
     return InputError([replace(problem, hint=LOCK_FILE_HINT) for problem in problems])
 
 
 def _find_duplicates(lock: Lock) -> Iterator[str]:
-    """What the lock holds more than one entry of: a reader would not know which one counts."""
+    """Yield entries that occur more than once, since it is unclear which one counts."""
     programs = Counter(each.key for each in lock.programs)
     requirements = Counter(each.sha256 for each in lock.requirements)
     yield from (named[-1] for named, count in programs.items() if count > 1)
@@ -124,7 +124,7 @@ def _make_locked_program(spec: EvaluatorSpec) -> LockedProgram:
 
 
 def render_lock(lock: Lock) -> str:
-    """Write a lock, the same text for the same content."""
+    """Render a lock; equal content gives equal text."""
     import yaml  # noqa: PLC0415 (only `agentci lock` writes one)
 
     programs = sorted(lock.programs, key=lambda each: each.key)
@@ -157,7 +157,7 @@ def render_lock(lock: Lock) -> str:
 
 
 def lock_schema() -> dict[str, Any]:
-    """The JSON Schema of locks."""
-    from agentci.config.schema import JSON_SCHEMA_DIALECT  # noqa: PLC0415 (is of no use to a run)
+    """Return the JSON Schema of lock files."""
+    from agentci.config.schema import JSON_SCHEMA_DIALECT  # noqa: PLC0415 (a run does not need it)
 
     return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **LockSpec.model_json_schema()}

@@ -1,4 +1,4 @@
-"""What programs are locked to: their commits, contents and packages, as they are now."""
+"""Resolve programs to the commits, file digests and packages that a lock file pins."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from agentci.remote.prepare import find_requirements_file, read_requirements
 
 
 class LockResult(Struct, frozen=True, kw_only=True):
-    """A lock, and what is worth knowing about how it came to be."""
+    """A lock, and notes about how it was made."""
 
     lock: Lock
     notices: tuple[str, ...] = ()
@@ -33,10 +33,10 @@ def lock_programs(
     workshop: InstallerRunner,
     workspace: Workspace,
 ) -> LockResult:
-    """Lock all programs: to what the stock's lock says of them, else to what they are now.
+    """Lock all programs; entries of the lock in ``stock`` are kept, others are resolved now.
 
     Raises:
-        InputError: something cannot be fetched or resolved; with every problem.
+        InputError: if a program cannot be fetched or resolved; lists every problem.
     """
     outcomes = parallel_map(
         lambda each: _lock_one(each, stock, workshop=workshop, workspace=workspace), wanted
@@ -124,6 +124,6 @@ def _is_executable(file: Path) -> bool:
 
 
 def _parse_hashes(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Hashes by package, of lines as installers read them."""
+    """Parse requirement lines with ``--hash`` options into hashes by package."""
     split = (line.split(" --hash=") for line in lines)
     return {package: tuple(hashes) for package, *hashes in split}

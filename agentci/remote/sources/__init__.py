@@ -1,1 +1,1 @@
-"""Where remote evaluators are fetched from."""
+"""Sources of remote evaluators."""

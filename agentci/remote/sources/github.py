@@ -1,4 +1,4 @@
-"""Evaluators in repositories on GitHub, the community's by default."""
+"""Source of evaluators in GitHub repositories, by default the community's."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -40,12 +40,13 @@ NAME: Final = "github"
 DEFAULT_REPOSITORY: Final = "agentevals-dev/evaluators"
 DEFAULT_BRANCH: Final = "main"
 
-# What differs from git's own name of it is asked for once more: it may have been cut on its way.
+# A file whose digest differs from git's is fetched a second time: the transfer may have been cut
+# off.
 _TRIES: Final = 2
 
 
 class GitHubSource:
-    """Fetches programs with their folders, at one commit, verified by git's own digests."""
+    """Fetches programs with their folders at one commit, verified by git's digests."""
 
     def __init__(self, surroundings: SourceContext) -> None:
         self._client = GitHubSourceClient(surroundings)
@@ -53,7 +54,7 @@ class GitHubSource:
         self._branch = surroundings.branch or DEFAULT_BRANCH
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
-        """Fill in the community's repository and its branch; see :class:`Source`."""
+        """Default to the community's repository and its branch; see :class:`Source`."""
         repository = program.repository or self._repository
         revision = program.revision or self._branch
         if COMMIT.fullmatch(revision.lower()):
@@ -65,13 +66,13 @@ class GitHubSource:
         return replace(program, repository=repository, revision=revision, sha256=sha256)
 
     def resolve(self, program: RemoteProgram) -> str:
-        """Find the commit of a branch or tag, once a run; see :class:`Source`."""
+        """Find the commit of a branch or tag, once per run; see :class:`Source`."""
         if COMMIT.fullmatch(program.revision):
             return program.revision
         return self._client.find_commit(program.repository, program.revision)
 
     def pin(self, program: RemoteProgram, commit: str) -> str | None:
-        """Name the commit in place of a branch; see :class:`Source`."""
+        """Return a ``rev`` with the commit, unless the config has one; see :class:`Source`."""
         return None if COMMIT.fullmatch(program.revision) else f"rev: {commit}"
 
     def fetch(
@@ -79,8 +80,8 @@ class GitHubSource:
     ) -> ProgramSnapshot:
         """Fetch the folder of the program; see :class:`Source`.
 
-        With ``paths`` there is no listing to compare with: whoever names them knows their digests.
-        Neither are there modes: what begins with ``#!`` counts as executable.
+        With ``paths``, no listing is fetched: the caller has the digests and must verify them. File
+        modes are then unknown, so files that begin with ``#!`` are executable.
         """
         if not COMMIT.fullmatch(commit):
             raise PermanentFetchError(f"{quote_path(commit)} is no commit", hint="it has 40 digits")
@@ -91,7 +92,7 @@ class GitHubSource:
         return make_snapshot(split_ref(program.ref)[1], files)
 
     def catalogue(self) -> Sequence[CatalogEntry]:
-        """All evaluators of the community's index, or of the one in its place."""
+        """Return the evaluators in the index of the configured or community repository."""
         check_repository(self._repository)
         check_revision(self._branch)
         where = f"{INDEX_NAME} of {self._repository} ({self._branch})"
@@ -144,7 +145,7 @@ class GitHubSource:
         return dict(zip(entries, fetched, strict=True))
 
     def _list_entries(self, program: RemoteProgram, commit: str) -> Mapping[str, GitTreeEntry]:
-        """The files that are fetched, by their path in the program's folder."""
+        """List the files to fetch, by path in the program's folder."""
         tree = self._client.list_tree(program.repository, commit, recursive=True)
         found = tree.entries
         if tree.truncated:

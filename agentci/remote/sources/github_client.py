@@ -1,4 +1,4 @@
-"""Reads commits, git trees and files by GitHub's API."""
+"""Client for commits, git trees and files of GitHub's API."""
 
 import hashlib
 import json
@@ -31,12 +31,12 @@ _SUBMODULE: Final = "160000"
 
 
 class GitTreeEntry(Struct, frozen=True, kw_only=True):
-    """One file or folder of a tree.
+    """One file or folder of a git tree.
 
     Attributes:
-        path: from the listed tree, with ``/``.
-        mode: as git writes it, six octal digits.
-        sha: git's name of its content.
+        path: relative to the listed tree, separated by ``/``.
+        mode: six octal digits, as in git.
+        sha: git's object name of its content.
         size: in bytes; 0 for folders.
     """
 
@@ -47,10 +47,10 @@ class GitTreeEntry(Struct, frozen=True, kw_only=True):
 
 
 class GitTree(Struct, frozen=True, kw_only=True):
-    """A listing.
+    """A listing of a git tree.
 
     Attributes:
-        truncated: it was too long for the server, which left some entries out.
+        truncated: whether the server omitted entries of a long listing.
     """
 
     entries: tuple[GitTreeEntry, ...]
@@ -58,10 +58,10 @@ class GitTree(Struct, frozen=True, kw_only=True):
 
 
 def parse_tree(content: bytes) -> GitTree:
-    """Read the listing of a tree.
+    """Parse the listing of a tree.
 
     Raises:
-        ValueError: it is none.
+        ValueError: if it is invalid.
     """
     try:
         data = json.loads(content)
@@ -72,19 +72,20 @@ def parse_tree(content: bytes) -> GitTree:
 
 
 def make_root_entry(commit: str) -> GitTreeEntry:
-    """The root folder of a commit, which has no entry in any listing."""
+    """Make an entry for the root folder of a commit, which no listing contains."""
     return GitTreeEntry(path="", mode=FOLDER, sha=commit, size=0)
 
 
 def walk_tree(
     root: GitTreeEntry, folder: str, list_folder: Callable[[GitTreeEntry], Sequence[GitTreeEntry]]
 ) -> tuple[GitTreeEntry, ...]:
-    """List ``folder`` and all below it, and what lies on the way there; of the root itself alone.
+    """List the folders on the way to ``folder``, and everything below it.
 
-    For repositories that are too large to be listed at once.
+    This is for repositories that are too large for one listing. For the root (""), only its own
+    entries are listed.
 
     Raises:
-        RefusedError: there is too much below it.
+        PermanentFetchError: if there are too many folders below it.
     """
     here = list_folder(root)
     found = list(here)
@@ -107,10 +108,10 @@ def walk_tree(
 
 
 def check_regular_file(entry: GitTreeEntry) -> None:
-    """Refuse what is no plain file: it would stand for something that lies elsewhere.
+    """Reject symbolic links and submodules, whose content is elsewhere.
 
     Raises:
-        RefusedError: it is not.
+        PermanentFetchError: if the entry is one of them.
     """
     if entry.mode == _LINK:
         message = f"{quote_path(entry.path)} is a symbolic link"
@@ -121,7 +122,7 @@ def check_regular_file(entry: GitTreeEntry) -> None:
 
 
 def compute_blob_sha(content: bytes) -> str:
-    """Git's name of a file's content."""
+    """Compute git's object name of a file's content."""
     named = b"blob %d\0%b" % (len(content), content)
     return hashlib.sha1(named, usedforsecurity=False).hexdigest()
 
@@ -138,7 +139,7 @@ def _parse_tree_entries(data: Any) -> Iterator[GitTreeEntry]:
         yield entry
 
 
-# GitHub ends recursive listings at 7 MB; a single folder may take more.
+# GitHub truncates recursive listings at 7 MB; the listing of a single folder may be larger.
 MAX_TREE_BYTES: Final = 16 * 1024**2
 MAX_COMMIT_BYTES: Final = 64 * 1024
 
@@ -155,7 +156,10 @@ _MAX_MESSAGE_SHOWN: Final = 200
 
 
 class GitHubSourceClient:
-    """One GitHub: github.com, or a company's own. Each commit and each tree is asked for once."""
+    """Client for github.com or a GitHub Enterprise server.
+
+    Each commit and each tree is requested once.
+    """
 
     def __init__(self, surroundings: SourceContext) -> None:
         self._context = surroundings
@@ -163,10 +167,10 @@ class GitHubSourceClient:
         self._trees: OncePerKey[tuple[str, str, bool], GitTree] = OncePerKey()
 
     def find_commit(self, repository: str, revision: str) -> str:
-        """The commit that ``revision`` means now.
+        """Return the commit that ``revision`` means now.
 
         Raises:
-            FetchError: there is none, or GitHub cannot be asked.
+            FetchError: if it does not exist, or if GitHub cannot be reached.
         """
         key = (repository, revision)
         return self._commits.get_or_compute(key, lambda: self._find_commit(repository, revision))
@@ -175,16 +179,17 @@ class GitHubSourceClient:
         """List the tree of a commit, or the tree ``sha`` itself.
 
         Raises:
-            FetchError: as above.
+            FetchError: if it does not exist, or if GitHub cannot be reached.
         """
         key = (repository, sha, recursive)
         return self._trees.get_or_compute(key, lambda: self._list_tree(repository, sha, recursive))
 
     def list_folder(self, repository: str, tree: GitTreeEntry) -> tuple[GitTreeEntry, ...]:
-        """List the folder ``tree`` alone; the paths are from where its own begins.
+        """List the folder ``tree`` without its subfolders; paths start with its own path.
 
         Raises:
-            FetchError: as above, also where even that is too long a list for GitHub.
+            FetchError: if it does not exist, GitHub cannot be reached, or GitHub truncates the
+                listing.
         """
         listed = self.list_tree(repository, tree.sha, recursive=False)
         if listed.truncated:
@@ -198,10 +203,10 @@ class GitHubSourceClient:
     def load_file(
         self, repository: str, revision: str, path: str, *, limit_bytes: int = MAX_FILE_BYTES
     ) -> bytes | None:
-        """The content of a file; None where there is no such file that we may see.
+        """Return the content of a file; None if it does not exist or is not visible to the token.
 
         Raises:
-            FetchError: as above.
+            FetchError: if GitHub cannot be reached or returns an error.
         """
         base, escaped = self._context.github_raw, quote(path)
         if base:
@@ -210,21 +215,21 @@ class GitHubSourceClient:
             url = self._build_url(repository, f"contents/{escaped}?ref={quote(revision, safe='')}")
             accept = _RAW
         response = self._get(url, accept, limit_bytes)
-        if response.status == 404:  # noqa: PLR2004 (every server's word for it)
+        if response.status == 404:  # noqa: PLR2004 (not found)
             return None
         return self._require_content(response, url, f"{quote_path(path)} of {repository}")
 
     def access_hint(self) -> str:
-        """What to do where something is not found that should be there."""
+        """Return a hint for content that is not found although it should exist."""
         return _TOKEN_HINT if self._token(self._context.github_api) else _SET_TOKEN_HINT
 
     def _find_commit(self, repository: str, revision: str) -> str:
         url = self._build_url(repository, f"commits/{quote(revision, safe='')}")
         response = self._get(url, _SHA, MAX_COMMIT_BYTES)
-        if response.status == 404:  # noqa: PLR2004 (as above)
+        if response.status == 404:  # noqa: PLR2004 (not found)
             message = f"{repository} is not found, or has no {quote_path(revision)}"
             raise PermanentFetchError(message, hint=self.access_hint())
-        if response.status == 422:  # noqa: PLR2004 (GitHub's word for an unknown revision)
+        if response.status == 422:  # noqa: PLR2004 (unknown revision)
             raise PermanentFetchError(
                 f"{repository} has no branch, tag or commit {quote_path(revision)}",
                 hint="`branch` or `rev` names it in a config",
@@ -259,22 +264,22 @@ class GitHubSourceClient:
         return self._context.http.get(url, limit_bytes=limit_bytes, headers=headers)
 
     def _token(self, url: str) -> str:
-        """The token for the host of ``url``, its port included; empty where there is none."""
+        """Return the token for the host and port of ``url``; "" if there is none."""
         return self._context.tokens.get(parse_host(url), "")
 
     def _require_content(self, response: HttpResponse, url: str, what: str) -> bytes:
-        if response.status != 200:  # noqa: PLR2004 (all that GitHub answers with content)
+        if response.status != 200:  # noqa: PLR2004 (the only status with content)
             raise self._make_error(response, url, what)
         return response.content
 
     def _make_error(self, response: HttpResponse, url: str, what: str) -> FetchError:
         host, has_token = format_host(url), bool(self._token(url))
         said = _parse_message(response)
-        if response.status == 401:  # noqa: PLR2004 (no or no valid token)
+        if response.status == 401:  # noqa: PLR2004 (missing or invalid token)
             return UnreachableError(
                 f"{host} wants a valid token for {what}{said}", hint=_TOKEN_HINT
             )
-        if response.status == 403:  # noqa: PLR2004 (known, and not allowed)
+        if response.status == 403:  # noqa: PLR2004 (no permission)
             hint = _TOKEN_HINT if has_token else _SET_TOKEN_HINT
             return UnreachableError(f"{host} does not allow to read {what}{said}", hint=hint)
         message = f"{host} answered {response.status} for {what}{said}"
@@ -283,7 +288,7 @@ class GitHubSourceClient:
 
 
 def _parse_message(response: HttpResponse) -> str:
-    """What GitHub said beside the status, for the end of a sentence."""
+    """Return the message of GitHub's error response, in parentheses; "" if there is none."""
     try:
         said = json.loads(response.content)["message"]
     except (ValueError, KeyError, TypeError, RecursionError):

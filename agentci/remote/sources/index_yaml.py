@@ -1,4 +1,4 @@
-"""Indexes of evaluators: ``index.yaml`` as the community's repository has it."""
+"""Parse ``index.yaml``, the index of evaluators in the community's format."""
 
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
@@ -13,7 +13,7 @@ from agentci.model.program import CatalogEntry
 INDEX_NAME: Final = "index.yaml"
 MAX_INDEX_BYTES: Final = 1024**2
 
-# Enough for a line on a terminal and a cell of a table.
+# Fits a line in a terminal and a table cell.
 MAX_TEXT: Final = 500
 MAX_TAGS: Final = 20
 
@@ -23,17 +23,17 @@ _FORMAT_HINT: Final = "it needs `evaluators:`, a list of entries with `name` and
 def parse_index(
     content: bytes, *, name: str, source: str, is_usable: Callable[[str], bool]
 ) -> tuple[CatalogEntry, ...]:
-    """Read an index, in its order.
+    """Parse an index; entries keep their order.
 
-    An entry that no config could name is left out: one that is broken hides no other.
+    Entries that no config could refer to are skipped, so that a broken entry does not hide others.
 
     Args:
-        name: how messages call the index.
-        source: the listings' name in the table of sources.
-        is_usable: whether the source takes a path.
+        name: of the index in messages.
+        source: name of the source that the entries belong to.
+        is_usable: whether the source accepts a path.
 
     Raises:
-        RefusedError: it is no index, or holds nothing but broken entries.
+        PermanentFetchError: if it is not an index or has only broken entries.
     """
     entries = _read_entries(content, name)
     listings = tuple(_parse_listings(entries, source, is_usable))
@@ -78,7 +78,7 @@ def _parse_listings(
 
 
 def _clean_text(value: Json) -> str:
-    """A foreign value as one line of printable text; empty where it is none."""
+    """Convert an untrusted value to one line of printable text; "" if it is not text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     line = " ".join(str(value).split())

@@ -1,7 +1,7 @@
-"""The sources that a config can name: a new one is a file and a line here.
+"""Registry of the sources that a config can name; a new one is a module and an entry here.
 
-Other packages add theirs by entry points of the group ``agentci.sources``: the name is the
-``source:`` in configs, the object a :data:`SourceFactory`.
+Plugins add sources as entry points of the group ``agentci.sources``: the name is the ``source:`` in
+configs, the object a :data:`SourceFactory`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class SourcePlugin:
-    """A source that another package makes; it is made when it is first asked for something.
+    """A source of a plugin, created on first use and checked for valid results.
 
     Args:
-        title: how messages call it.
+        title: name of the source in messages.
     """
 
     def __init__(self, make: SourceFactory, surroundings: SourceContext, *, title: str) -> None:
@@ -47,7 +47,7 @@ class SourcePlugin:
     def fetch(
         self, program: RemoteProgram, commit: str, *, paths: Sequence[str]
     ) -> ProgramSnapshot:
-        """See :class:`Source`; what comes is held to the limits and the rules for names."""
+        """See :class:`Source`; size limits and rules for file names apply to the result."""
         snapshot = self._ask("fetch", ProgramSnapshot, program, commit, paths=paths)
         tally = SizeBudget()
         for path, file in snapshot.files.items():
@@ -113,15 +113,15 @@ def _local(surroundings: SourceContext) -> Source:
     return LocalSource(surroundings)
 
 
-# Each loads its own file: most configs name one of them.
+# Imported on use: most configs need one source.
 SOURCES: Final[Mapping[str, SourceFactory]] = {"github": _github, "url": _url, "local": _local}
 
 
 def find_source_factory(name: str) -> SourceFactory | None:
-    """What makes the source ``name``, ours before another package's; None where there is none.
+    """Return the factory of the source ``name``, built-in before plugin; None if there is none.
 
     Raises:
-        InputError: a package brings it that is broken.
+        InputError: if the plugin that provides it is broken.
     """
     ours = SOURCES.get(name)
     if ours is not None:
@@ -131,10 +131,10 @@ def find_source_factory(name: str) -> SourceFactory | None:
 
 
 def list_source_factories() -> Mapping[str, SourceFactory]:
-    """Every source that there is, by name: ours, then those of other packages.
+    """Return all source factories by name: built-in ones, then those of plugins.
 
     Raises:
-        InputError: as above, for any of them.
+        InputError: if a plugin is broken.
     """
     theirs = {name: _check_factory(name, found) for name, found in load_all_plugins(GROUP).items()}
     return {**SOURCES, **{name: make for name, make in theirs.items() if name not in SOURCES}}

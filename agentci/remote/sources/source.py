@@ -1,4 +1,4 @@
-"""What a source of remote evaluators is, and what it knows of its environment."""
+"""Protocol of sources of remote evaluators, and the context that sources get."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from agentci.model.program import CatalogEntry, ProgramSnapshot, RemoteProgram
 
 
 def parse_host(address: str) -> str:
-    """The host of an address with its port, as it is written; empty where nobody can tell."""
+    """Return the host and port of an address as written; "" if it is invalid."""
     try:
         return urlsplit(address).netloc
     except ValueError:
@@ -19,11 +19,11 @@ def parse_host(address: str) -> str:
 
 
 def format_host(address: str) -> str:
-    """The host without the name and the password that an address may hold."""
+    """Return the host and port of an address without user name and password."""
     return parse_host(address).rpartition("@")[2]
 
 
-# Of a whole evaluator: programs and the words around them, no models and no data.
+# Limits of one evaluator: programs and documentation, no models or data sets.
 MAX_FILES: Final = 200
 MAX_FILE_BYTES: Final = 5 * 1024**2
 MAX_TOTAL_BYTES: Final = 20 * 1024**2
@@ -31,14 +31,15 @@ MAX_TOTAL_BYTES: Final = 20 * 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
-    """What sources know of the machine and of the user's environment.
+    """Settings and services that sources get from the run.
 
     Attributes:
-        workspace: the user's files; paths in configs are resolved by the time a source sees them.
-        repository, branch: in place of the community's, from ``AGENTEVALS_EVALUATOR_REPO`` and
-            ``AGENTEVALS_EVALUATOR_BRANCH``.
-        tokens: by the host (``api.github.com``) that each may be sent to.
-        github_api, github_raw: base addresses; without ``/`` at the end.
+        workspace: root of the user's files; paths in configs are already resolved.
+        repository: replaces the community's repository, from ``AGENTEVALS_EVALUATOR_REPO``.
+        branch: replaces the community's branch, from ``AGENTEVALS_EVALUATOR_BRANCH``.
+        tokens: by the host that each token may be sent to (``api.github.com``).
+        github_api: base URL without a trailing ``/``.
+        github_raw: base URL without a trailing ``/``; "" if files are read through the API.
     """
 
     http: HttpGetter
@@ -51,30 +52,30 @@ class SourceContext:
 
 
 class Source(Protocol):
-    """Knows one kind of place; called from several threads at once."""
+    """One kind of origin of evaluators; its methods are called from several threads."""
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
-        """Fill in what the config left open; the result is what a lock file names.
+        """Fill in defaults for what the config omits; lock files name the result.
 
         Raises:
-            RefusedError: the source has no such place.
+            PermanentFetchError: if the program's fields are invalid for this source.
         """
         ...
 
     def resolve(self, program: RemoteProgram) -> str:
-        """Find the commit that a completed program's revision means now.
+        """Return the commit that a completed program's revision means now.
 
-        Where a source knows no commits, any text will do that always stands for the same content.
+        A source without commits returns any text that always identifies the same content.
 
         Raises:
-            FetchError: there is none, or it cannot be asked for.
+            FetchError: if it does not exist or cannot be resolved.
         """
         ...
 
     def pin(self, program: RemoteProgram, commit: str) -> str | None:
-        """What to write into its entry so that it means ``commit`` for good (``rev: 8c1f...``).
+        """Return what to write into the config entry to pin ``commit`` (``rev: 8c1f...``).
 
-        None where it does already.
+        None if the entry is already pinned.
         """
         ...
 
@@ -84,19 +85,18 @@ class Source(Protocol):
         """Fetch the program and its folder.
 
         Args:
-            paths: the files that there are in it, relative to the folder; empty where that is to
-                be found out.
+            paths: the files to fetch, relative to the folder; empty to list the folder first.
 
         Raises:
-            FetchError: it is not there, is too large, or cannot be asked for.
+            FetchError: if it does not exist, is too large, or cannot be fetched.
         """
         ...
 
     def catalogue(self) -> Sequence[CatalogEntry]:
-        """All evaluators that the source offers.
+        """Return all evaluators that the source offers.
 
         Raises:
-            FetchError: as above.
+            FetchError: if they cannot be fetched.
         """
         ...
 

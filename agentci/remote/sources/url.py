@@ -1,4 +1,4 @@
-"""Evaluators at a URL: a single program, or an archive that is unpacked in memory."""
+"""Source of evaluators at a URL: a single program, or an archive unpacked in memory."""
 
 import hashlib
 import zlib
@@ -31,13 +31,13 @@ from agentci.remote.sources.validation import (
     split_ref,
 )
 
-# Of the whole archive, of which a program's folder may be a small part.
+# Limit of a whole archive; a program's folder may be a small part of it.
 MAX_UNPACKED_BYTES: Final = 64 * MIB
 
 _ZIP: Final = ".zip"
 _TAR: Final = (".tar.gz", ".tgz")
 
-# Of what a tar says of one member: far more than a path and its times take.
+# Limit of one tar header: far more than a path and its times need.
 MAX_HEADER_BYTES: Final = 8 * 1024
 
 _RUNNABLE: Final = 0o111
@@ -45,12 +45,12 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class _ArchiveMember(Struct, frozen=True, kw_only=True):
-    """What an archive says of one of its members.
+    """One member of an archive.
 
     Attributes:
-        name: as it is written there.
-        problem: why it may not be in an archive; empty where it may.
-        read: its content, at most so many bytes of it.
+        name: as written in the archive.
+        problem: why the member is not allowed; "" if it is.
+        read: returns its content, at most the given number of bytes.
     """
 
     name: str
@@ -61,7 +61,7 @@ class _ArchiveMember(Struct, frozen=True, kw_only=True):
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file of this name is unpacked."""
+    """Whether a file of this name is an archive to unpack."""
     return name.lower().endswith((_ZIP, *_TAR))
 
 
@@ -69,11 +69,12 @@ def unpack_program(content: bytes, *, name: str, entry: str) -> ProgramSnapshot:
     """Unpack the folder of the program ``entry``.
 
     Args:
-        name: the archive's file name, whose end says what it is.
+        name: the archive's file name; its extension determines the format.
 
     Raises:
-        RefusedError: the program is not in it; or the archive is broken, encrypted or too large,
-            or has a member that is no plain file inside of it, also outside of the folder.
+        PermanentFetchError: if the program is not in the archive; or if the archive is broken,
+            encrypted, too large, or has any member, also outside the folder, that is not a plain
+            file or folder inside it.
     """
     members = (_read_zip if name.lower().endswith(_ZIP) else _read_tar)(content)
     try:
@@ -92,7 +93,7 @@ def unpack_program(content: bytes, *, name: str, entry: str) -> ProgramSnapshot:
 def _unpack(
     members: Iterator[_ArchiveMember], archive: str, entry: str
 ) -> tuple[dict[str, ProgramFile], list[str]]:
-    """The files of the folder of ``entry``, and the names of all that there are."""
+    """Return the files of the folder of ``entry``, and the names of all files."""
     tally = SizeBudget()
     files: dict[str, ProgramFile] = {}
     names: dict[str, None] = {}
@@ -116,7 +117,7 @@ def _normalize_member_name(name: str) -> str:
 
 
 def _find_member_problem(name: str, before: dict[str, None]) -> str | None:
-    if name in {"", "."}:  # the folder that was packed
+    if name in {"", "."}:  # the packed folder itself
         return None
     return "is there twice" if name in before else find_file_name_problem(name)
 
@@ -146,19 +147,20 @@ def _read_tar(content: bytes) -> Iterator[_ArchiveMember]:
                 executable=bool(info.mode & _RUNNABLE),
                 read=partial(_slice, plain, info.offset_data, info.size),
             )
-        # The reader takes a broken header for the end.
+        # ``TarFile`` stops at a broken header as if it were the end.
         if plain[archive.offset :][:BLOCKSIZE] != bytes(BLOCKSIZE):
             raise EOFError("it is cut off, or damaged")
 
 
 class _TarHeaders(BytesIO):
-    """A tar of which the headers alone are read.
+    """A tar file of which only headers are read.
 
-    The reader of Python before 3.11.10 and 3.12.6 looks through a header in the square of its size.
+    The size of a header is limited because Python before 3.11.10 and 3.12.6 parses headers in
+    quadratic time.
     """
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read what belongs to one header; raises ValueError where that is too much."""
+        """Read part of a header; raises ValueError if it is too large."""
         if size is None or not 0 <= size <= MAX_HEADER_BYTES:
             raise ValueError("it says too much of one of its members")
         return super().read(size)
@@ -201,7 +203,7 @@ _PREFIX: Final = "sha256:"
 
 
 class UrlSource:
-    """Fetches what an address serves, if it is what the config's sha256 says."""
+    """Fetches a URL and checks the content against the config's sha256."""
 
     def __init__(self, surroundings: SourceContext) -> None:
         self._http = surroundings.http
@@ -223,20 +225,20 @@ class UrlSource:
         return replace(program, sha256=normalize_sha256(program.sha256))
 
     def resolve(self, program: RemoteProgram) -> str:
-        """Name the content by its digest, which the config says; see :class:`Source`."""
+        """Return the digest from the config; see :class:`Source`."""
         return _PREFIX + program.sha256
 
     def pin(self, program: RemoteProgram, commit: str) -> None:
-        """Nothing is left to pin beside the sha256; see :class:`Source`."""
+        """Return None: the sha256 already pins the content; see :class:`Source`."""
 
     def fetch(
         self,
         program: RemoteProgram,
-        commit: str,  # noqa: ARG002 (the sha256 says it)
+        commit: str,  # noqa: ARG002 (the sha256 identifies the content)
         *,
-        paths: Sequence[str],  # noqa: ARG002 (an archive comes whole)
+        paths: Sequence[str],  # noqa: ARG002 (an archive is fetched as a whole)
     ) -> ProgramSnapshot:
-        """Fetch the file or the archive, and unpack it once it is verified; see :class:`Source`."""
+        """Fetch and verify the file or archive, then unpack an archive; see :class:`Source`."""
         url, entry = urldefrag(program.ref)
         name = _file_name(url)
         content = self._load(url, MAX_TOTAL_BYTES if entry else MAX_FILE_BYTES)
@@ -252,15 +254,15 @@ class UrlSource:
         return make_snapshot(name, {name: file})
 
     def catalogue(self) -> Sequence[CatalogEntry]:
-        """Nothing: the internet has no index."""
+        """Return nothing: URLs have no index."""
         return ()
 
     def _load(self, url: str, limit_bytes: int) -> bytes:
         response = self._http.get(url, limit_bytes=limit_bytes)
-        if response.status == 200:  # noqa: PLR2004 (all that comes with content)
+        if response.status == 200:  # noqa: PLR2004 (the only status with content)
             return response.content
         message = f"{quote_path(url)} was answered with {response.status}"
-        if 400 <= response.status < 500:  # noqa: PLR2004 (the address is to blame)
+        if 400 <= response.status < 500:  # noqa: PLR2004 (a wrong address)
             raise PermanentFetchError(
                 message, hint="the address must be open to all, without a login"
             )
@@ -270,7 +272,7 @@ class UrlSource:
 def _check_url(ref: str) -> None:
     hint = "write `ref: https://HOST/PATH/NAME.py`, or the address of an archive with `#PATH` in it"
     parts = _split_url(ref)
-    # What is no part of an address is looked for first: urllib drops some of it in silence.
+    # Invalid characters are checked first: urllib silently drops some of them.
     if parts is None or not (ref.isascii() and ref.isprintable()) or set(ref) & _NOT_IN_URLS:
         raise PermanentFetchError("the ref is no address", hint=hint)
     if parts.username is not None or parts.password is not None:
@@ -311,7 +313,7 @@ def _check_entry(ref: str) -> None:
 
 
 def _split_url(url: str) -> SplitResult | None:
-    """The parts of an address; None where it has none, or a port that is no number."""
+    """Split a URL; None if it is malformed or its port is not a number."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -1,4 +1,4 @@
-"""Checks references, file names and sizes of remote evaluators."""
+"""Validation of references, file names and sizes of remote evaluators."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_B
 MAX_REF: Final = 512
 MAX_SEGMENTS: Final = 16
 MAX_REVISION: Final = 250
-# No file system that matters takes longer names.
+# No common file system allows longer names.
 MAX_NAME_BYTES: Final = 255
-# Of a path in a message; most are shown in full.
+# Characters of a path in a message; most paths are shown in full.
 MAX_SHOWN: Final = 120
 
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
@@ -35,15 +35,15 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def quote_path(path: str) -> str:
-    """``path`` in a message: quoted, on one line, cut where it is long."""
+    """Quote ``path`` for a message, on one line and truncated."""
     return repr(truncate.short(path, MAX_SHOWN))
 
 
 def check_repository(repository: str) -> None:
-    """Refuse what is no ``owner/name`` as GitHub has them.
+    """Reject a repository that is not a valid ``owner/name`` on GitHub.
 
     Raises:
-        RefusedError: it is not.
+        PermanentFetchError: if it is invalid.
     """
     if _REPOSITORY.fullmatch(repository):
         return
@@ -55,10 +55,10 @@ def check_repository(repository: str) -> None:
 
 
 def check_revision(revision: str) -> None:
-    """Refuse what git would not take for the name of a branch or a tag, nor for a commit.
+    """Reject a revision that git accepts neither as a branch or tag name nor as a commit.
 
     Raises:
-        RefusedError: it is not.
+        PermanentFetchError: if it is invalid.
     """
     if not revision or len(revision) > MAX_REVISION or _INVALID_REVISION.search(revision):
         raise PermanentFetchError(
@@ -68,10 +68,10 @@ def check_revision(revision: str) -> None:
 
 
 def check_ref(ref: str) -> None:
-    """Refuse what is no plain path in a repository, by the rules of agentevals 0.11.0.
+    """Reject a ref that is not a plain path in a repository, by the rules of agentevals 0.11.0.
 
     Raises:
-        RefusedError: it is not.
+        PermanentFetchError: if it is invalid.
     """
     reason = find_ref_problem(ref)
     if reason is not None:
@@ -83,7 +83,7 @@ def check_ref(ref: str) -> None:
 
 
 def find_ref_problem(ref: str) -> str | None:
-    """Say what keeps ``ref`` from being a path in a repository, None where nothing does."""
+    """Return why ``ref`` is not a valid path in a repository, or None if it is."""
     segments = ref.split("/")
     if not 1 <= len(ref) <= MAX_REF:
         return f"must have 1 to {MAX_REF} characters, not {len(ref):,}"
@@ -100,9 +100,10 @@ def find_ref_problem(ref: str) -> str | None:
 
 
 def find_file_name_problem(path: str) -> str | None:
-    """Say what keeps ``path`` from being kept in a folder, None where nothing does.
+    """Return why ``path`` is not allowed as a file in a folder, or None if it is.
 
-    Looser than :func:`why_refused`: names with spaces and of any script are fine beside a program.
+    Less strict than :func:`find_ref_problem`: files beside a program may have spaces and any script
+    in their names.
     """
     parts = path.split("/")
     reasons = {
@@ -119,10 +120,10 @@ def find_file_name_problem(path: str) -> str | None:
 
 
 def normalize_sha256(text: str) -> str:
-    """``text`` as all sha256 are written: 64 hexadecimal digits in lower case.
+    """Return a sha256 as 64 hexadecimal digits in lower case.
 
     Raises:
-        RefusedError: it is none.
+        PermanentFetchError: if it is invalid.
     """
     digest = text.strip().lower().removeprefix("sha256:")
     if not _SHA256.fullmatch(digest):
@@ -133,11 +134,11 @@ def normalize_sha256(text: str) -> str:
     return digest
 
 
-# Of a repository's root, which is no evaluator's own folder, these belong to a program in it.
+# Fetched with a program in a repository's root, where other files do not belong to it.
 ROOT_COMPANION_FILES: Final = ("requirements.txt", "evaluator.yaml")
 MIB: Final = 1024**2
 
-# Sources with more paths than these are not looked through for the one that was meant.
+# At most this many paths are compared for a "did you mean" hint.
 _MAX_CANDIDATES: Final = 1000
 _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 _RENAME_HINT: Final = "rename or remove it where the evaluator is kept"
@@ -145,7 +146,7 @@ _SIZE_HINT: Final = "an evaluator is fetched with its whole folder: keep it in o
 
 
 class SizeBudget:
-    """Adds up what a folder holds, from any number of threads, and refuses what is too much."""
+    """Counts the files and bytes of a folder against limits; safe for concurrent threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -153,10 +154,10 @@ class SizeBudget:
         self._bytes = 0
 
     def add(self, path: str, size: int) -> None:
-        """Count the file at ``path``, of ``size`` bytes.
+        """Count the file at ``path`` of ``size`` bytes.
 
         Raises:
-            RefusedError: it is too large, or one too many.
+            PermanentFetchError: if the file is too large, or exceeds a limit of the folder.
         """
         if size > MAX_FILE_BYTES:
             message = f"{quote_path(path)} is larger than {MAX_FILE_BYTES // MIB} MiB"
@@ -174,13 +175,13 @@ class SizeBudget:
 
 
 def split_ref(ref: str) -> tuple[str, str]:
-    """The folder of ``ref``, empty for the root, and the name of the program in it."""
+    """Split ``ref`` into the folder, "" for the root, and the program's name."""
     folder, _, name = ref.rpartition("/")
     return folder, name
 
 
 def select_program_files(ref: str, paths: Iterable[str]) -> dict[str, str]:
-    """Those of ``paths`` that are fetched with the program ``ref``, by their path in its folder."""
+    """Select the files to fetch with the program ``ref``, by their path in its folder."""
     folder, name = split_ref(ref)
     if not folder:
         return {path: path for path in paths if path in {name, *ROOT_COMPANION_FILES}}
@@ -189,10 +190,10 @@ def select_program_files(ref: str, paths: Iterable[str]) -> dict[str, str]:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Refuse paths that no folder, or not every disk, can hold side by side.
+    """Reject paths that cannot exist side by side in one folder on every file system.
 
     Raises:
-        RefusedError: one of them is hostile, or two are the same where case does not count.
+        PermanentFetchError: if a path is unsafe, or if two differ only in case or Unicode form.
     """
     spelled: dict[str, str] = {}
     files: set[str] = set()
@@ -219,10 +220,10 @@ def check_paths(paths: Iterable[str]) -> None:
 
 
 def make_snapshot(entry: str, files: Mapping[str, ProgramFile]) -> ProgramSnapshot:
-    """Join what was fetched, in the order of the paths.
+    """Combine fetched files into a snapshot, sorted by path.
 
     Raises:
-        RefusedError: the program is empty, or stands for a file that is kept elsewhere.
+        PermanentFetchError: if the program is empty, or if a file is a Git LFS pointer.
     """
     check_paths(files)
     for path, file in files.items():
@@ -238,12 +239,12 @@ def make_snapshot(entry: str, files: Mapping[str, ProgramFile]) -> ProgramSnapsh
 
 
 def has_shebang(content: bytes) -> bool:
-    """Whether ``content`` says what runs it, for where no mode says that it can be run."""
+    """Whether ``content`` starts with ``#!``, which replaces a missing file mode."""
     return content.startswith(b"#!")
 
 
 def make_not_found_error(ref: str, where: str, paths: Iterable[str]) -> PermanentFetchError:
-    """The error of a program that is not among the ``paths`` of ``where``."""
+    """Make the error for a program that is not among the ``paths`` of ``where``."""
     known = list(paths)
     inside = sorted(path for path in known if path.startswith(f"{ref}/"))
     if inside:
@@ -256,5 +257,5 @@ def make_not_found_error(ref: str, where: str, paths: Iterable[str]) -> Permanen
 
 
 def _normalize_path(path: str) -> str:
-    """``path`` as disks see it that look neither at case nor at how accents are composed."""
+    """Normalize ``path`` as file systems do that ignore case and Unicode composition."""
     return normalize("NFC", normalize("NFC", path).casefold())

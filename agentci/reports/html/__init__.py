@@ -1,1 +1,1 @@
-"""report.html: one page that needs no other file."""
+"""``report.html``: one page that needs no other file."""

@@ -1,4 +1,4 @@
-"""Small pictures of scores: inline SVG, coloured by the style sheet, said in words as well."""
+"""Small charts of scores: inline SVG, coloured by the style sheet, with a text alternative."""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ _RADIUS = 4
 def make_histogram(
     passed: Sequence[float], failed: Sequence[float], threshold: float | None
 ) -> Markup:
-    """How many scores fall into each tenth of 0 to 1, what failed on top, and the threshold."""
+    """Draw the scores per tenth of 0 to 1, failed checks on top, and the threshold."""
     good, bad = _count_tenths(passed), _count_tenths(failed)
     found = good + bad
     if not found:
@@ -39,7 +39,7 @@ def make_histogram(
 
 
 def make_change_chart(before: float | None, after: float | None) -> Markup:
-    """Two mean scores on a line from 0 to 1: a ring where it was, a dot where it is."""
+    """Draw two mean scores on an axis from 0 to 1: a ring for before, a dot for after."""
     if before is None or after is None:
         return Markup("")
     kind = "worse" if after < before else "better" if after > before else "same"
@@ -59,7 +59,7 @@ def make_change_chart(before: float | None, after: float | None) -> Markup:
 
 
 def make_share_bar(counts: Sequence[tuple[str, int]]) -> Markup:
-    """A bar divided by how many there are of each kind."""
+    """Draw one bar divided in proportion to the counts."""
     total = sum(amount for _, amount in counts)
     if not total:
         return Markup("")
@@ -86,7 +86,7 @@ def _count_tenths(scores: Sequence[float]) -> Counter[int]:
 
 
 def _height(amount: int, most: int) -> float:
-    """Of a bar, which is to be seen however low it is."""
+    """Return the height of a bar; at least 1 unit, so that a small count stays visible."""
     return max(1.0, amount / most * _HEIGHT) if amount else 0.0
 
 

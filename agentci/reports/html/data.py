@@ -1,7 +1,7 @@
-"""What the page's script reads: evaluators, cases and checks as JSON, each of them once.
+"""JSON for the page's script: each evaluator, case and check once.
 
-A check says by number which evaluator and which case it is of, and leaves out what is empty: it is
-what makes a page of 10,000 checks quick to write and to open. ``results.json`` is for programs.
+Checks refer to evaluators and cases by index and omit empty members, which keeps a page of 10,000
+checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from agentci.reports.stability import repeats_to_json
 
 
 def render_page_data(report: Report) -> Iterator[str]:
-    r"""JSON in pieces, for an element ``script``: pure ASCII, ``<`` written as ``\u003c``."""
+    r"""Yield JSON for a script element: ASCII only, with ``<`` written as ``\u003c``."""
     evaluators, cases = _Numbering(), _Numbering()
     yield '{"checks": '
     yield from _format_array(_checks(report, evaluators, cases))
@@ -34,14 +34,17 @@ def render_page_data(report: Report) -> Iterator[str]:
 
 
 def render_transcripts(report: Report) -> Iterator[Markup]:
-    """An element for each check of which there are some, so that only those shown are read."""
+    """Yield one script element per check that has recorded evaluator calls.
+
+    Separate elements let the page parse only the calls that it shows.
+    """
     for id_, number in _number_transcripts(report).items():
         packed = Markup(report.evaluator_calls.json_by_check[id_])
         yield tag("script", packed, type="application/json", id=f"exchanges-{number}")
 
 
 class _Numbering:
-    """Numbers things from 0 in the order in which they come up, with the first result of each."""
+    """Assigns indexes from 0 in order of first use and keeps the first result of each item."""
 
     def __init__(self) -> None:
         self.firsts: list[CheckResult] = []
@@ -119,12 +122,12 @@ def _case(case: CaseSummary) -> JsonObject:
 
 
 def _number_transcripts(report: Report) -> Mapping[str, int]:
-    """Of the elements with the exchanges of checks, by the ids of these."""
+    """Return the index of the script element with evaluator calls, by check id."""
     return {id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)}
 
 
 def _find_changes(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
-    """Scores in the baseline of the checks that passed in one run and failed in the other."""
+    """Return baseline scores of regressions and improvements, by config, evaluator and case."""
     trends = () if report.comparison is None else report.comparison.trends
     return {
         (trend.config, trend.evaluator, each.case): {"before": each.before}

@@ -1,4 +1,4 @@
-"""Tables of evaluators: how their checks ended, and how that was in the baseline."""
+"""Tables of evaluators: results of this run, and the comparison with the baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
@@ -24,7 +24,7 @@ STATUS_COLUMNS = ("Passed", "Failed", "Errored", "Skipped")
 
 
 def render_evaluators(report: Report) -> Markup:
-    """One row an evaluator of a config, with the distribution of its scores."""
+    """Render one row per evaluator and config, with a histogram of its scores."""
     found, several = group_by_evaluator(report.results), has_several_configs(report.results)
     if not found:
         return Markup("")
@@ -42,7 +42,7 @@ def render_evaluators(report: Report) -> Markup:
 
 
 def render_comparison(report: Report) -> Markup:
-    """The run beside its baseline; nothing where it has none."""
+    """Render the comparison with the baseline; empty without a baseline."""
     comparison = report.comparison
     if comparison is None:
         return Markup("")
@@ -89,7 +89,7 @@ def _scores(tally: EvaluatorChecks, status: Status) -> list[float]:
 
 
 def _link_checks(words: str, result: CheckResult, **only: str) -> Markup:
-    """A link to the checks of an evaluator."""
+    """Link to the checks of an evaluator, filtered by ``only``."""
     wanted = {"evaluator": result.evaluator.name, "config": format_path(result.config), **only}
     return tag("a", words, href=_make_fragment(wanted))
 
@@ -129,7 +129,7 @@ def _regression(
 
 
 def _make_fragment(state: Mapping[str, str]) -> str:
-    """As the script reads it."""
+    """Encode page state as a URL fragment, in the format that the script reads."""
     return f"#{urlencode(state, errors='replace')}"
 
 

@@ -1,21 +1,22 @@
-"""HTML in which foreign text can be nothing but text: whatever is not ``Markup`` is escaped."""
+"""HTML building that escapes all text except ``Markup``."""
 
 from agentci._util.text import escape
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 def tag(name: str, *content: str, **attributes: str | float | None) -> Markup:
-    """An element.
+    """Make an element.
 
     Args:
         name: of the element.
-        content: text, or elements.
-        attributes: ``_`` stands for ``-``, one at the end for nothing; None leaves one out.
+        content: text, which is escaped, or elements.
+        attributes: ``_`` in a name becomes ``-``, a trailing one is removed; None omits an
+            attribute.
     """
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape_text(str(value))}"'
@@ -26,15 +27,15 @@ def tag(name: str, *content: str, **attributes: str | float | None) -> Markup:
 
 
 def join_markup(*content: str) -> Markup:
-    """Text and elements one after the other."""
+    """Concatenate text and elements; text is escaped."""
     return Markup("".join(map(escape_text, content)))
 
 
 def escape_text(value: str) -> Markup:
-    """Escape text for content and quoted attributes alike.
+    """Escape text for element content and quoted attributes.
 
-    What would be a command of a workflow is written with references to characters, so that a page
-    that is printed to a log commands nothing.
+    GitHub workflow commands (``::``, ``##[``) are written as character references, so that a page
+    printed to a log runs no command.
     """
     if isinstance(value, Markup):
         return value

@@ -34,7 +34,7 @@ from agentci.reports.report_format import (
 from agentci.reports.stability import summarize_repeats
 from agentci.version import __version__
 
-# In this order they are one module: what is pure, then what shows it.
+# The order of concatenation into one module: pure functions first, then views.
 SCRIPTS: Final = (
     *("checks.js", "tool_calls.js", "exchanges.js"),
     *("elements.js", "exchange_view.js", "check_view.js"),
@@ -44,7 +44,7 @@ STYLE: Final = "report.css"
 
 
 class Asset(Struct, frozen=True, kw_only=True):
-    """Text of our own, and what a content security policy knows it by."""
+    """A bundled text and its source expression for the content security policy."""
 
     text: str
     csp_source: str
@@ -52,13 +52,13 @@ class Asset(Struct, frozen=True, kw_only=True):
 
 @cache
 def load_style() -> Asset:
-    """The style sheet."""
+    """Load the style sheet."""
     return _asset(_read(STYLE))
 
 
 @cache
 def load_script() -> Asset:
-    """The module."""
+    """Load the script module."""
     return _asset("\n".join(map(_read, SCRIPTS)))
 
 
@@ -81,7 +81,7 @@ _VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {
 
 
 def render_header(report: Report) -> Markup:
-    """What somebody who reads no further has to know."""
+    """Render the verdict, its reasons and the counts."""
     kind, icon = _VERDICT_STYLES[get_verdict(report.decision)]
     totals = report.totals
     return tag(
@@ -116,7 +116,7 @@ MAX_TEXT = 4_000
 
 
 def render_findings(report: Report) -> Iterator[Markup]:
-    """The sections under the tables; those that would be empty are left out."""
+    """Yield the sections below the tables, without empty ones."""
     yield _render_list("Problems", [_problem(each) for each in report.problems], unfolded=True)
     yield _render_list(
         "Repeats",
@@ -165,7 +165,7 @@ def _problem(problem: Problem) -> Markup:
 
 
 def _render_reasons(results: Sequence[CheckResult]) -> list[Markup]:
-    """The cases that one thing befell, together."""
+    """Render one item per reason, with its cases."""
     return [
         tag(
             "li",
@@ -219,10 +219,10 @@ def _check(result: CheckResult) -> Markup:
 
 
 class HtmlReport(Struct, frozen=True, kw_only=True):
-    """Everything about each check, to look at, search and link to; it asks nothing of a network.
+    """A self-contained page of all checks, with search and links; it makes no network requests.
 
-    Text of others is never HTML: here it is escaped, and the script makes nothing but text nodes
-    of it. The policy would let no other script run anyway.
+    Text from evaluators, traces and configs is never HTML: it is escaped here, and the script
+    inserts it as text nodes only. The content security policy also blocks every other script.
     """
 
     tool_version: str = __version__
@@ -230,7 +230,7 @@ class HtmlReport(Struct, frozen=True, kw_only=True):
     file_name: str = "report.html"
 
     def render(self, report: Report) -> Iterator[str]:
-        """HTML; the data are JSON of which an element ``script`` is not ended by anything."""
+        """Yield HTML; ``<`` is escaped in embedded JSON, so it cannot end its script element."""
         style, script = load_style(), load_script()
         policy = (
             f"default-src 'none'; script-src {script.csp_source}; style-src {style.csp_source}; "

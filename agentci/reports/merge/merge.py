@@ -1,4 +1,4 @@
-"""Merges the reports of all shards, or of several runs, into one report."""
+"""Merge the reports of all shards, or of several whole runs, into one report."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ MISSING_SHARD_HINT: Final = (
 
 
 def find_mismatches(parts: Sequence[ReportFile]) -> Iterator[Problem]:
-    """Say why the reports are not all reports of one run, or of whole runs of other configs."""
+    """Yield reasons why the reports are not from one run, or from runs of separate configs."""
     pieces = select_shards(parts)
     for part in parts:
         if not part.report.complete:
@@ -47,7 +47,7 @@ def find_mismatches(parts: Sequence[ReportFile]) -> Iterator[Problem]:
 
 
 def _find_overlaps(parts: Sequence[ReportFile]) -> Iterator[Problem]:
-    """Whole runs that judged by the same config: nobody knows which of them counts."""
+    """Yield whole runs that share a config, since it is unclear which one counts."""
     first: dict[str, ReportFile] = {}
     for part in parts:
         for gate in part.report.gates if part.report.shard_info is None else ():
@@ -58,7 +58,7 @@ def _find_overlaps(parts: Sequence[ReportFile]) -> Iterator[Problem]:
 
 
 def find_inconsistencies(parts: Sequence[ReportFile]) -> Iterator[Problem]:
-    """Say what contradicts itself in the reports of one run, as no run of ours writes it."""
+    """Yield contradictions within the reports, which agentci itself never writes."""
     for part in parts:
         yield from _find_stray_results(part)
     pieces = select_shards(parts)
@@ -68,7 +68,10 @@ def find_inconsistencies(parts: Sequence[ReportFile]) -> Iterator[Problem]:
 
 
 def _pick_reference(pieces: Sequence[ShardReport]) -> ShardReport:
-    """One of the largest group of shards that are alike; best of those that judged something."""
+    """Return a shard of the largest group of shards from the same run.
+
+    Shards with checks take precedence, since a shard with invalid input has none.
+    """
     sizes = Counter(_run_key(piece) for piece in pieces)
     return max(pieces, key=lambda piece: (bool(piece.portion.checks), sizes[_run_key(piece)]))
 
@@ -132,7 +135,7 @@ def _find_duplicates_and_missing(pieces: Sequence[ShardReport]) -> Iterator[Prob
 
 
 def _find_stray_results(part: ReportFile) -> Iterator[Problem]:
-    """Results that are there twice, belong elsewhere, or to nothing."""
+    """Yield results that are duplicates, of another shard or config, or of no known check."""
     report, portion = part.report, part.report.shard_info
     ids = Counter(result.id for result in report.results)
     yield from _list_results(
@@ -168,7 +171,7 @@ def _find_missing_results(piece: ShardReport) -> Iterator[Problem]:
 
 
 def _find_changed_evaluators(pieces: Sequence[ShardReport]) -> Iterator[Problem]:
-    """Evaluators from elsewhere that were not the same in all shards."""
+    """Yield remote evaluators that differ between shards."""
     first: dict[tuple[str, ...], tuple[Provenance, ShardReport]] = {}
     for piece in pieces:
         for own in piece.report_file.report.provenance:
@@ -194,18 +197,17 @@ def merge_reports(
     fail_on: FailOn,
     beside: BaselineComparer = lambda *_: None,
 ) -> Report:
-    """The report of the whole run, as it would be without shards; the gate is held over all of it.
+    """Merge reports into the report of the whole run and apply the gate to all results.
 
     Args:
-        parts: the reports of all shards of one run, in any order; or of whole runs, none of which
-            has a config of another.
-        fail_on: which reasons may shut the gate.
-        beside: compares the results, of those gates and that commit, with a baseline, where there
-            is one.
+        parts: the reports of all shards of one run, in any order; or of whole runs without a common
+            config.
+        fail_on: which reasons may fail the run.
+        beside: compares results, gates and commit with a baseline; returns None without one.
 
     Raises:
-        InputError: shards are missing, broken off, there twice, or not of one run; with all that
-            is wrong.
+        InputError: if shards are missing, incomplete, duplicated or from different runs; lists
+            every problem.
     """
     if problems := tuple(find_mismatches(parts)) or tuple(find_inconsistencies(parts)):
         raise InputError(problems)
@@ -242,11 +244,11 @@ def merge_reports(
 
 
 def _commit(reports: Sequence[Report]) -> str:
-    """What all of them are of; whole runs need not be of one repository."""
+    """Return the common commit, or "" if the runs differ; they may be of several repositories."""
     commits = {report.commit for report in reports}
     return commits.pop() if len(commits) == 1 else ""
 
 
 def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:
-    """What any of them tells, once; shards of one run mostly tell the same."""
+    """Return distinct items of all reports; shards of one run mostly repeat the same ones."""
     return tuple(dict.fromkeys(each for report in reports for each in told(report)))

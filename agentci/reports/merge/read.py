@@ -1,4 +1,4 @@
-"""A ``results.json`` as the report that it was written from."""
+"""Read ``results.json`` back into a report."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -49,17 +49,17 @@ from agentci.reports.merge.spec import (
 from agentci.version import __version__
 
 MAX_PROBLEMS: Final = 5
-# Between two releases the version says nothing of what a report has.
+# Commits between two releases share a version, although their reports may differ.
 OTHER_BUILD: Final = "if another commit of agentci wrote it, judge again with this one"
 
 
 def read_report(data: bytes, *, file: str) -> Report:
-    """Read what this very version of agentci wrote.
+    """Read a report that the same version of agentci wrote.
 
-    Its texts are as little to be trusted as they were; of recordings it has what reports show.
+    Its texts are untrusted. Of traces, it has only what reports show.
 
     Raises:
-        InputError: it is something else, with the first problems and their lines.
+        InputError: if the data is not such a report; lists the first problems with their lines.
     """
     document = read_json(data, file=file)
     _check_author(document)
@@ -87,10 +87,10 @@ def read_report(data: bytes, *, file: str) -> Report:
 
 
 def _check_author(document: JsonDocument) -> None:
-    """Say the likeliest mistake in a word, before every field that is another is told.
+    """Check the tool and its version before all fields, for a clear message in the likeliest case.
 
     Raises:
-        InputError: another program wrote it, or another version of this one.
+        InputError: if another program or another version of agentci wrote the file.
     """
     value = document.value
     tool = value.get("tool") if isinstance(value, Mapping) else None
@@ -140,7 +140,7 @@ def _result(spec: ResultSpec, case: CaseSummary) -> CheckResult:
     return CheckResult(
         id=spec.id,
         config=spec.config,
-        # Of one recording, two configs may make cases that were read with different warnings.
+        # Two configs may read the same trace with different warnings.
         case=replace(case, warnings=tuple(spec.warnings)),
         evaluator=EvaluatorIdentity(
             name=spec.evaluator,

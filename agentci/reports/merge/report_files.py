@@ -1,4 +1,4 @@
-"""Reports that were handed in, and those of shards among them."""
+"""Report files given as input, and the shards among them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,30 +14,30 @@ MAX_REPORT_BYTES: Final = 256 * 1024**2
 
 
 class ReportFile(Struct, frozen=True, kw_only=True):
-    """A report, and where it was found, as shown to the user."""
+    """A report and the path of its file as shown to the user."""
 
     file: str
     report: Report
 
     def make_problem(self, message: str, hint: str | None = None) -> Problem:
-        """Something that is wrong with it."""
+        """Make a problem with the file as its place."""
         return Problem(message=message, place=Place(file=self.file), hint=hint)
 
 
 class ShardReport(Struct, frozen=True, kw_only=True):
-    """The report of a shard."""
+    """The report file of a shard and its part of the plan."""
 
     report_file: ReportFile
     portion: ShardInfo
 
     @property
     def index(self) -> int:
-        """Which shard it is, counted from 1."""
+        """Index of the shard, counted from 1."""
         return self.portion.shard.index
 
 
 def select_shards(parts: Sequence[ReportFile]) -> tuple[ShardReport, ...]:
-    """The reports of shards, by their index."""
+    """Return the reports of shards, sorted by index."""
     pieces = (
         ShardReport(report_file=part, portion=part.report.shard_info)
         for part in parts

@@ -18,7 +18,7 @@ from agentci.model.result import (
 )
 from agentci.model.shard import MAX_SHARDS
 
-# No score is beyond; the sum of those that are might be none.
+# Larger scores are rejected: their sum could overflow to infinity.
 MAX_MAGNITUDE: Final = 10**9
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]
@@ -34,14 +34,14 @@ class TrialSpec(StrictModel):
 
 
 class TrialRecordSpec(StrictModel):
-    """Several runs of a case."""
+    """All runs of a case that was run several times."""
 
     strategy: TrialStrategy
     trials: Annotated[list[TrialSpec], Field(min_length=1)]
     cost_limited: bool
 
     def record(self) -> TrialRecord:
-        """What was written."""
+        """Convert to the model type."""
         return TrialRecord(
             strategy=self.strategy,
             trials=tuple(TrialScore(**each.model_dump()) for each in self.trials),
@@ -50,7 +50,7 @@ class TrialRecordSpec(StrictModel):
 
 
 class RepeatSpec(StrictModel):
-    """One answer about a case."""
+    """One evaluation of a case."""
 
     status: Status
     score: Score | None
@@ -58,14 +58,14 @@ class RepeatSpec(StrictModel):
 
 
 class RepeatRecordSpec(StrictModel):
-    """Several answers about a case."""
+    """All evaluations of a case whose evaluator ran several times."""
 
     by: RepeatAggregation
     flip_rate: Share | None
     repeats: Annotated[list[RepeatSpec], Field(min_length=1)]
 
     def record(self) -> RepeatRecord:
-        """What was written."""
+        """Convert to the model type."""
         return RepeatRecord(
             aggregation=self.by,
             flip_rate=self.flip_rate,
@@ -77,12 +77,12 @@ Ordinal: TypeAlias = Annotated[int, Field(ge=1)]
 Commit: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")]
 CheckId: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
-# The rest of the document is JSON already, and has no shape of ours.
+# JSON objects without a fixed shape.
 AnyObject: TypeAlias = dict[str, Any]
 
 
 class PlaceSpec(StrictModel):
-    """A spot in a file."""
+    """A position in a file."""
 
     file: str
     line: Ordinal
@@ -90,7 +90,7 @@ class PlaceSpec(StrictModel):
 
 
 class ResultSpec(StrictModel):
-    """One check."""
+    """The result of one check."""
 
     id: str
     config: str
@@ -122,14 +122,14 @@ class ResultSpec(StrictModel):
 
 
 class ExchangeSpec(StrictModel):
-    """What was said in one turn."""
+    """The question and answer of one turn."""
 
     asked: str
     answered: str | None
 
 
 class ResultsCaseSpec(StrictModel):
-    """What was judged."""
+    """A case that was evaluated."""
 
     id: str
     trace: str
@@ -150,7 +150,7 @@ class ResultsCaseSpec(StrictModel):
 
 
 class ProblemSpec(StrictModel):
-    """Something about the input."""
+    """An error, warning or note about the input."""
 
     severity: Severity
     message: str
@@ -159,7 +159,7 @@ class ProblemSpec(StrictModel):
 
 
 class ProvenanceSpec(StrictModel):
-    """An evaluator that is kept elsewhere."""
+    """The origin of a remote evaluator."""
 
     config: str
     evaluator: str
@@ -172,7 +172,7 @@ class ProvenanceSpec(StrictModel):
 
 
 class ResultsThresholdSpec(StrictModel):
-    """Demands on some checks."""
+    """Thresholds for a set of checks."""
 
     min_pass_rate: Share | None
     pass_rate_confidence: Share | None
@@ -183,7 +183,7 @@ class ResultsThresholdSpec(StrictModel):
 
 
 class ResultsCaseThresholdSpec(StrictModel):
-    """Demands on whole cases."""
+    """Thresholds for whole cases."""
 
     threshold: Share
     min_pass_rate: Share
@@ -191,7 +191,7 @@ class ResultsCaseThresholdSpec(StrictModel):
 
 
 class ResultsRegressionSpec(StrictModel):
-    """How much worse than a baseline a run may be."""
+    """Limits for regressions against a baseline."""
 
     max_drop: Share
     confidence: AnyConfidence
@@ -208,7 +208,7 @@ class ResultsPolicySpec(StrictModel):
 
 
 class ResultsGateSpec(StrictModel):
-    """The gate of one config, and what it is over."""
+    """The gate of one config and the evaluators that it covers."""
 
     config: str
     evaluators: list[str]
@@ -217,7 +217,7 @@ class ResultsGateSpec(StrictModel):
 
 
 class ShardSpec(StrictModel):
-    """What a report is a part of."""
+    """The part of a run that a shard's report covers."""
 
     index: Annotated[int, Field(ge=1, le=MAX_SHARDS)]
     total: Annotated[int, Field(ge=1, le=MAX_SHARDS)]
@@ -233,7 +233,7 @@ class ShardSpec(StrictModel):
 
 
 class DecisionSpec(StrictModel):
-    """What the run made of it."""
+    """The decision of the run."""
 
     open: bool
     exit_code: Annotated[int, Field(ge=0, le=255)]
@@ -241,7 +241,7 @@ class DecisionSpec(StrictModel):
 
 
 class TotalsSpec(StrictModel):
-    """What the run counted."""
+    """The counts of the run."""
 
     checks: Count
     passed: Count
@@ -252,14 +252,14 @@ class TotalsSpec(StrictModel):
 
 
 class ToolSpec(StrictModel):
-    """What wrote the report."""
+    """The program that wrote the report."""
 
     name: str
     version: str
 
 
 class ChargeSpec(StrictModel):
-    """What something cost."""
+    """The cost of model calls."""
 
     calls: Count
     tokens: Count
@@ -267,7 +267,7 @@ class ChargeSpec(StrictModel):
 
 
 class SpendingSpec(StrictModel):
-    """What the judges of a config cost."""
+    """The cost of the judges of one config."""
 
     config: str
     spent: ChargeSpec
@@ -275,11 +275,11 @@ class SpendingSpec(StrictModel):
 
 
 class ReportSpec(StrictModel):
-    """A whole ``results.json``."""
+    """A complete ``results.json``."""
 
     schema_version: Literal[1]
     tool: ToolSpec
-    commit: Commit | None = None  # of reports that were written before it was told
+    commit: Commit | None = None  # older reports lack it
     complete: bool
     decision: DecisionSpec
     totals: TotalsSpec
