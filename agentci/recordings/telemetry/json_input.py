@@ -26,7 +26,7 @@ _SURROGATE_ESCAPE: Final = re.compile(
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Replace escapes of lone surrogates in JSON text; the length stays, so positions stay valid."""
+    """Replace escapes of lone surrogates in JSON text, keeping its length and all positions."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _SURROGATE_ESCAPE.sub(lambda escape: "\\ufffd" if escape["lone"] else escape[0], text)
@@ -62,7 +62,7 @@ def parse_value(raw: Json) -> Json:
 
 
 def is_shallow(value: Json) -> bool:
-    """Return whether a value is nested at most ``MAX_DEPTH`` deep, so that it can be written safely."""
+    """Return whether a value is nested at most ``MAX_DEPTH`` deep and so can be written safely."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [inner for outer in level for inner in _iterate_children(outer)]
@@ -80,7 +80,7 @@ def iterate_objects(value: Json) -> Iterator[JsonObject]:
 
 
 def parse_int64(value: Json) -> int | None:
-    """Parse a number or its text as a 64-bit integer, dropping fractions; None for anything else."""
+    """Parse a number or its text as a 64-bit integer, truncating; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
     try:

@@ -119,8 +119,9 @@ def extract_tool_responses(messages: SpanMessages) -> Iterator[ToolResponsePart]
 
 
 def find_last_user_messages(messages: SpanMessages) -> SpanMessages:
-    """Return the last consecutive user messages with text; LangChain's ``human`` role is second
-    choice.
+    """Return the last consecutive user messages with text.
+
+    LangChain's role ``human`` is read if there are none.
     """
     return _find_last_consecutive(messages, _make_role_filter(USER_ROLE)) or _find_last_consecutive(
         messages, _make_role_filter(LANGCHAIN_USER_ROLE)

@@ -204,7 +204,7 @@ def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
 
 
 def _group_logs_by_span(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[SpanEvent]]:
-    """Group log records by span; records without a span id go to the only model call, if there is one."""
+    """Group log records by span; records without a span id go to the only model call, if any."""
     only_call = calls[0] if len(calls) == 1 else None
     found: defaultdict[str, list[SpanEvent]] = defaultdict(list)
     for log in tree.logs:

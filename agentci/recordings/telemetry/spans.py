@@ -13,7 +13,7 @@ NO_ATTRIBUTES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 def make_no_attributes() -> Mapping[str, Json]:
-    """Return the shared empty mapping; a default factory, because Structs allow no mapping as default."""
+    """Return the shared empty mapping; a ``default_factory`` for Struct fields."""
     return NO_ATTRIBUTES
 
 
@@ -122,7 +122,7 @@ _MODEL_CALL_PREFIXES: Final = (
 
 
 def classify_span(span: Span) -> OperationKind:
-    """Classify a span by its attributes; the name is used only for three spans of ADK."""
+    """Classify a span by its attributes; names count only for ADK's own spans."""
     if _is_merged_tool(span):
         return "none"
     operation = _find_operation(span)

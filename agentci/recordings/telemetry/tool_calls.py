@@ -246,7 +246,7 @@ def _make_unmatched_invocation(asked: ToolRequest) -> ToolInvocation:
 def _match_runs_to_requests(
     runs: Sequence[ToolRun], asked: Sequence[ToolRequest]
 ) -> dict[int, int]:
-    """Map runs to the requests they carry out, by index: matched by id, else next of the same name."""
+    """Map run indices to request indices: by call id, else the next request of the same name."""
     free = dict(enumerate(asked))
     claims: dict[int, int] = {}
     for index, run in enumerate(runs):
