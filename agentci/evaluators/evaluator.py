@@ -1,4 +1,4 @@
-"""The interface of an evaluator: its needs, its request for a case, and how it reads the response."""
+"""The interface of an evaluator: its needs, its request, and how it reads the response."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar

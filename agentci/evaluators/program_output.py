@@ -40,7 +40,7 @@ NOT_FOUND_ERRORS: Final = (
 
 
 def format_sandbox_hint(stderr: str, *, network: bool, in_image: bool) -> str:
-    """Return a hint for a program that the sandbox may have made fail, judging by ``stderr``; else ""."""
+    """Return a hint if ``stderr`` suggests that the sandbox made a program fail, else ""."""
     said = stderr.lower()
     if not network and any(words in said for words in NETWORK_ERRORS):
         return NO_NETWORK
