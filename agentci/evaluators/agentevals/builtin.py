@@ -32,7 +32,7 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         return ()
 
     def ask(self, case: Case) -> ComputeMetric | Skip:
-        """Request the metric, or skip the case if the metric needs an eval case and there is none."""
+        """Request the metric, or skip the case if a required eval case is missing."""
         golden = case.expected.turns if case.expected else ()
         if METRICS[self.metric].needs_golden and not golden:
             return Skip(reason=case.unmatched_reason or "the golden case has no turns")

@@ -61,7 +61,7 @@ class AdkScore(_AdkModel):
 
 
 class AdkResult(AdkScore):
-    """The output of ``execution/child/adk/measure.py``: a result, or the reason why there is none."""
+    """The output of ``execution/child/adk/measure.py``: a result, or the reason for its absence."""
 
     turns: tuple[AdkScore, ...] = ()
     refusal: str | None = None
@@ -172,7 +172,7 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         return ()
 
     def ask(self, case: Case) -> Compose | Skip:
-        """Request the measurement of all turns, or of paired turns if the metric needs an eval case.
+        """Request the measurement of all turns, or of paired turns for a comparing metric.
 
         Raises:
             EvaluatorError: if there are no turns.

@@ -1,4 +1,4 @@
-"""The interface of a metric, which is a pure function over turns, and functions that metrics share."""
+"""The interface of a metric, a pure function over turns, and functions that metrics share."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -80,8 +80,9 @@ SPACING: Final = _SpacingTable()
 
 
 def _space_character(code: int) -> str:
-    """Add spaces around a character of a script without spaces; replace non-word characters by a
-    space.
+    """Add spaces around a character of a script without spaces.
+
+    A character that is not part of a word becomes a space.
     """
     character = chr(code)
     is_mark = unicodedata.category(character).startswith("M")

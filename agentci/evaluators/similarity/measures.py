@@ -108,7 +108,7 @@ def fuzzy_match(candidate: str, reference: str) -> float:
 
 
 def rouge_l(candidate: str, reference: str) -> float:
-    """Compute ROUGE-L: the F-measure of the longest common subsequence of words, without stemming."""
+    """Compute ROUGE-L: the F-measure of the longest common subsequence of unstemmed words."""
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (likewise)
 
     found, wanted = tokenize_rouge(candidate), tokenize_rouge(reference)

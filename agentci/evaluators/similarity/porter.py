@@ -188,7 +188,7 @@ def _measure(text: str) -> int:
 
 
 def _shape(text: str) -> str:
-    """Replace each letter by ``v`` (vowel) or ``c`` (consonant); a ``y`` after a consonant is a vowel."""
+    """Replace vowels by ``v`` and consonants by ``c``; ``y`` after a consonant is a vowel."""
     shape = ""
     for letter in text:
         is_vowel = letter in VOWELS or (letter == "y" and shape.endswith("c"))
