@@ -1,1 +1,1 @@
-"""Evaluator types: a case to a request, a response to a judgement."""
+"""Evaluator types: turn a case into a request, and the response into a judgement."""

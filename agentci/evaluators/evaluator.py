@@ -1,4 +1,4 @@
-"""The interface of an evaluator: what it needs, what it asks for, and how it reads the response."""
+"""The interface of an evaluator: its needs, its request, and how it reads the response."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
@@ -9,7 +9,7 @@ from agentci.model.requests import ConstantJudgement, Prerequisite, Request, Res
 
 
 def extract_judgement(reply: Response) -> Judgement:
-    """The judgement that was made."""
+    """Return the judgement of a ``ConstantJudgement``."""
     if not isinstance(reply, ConstantJudgement):
         raise TypeError(f"nothing was asked for, and {type(reply).__name__} came")
     return reply.judgement
@@ -19,33 +19,33 @@ N = TypeVar("N")
 
 
 class Evaluator(Protocol):
-    """Two pure steps around something that an engine does."""
+    """Two pure steps around work that an engine does: make a request, read the response."""
 
     @property
     def identity(self) -> EvaluatorIdentity:
-        """What reports show of it."""
+        """The evaluator as reports show it."""
         ...
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """What has to be there before it is asked: programs, panels and services."""
+        """What must be ready before a request: programs, judges and services."""
         ...
 
     def ask(self, case: Case) -> Request:
-        """Say what has to be done to judge ``case``."""
+        """Return the request that evaluates ``case``."""
         ...
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by what came back.
+        """Convert a response to a judgement.
 
         Raises:
-            EvaluatorError: the reply is off protocol.
+            EvaluatorError: if the response violates the protocol.
         """
         ...
 
 
 def collect_needs(evaluators: Iterable[Evaluator], kind: type[N]) -> tuple[N, ...]:
-    """All that evaluators need of one kind, each once."""
+    """Collect the needs of one kind from all evaluators, each once."""
     distinct = {id(each): each for each in evaluators}.values()
     needs = (need for each in distinct for need in each.needs)
     return tuple(dict.fromkeys(need for need in needs if isinstance(need, kind)))

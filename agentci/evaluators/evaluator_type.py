@@ -1,4 +1,4 @@
-"""Evaluator types: how config entries become evaluators, also for types from plugins."""
+"""Evaluator types: how config entries become evaluators, including types from plugins."""
 
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeGuard, TypeVar
@@ -18,22 +18,22 @@ from agentci.model.values import replace
 
 
 class LocateProgram(Protocol):
-    """Finds programs."""
+    """A function that finds programs."""
 
     def __call__(self, named: str, field: str = "path") -> LocalProgram:
-        """The program at the path ``named``, which stands in ``field`` of the entry.
+        """Find the program at the path ``named``, which is the value of ``field`` in the entry.
 
         Raises:
-            InputError: it is missing, out of bounds, or nothing that can be run.
+            InputError: if it is missing, outside the allowed folders or not runnable.
         """
         ...
 
 
 class TextFile(Struct, frozen=True, kw_only=True):
-    """A file of the user's.
+    """A text file of the user.
 
     Attributes:
-        name: as it is shown.
+        name: its name as shown to the user.
     """
 
     name: str
@@ -41,18 +41,19 @@ class TextFile(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatorContext(Struct, frozen=True, kw_only=True):
-    """What an entry cannot say of itself.
+    """What a type needs besides the entry to build an evaluator.
 
     Attributes:
-        place: the entry in its config.
-        find_place: the value of one of its fields; the entry where it has none of that name.
-        locate: finds the program at a path that the entry gives.
-        read: reads the file whose path stands in a field, by that path and the name of the field;
-            raises InputError where it is missing, out of bounds, or no text.
-        complete: fills in what the entry leaves to the source of a remote program; raises
-            InputError where there is no such source, or no such place in it.
-        judges: who judges, for those that ask models.
-        turn_mismatch_fails: what the gate makes of missing or unexpected turns.
+        place: the entry's place in its config.
+        find_place: returns the place of one of the entry's fields, or of the entry if it lacks the
+            field.
+        locate: finds the program at a path given in the entry.
+        read: reads a file, given its path and the name of the field with the path; raises
+            InputError if the file is missing, outside the allowed folders or not text.
+        complete: fills in what the entry of a remote program leaves to its source; raises
+            InputError if the source or the program in it does not exist.
+        judges: judge settings of the config, for types that use a judge model.
+        turn_mismatch_fails: whether missing or unexpected turns fail a case by default.
     """
 
     place: Place
@@ -68,13 +69,13 @@ T = TypeVar("T")
 
 
 class PluginEvaluator:
-    """An evaluator that another package made.
+    """An evaluator from a plugin, checked for the types that it returns.
 
     Args:
-        title: how messages call its type.
+        title: name of its type in messages.
 
     Raises:
-        TypeError: it is none.
+        TypeError: if it is not an evaluator.
     """
 
     def __init__(self, evaluator: Evaluator, *, title: str) -> None:
@@ -108,7 +109,7 @@ class PluginEvaluator:
 
 
 def _check_type(found: T, wanted: object, name: str) -> T:
-    if not isinstance(found, wanted):  # type: ignore[arg-type]  # (a class, or a union of some)
+    if not isinstance(found, wanted):  # type: ignore[arg-type]  # (a class or a union)
         raise TypeError(f"`{name}` gave a {type(found).__name__}")
     return found
 
@@ -117,11 +118,12 @@ E = TypeVar("E", bound=Entry)
 
 
 class EvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
-    """How entries of one type are read, and what becomes of them.
+    """How entries of one type are read, and how evaluators are built from them.
 
     Attributes:
-        entry: its fields; from it come the JSON Schema, the messages and the documents.
-        build: makes the evaluator; raises InputError where its surroundings do.
+        entry: the model of the entry; its fields define the JSON Schema, messages and reference
+            docs.
+        build: builds the evaluator; raises InputError if a function of the context does.
     """
 
     entry: type[E]
@@ -129,14 +131,14 @@ class EvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
 
 
 def is_evaluator_type(found: object) -> TypeGuard[EvaluatorType[Any]]:
-    """Whether what a package brings can be held to what it should be."""
+    """Return whether an object from a plugin is a valid evaluator type."""
     return (
         isinstance(found, EvaluatorType) and _is_entry_model(found.entry) and callable(found.build)
     )
 
 
 def wrap_plugin_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]:
-    """A type that another package brings, whose faults are told as those of ``title``."""
+    """Wrap a type from a plugin so that its errors are reported under ``title``."""
 
     def build(entry: E, surroundings: EvaluatorContext) -> Evaluator:
         try:

@@ -1,7 +1,7 @@
 """Field types and base models that the evaluator entries of configs share.
 
-The accepted values are defined twice: for pydantic, which reads configs, and as JSON Schema for
-editors. Both agree, so numbers stay numbers: neither ``"0.7"`` nor ``true`` is one.
+Accepted values are defined twice: for pydantic, which reads configs, and as JSON Schema, for
+editors. Both agree: neither ``"0.7"`` nor ``true`` is a number.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -20,17 +20,17 @@ MAX_REPEATS: Final = 99
 NAME_PATTERN: Final = r"\S"
 SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 IMAGE_PATTERN: Final = r"^[A-Za-z0-9]\S*$"
-# A file, and after the colon the name of a function in it.
+# A file, optionally followed by a colon and the name of a function in it.
 GRADER_PATTERN: Final = r"^[^:]+\.py(:[A-Za-z_][A-Za-z0-9_]*)?$"
 
 
 def _accept_integral_float(value: object) -> object:
-    """Take 30.0 for 30, as agentevals and JSON Schema do."""
+    """Accept 30.0 as 30, as agentevals and JSON Schema do."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _normalize_match_type(value: object) -> object:
-    """Find the match type that is meant, in upper or lower case."""
+    """Convert a match type in any case to its canonical name."""
     if not isinstance(value, str):
         return value
     return {name.lower(): name for name in choices.MATCH_TYPES}.get(value.lower(), value)
@@ -43,13 +43,13 @@ def _ignore_case(word: str) -> str:
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=NAME_PATTERN)]
 Sha256: TypeAlias = Annotated[str, Field(pattern=SHA256_PATTERN)]
-# What `docker` would take for neither an option nor several words.
+# Excludes what `docker` could read as an option or as several arguments.
 Image: TypeAlias = Annotated[str, Field(pattern=IMAGE_PATTERN)]
 GraderReference: TypeAlias = Annotated[str, Field(pattern=GRADER_PATTERN)]
-# One variable, by its full name: a pattern would let through what nobody thought of.
+# One variable by its full name; wildcards could pass secrets by accident.
 VariableName: TypeAlias = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-# Of 1 there is none: no number of checks leaves nothing to chance.
+# Below 1, because no number of checks gives full confidence.
 AnyConfidence: TypeAlias = Annotated[float, Field(ge=0, le=0.999, allow_inf_nan=False)]
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.999, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[
@@ -76,8 +76,8 @@ ConfigVersion: TypeAlias = Annotated[
     Field(ge=1, le=1),
     WithJsonSchema({"type": "integer", "const": 1}),
 ]
-# Editors offer the names of the first form; the second is there to allow them in any case. After
-# the last letter there may be no line break, which `$` alone allows in some languages.
+# Editors offer the names in the enum; the pattern allows them in any case. `(?!\n)` rejects a
+# trailing line break, which `$` alone allows in some languages.
 MatchType: TypeAlias = Annotated[
     choices.MatchType,
     BeforeValidator(_normalize_match_type),
@@ -96,14 +96,14 @@ MatchType: TypeAlias = Annotated[
 
 
 class StrictModel(BaseModel):
-    """A mapping with known keys and no others."""
+    """A mapping that rejects unknown keys."""
 
-    # Built where it is used: most configs use few of all models.
+    # Deferred, because most configs use few of the models.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Entry(StrictModel):
-    """What the entries of all evaluators share."""
+    """Fields that the entries of all evaluators share."""
 
     name: Name = Field(description="Name of the evaluator in reports; unique in its config.")
     type: str
@@ -124,7 +124,7 @@ REPEAT_BY_HINT: Final = "say how often it is asked, as `repeat: 5`, or leave it 
 
 
 class RepeatableEntry(StrictModel):
-    """What the entries share of all that may say something else each time."""
+    """Fields of evaluators whose result may vary between runs."""
 
     repeat: Repeats = Field(
         default=1,
@@ -139,20 +139,21 @@ class RepeatableEntry(StrictModel):
 
     @property
     def repetition(self) -> Repetition:
-        """How often it is asked, and what the answers come to."""
+        """How often the evaluator runs, and how the results are aggregated."""
         return Repetition(times=self.repeat, aggregation=self.repeat_by)
 
 
 def check_repeat_by(entry: StrictModel, *, of: Place, at: Place) -> None:
-    """See that what several answers come to is said where there are several.
+    """Reject an entry's ``repeat_by`` without ``repeat``.
 
     Args:
-        of: the entry.
-        at: its own ``repeat_by``, the entry where it has none; that of ``defaults`` may be for
-            others.
+        entry: the evaluator's entry.
+        of: place of the entry.
+        at: place of the entry's own ``repeat_by``, or ``of`` if it has none; the value from
+            ``defaults`` may be meant for other entries.
 
     Raises:
-        InputError: it does not say how often it is asked.
+        InputError: if the entry has ``repeat_by`` and no ``repeat``.
     """
     given = entry.model_fields_set
     if (
@@ -165,14 +166,17 @@ def check_repeat_by(entry: StrictModel, *, of: Place, at: Place) -> None:
 
 
 def reject_repeat(entry: RepeatableEntry, *, of: Place, at: Place) -> None:
-    """For an evaluator that says the same each time; what `defaults` say is not about it.
+    """Reject ``repeat`` for an evaluator whose result never varies.
+
+    A value from ``defaults`` is ignored.
 
     Args:
-        of: the entry.
-        at: its own ``repeat``, the entry where it has none.
+        entry: the evaluator's entry.
+        of: place of the entry.
+        at: place of the entry's own ``repeat``, or ``of`` if it has none.
 
     Raises:
-        InputError: it is to be asked several times.
+        InputError: if the entry has a ``repeat`` above 1.
     """
     if entry.repeat > 1 and at != of:
         raise InputError.from_message(REPEAT_HAS_NO_EFFECT, place=at, hint=REPEAT_HINT)

@@ -1,7 +1,7 @@
-"""What grading functions are called with (``sample`` and ``item``) and what they return.
+"""The arguments of grading functions (``sample`` and ``item``) and what they return.
 
-The names are those of pytest-agent-evals, of OpenAI's graders and of Microsoft Foundry: all of
-them call ``grade(sample, item)``.
+The names are those of pytest-agent-evals, OpenAI's graders and Microsoft Foundry, which all call
+``grade(sample, item)``.
 """
 
 import json
@@ -24,14 +24,14 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.requests import ProgramOutput
 from agentci.model.trace import ToolCall, Turn
 
-# Of `item`: where Foundry's graders look for what the agent did.
+# Also a key of `item`, where Foundry's graders look for the agent's output.
 SAMPLE: Final = "sample"
 
 
 def make_sample(case: Case) -> JsonObject:
-    """What the agent did: the answer of its last turn, and the tool calls of all of them.
+    """Make the ``sample``: the response of the last turn, and the tool calls of all turns.
 
-    ``output_json`` is there where all of the answer is a JSON object or array.
+    ``output_json`` is set if the whole response is a JSON object or array.
     """
     turns = case.trace.turns
     text = (turns[-1].final_text if turns else None) or ""
@@ -50,9 +50,9 @@ def make_sample(case: Case) -> JsonObject:
 
 
 def make_item(case: Case) -> JsonObject:
-    """What the agent was asked by: the columns of its row, and ``query`` in any case.
+    """Make the ``item``: the columns of the dataset row, and always ``query``.
 
-    Without a row there is also ``ground_truth`` where a golden case has a final answer.
+    Without a row, ``ground_truth`` is the expected final response, if there is one.
     """
     if case.dataset_row is not None:
         return {"query": case.dataset_row.query or _extract_query(case), **case.dataset_row.columns}
@@ -62,7 +62,7 @@ def make_item(case: Case) -> JsonObject:
 
 
 def make_grade_arguments(case: Case) -> JsonObject:
-    """The arguments of ``grade``, by their names."""
+    """Return the arguments of ``grade`` by name."""
     sample = make_sample(case)
     return {SAMPLE: sample, "item": {**make_item(case), SAMPLE: sample}}
 
@@ -89,13 +89,13 @@ def _format_flat_call(call: ToolCall) -> JsonObject:
 
 
 def _format_chat_call(call: ToolCall) -> JsonObject:
-    """As in Chat Completions, which have arguments in JSON."""
+    """Format a call as in Chat Completions, with arguments as JSON text."""
     function: JsonObject = {"name": call.name, "arguments": dumps_compact(call.named_args)}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _format_response_items(turn: Turn) -> Iterator[JsonObject]:
-    """As in the Responses API: calls, what they gave, the answer."""
+    """Format a turn as in the Responses API: calls, their outputs, the response."""
     for index, call in enumerate(turn.tool_calls):
         yield {
             "type": "function_call",
@@ -116,12 +116,12 @@ SCORE: Final = "score"
 
 
 class FunctionGrade(Struct, frozen=True, kw_only=True):
-    """What came back of one call.
+    """The result of one call of a grading function.
 
     Attributes:
         score: any finite number.
-        details: what else the function returned, in a dict.
-        size: how many bytes all of it was printed in.
+        details: other values in the dict that the function returned.
+        size: size of the printed result in bytes.
     """
 
     score: float
@@ -132,14 +132,15 @@ class FunctionGrade(Struct, frozen=True, kw_only=True):
 def parse_grade(
     reply: ProgramOutput, *, network: bool = True, in_image: bool = False
 ) -> FunctionGrade:
-    """Read a reply.
+    """Parse the output of a grading function.
 
     Args:
-        network: whether the function had one.
+        network: whether the function had network access.
         in_image: whether it ran in an image.
 
     Raises:
-        EvaluatorError: it raised, or returned no number; as the end of a sentence about it.
+        EvaluatorError: if it raised or returned no number; the message completes a sentence about
+            the function.
     """
     if reply.exit_code != 0:
         raise EvaluatorError(describe_exit(reply, network=network, in_image=in_image))

@@ -21,15 +21,15 @@ from agentci.model.judges import (
 )
 from agentci.model.problem import Place
 
-# Members of `auth` that are no ids.
+# Members of `auth` that are not ids.
 NON_ID_FIELDS: Final = frozenset({"type", "audience"})
 
 
 class AuthSpec(StrictModel):
-    """How the identity of a job in GitHub Actions is taken for a key; ids as the provider has them.
+    """Exchange the identity of a GitHub Actions job for a key. Ids are those of the provider.
 
-    OpenAI wants `identity_provider_id` and `service_account_id`, Anthropic `federation_rule_id` and
-    `organization_id`, Azure `tenant_id` and `client_id`.
+    OpenAI requires `identity_provider_id` and `service_account_id`, Anthropic `federation_rule_id`
+    and `organization_id`, Azure `tenant_id` and `client_id`.
     """
 
     type: Literal["github-oidc"] = Field(description="By the id token that GitHub gives to a job.")
@@ -48,15 +48,15 @@ class AuthSpec(StrictModel):
 
 
 def make_federation(auth: dict[str, str] | None) -> IdentityFederation | None:
-    """How an identity is to be taken for a key; None where ``auth`` is not there."""
+    """Make the settings for exchanging an identity for a key; None without ``auth``."""
     if auth is None:
         return None
     ids = tuple((name, given) for name, given in auth.items() if name not in NON_ID_FIELDS)
     return IdentityFederation(ids=ids, audience=auth.get("audience", ""))
 
 
-# Where keys are by convention. To an address of a config none is sent that the config does not
-# name; Azure has no other addresses.
+# Default variables of keys. For security, a `base_url` in a config gets only a key that the config
+# names. Azure is exempt, because it has no default address.
 KEY_VARIABLES: Final = {
     "openai": "OPENAI_API_KEY",
     "azure": "AZURE_OPENAI_API_KEY",
@@ -67,7 +67,7 @@ CUSTOM_ADDRESS_PROVIDER: Final = "azure"
 
 
 def make_model_settings(fields: Mapping[str, Any]) -> ModelSettings:
-    """The settings that the fields of a ``judge`` come to; its provider is one of them."""
+    """Make model settings from the fields of a ``judge``, which must include a provider."""
     provider, price = fields["provider"], fields.get("price")
     federation = make_federation(fields.get("auth"))
     is_own = "base_url" not in fields or provider == CUSTOM_ADDRESS_PROVIDER
@@ -94,10 +94,10 @@ ProviderName: TypeAlias = Literal["openai", "azure", "anthropic", "gemini", "com
 PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
 
 MAX_SAMPLES: Final = 99
-# Models that agentevals finds without a provider before their name.
+# agentevals accepts models with this prefix without a provider.
 GEMINI_PREFIX: Final = "gemini-"
 
-# What is of no use once another service is asked.
+# Fields that do not apply to another provider.
 PROVIDER_FIELDS: Final = frozenset(
     {
         *("provider", "model", "base_url", "api_version", "api_key_env", "effort", "command"),
@@ -111,14 +111,14 @@ Tokens: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 
 
 class PriceSpec(StrictModel):
-    """What tokens cost, in US dollars a million."""
+    """Token prices in US dollars per million tokens."""
 
     input: Dollars = Field(description="Of what a model reads.")
     output: Dollars = Field(description="Of what it writes.")
 
 
 class JudgeSpec(StrictModel):
-    """Which model judges, and how often it is asked; what is left out is as at the top."""
+    """The judge model and its settings; omitted fields are taken from the top-level `judge`."""
 
     provider: ProviderName | None = Field(
         default=None,
@@ -187,7 +187,7 @@ class JudgeSpec(StrictModel):
 
 
 class SharedJudgeSpec(JudgeSpec):
-    """Which model judges, how often it is asked, and what that may cost."""
+    """The judge model, its settings, and its budget."""
 
     max_calls: Count | None = Field(
         default=None, description="Questions that a run may ask, repeated ones included."
@@ -201,17 +201,17 @@ class SharedJudgeSpec(JudgeSpec):
 
 
 class MissingJudgeError(InputError):
-    """An evaluator asks a model, and nobody said which one."""
+    """An evaluator needs a judge model, and none is configured."""
 
 
 class JudgeSettings(Struct, frozen=True, kw_only=True):
-    """Who judges in one config.
+    """The judge settings of one config.
 
     Attributes:
-        shared: what its top level says.
-        model: which model judges whatever the config says.
-        payer: whose budget it is: the name of the config.
-        folder: absolute path of that of the config, where programs that judge are run.
+        shared: the config's top-level ``judge``.
+        model: judge model that overrides the config.
+        payer: name of the config, whose budget is used.
+        folder: absolute path of the config's folder, where judge programs run.
     """
 
     payer: str
@@ -221,17 +221,17 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def is_named(self) -> bool:
-        """Whether somebody said who judges whatever does not say it itself."""
+        """Whether there is a judge for evaluators that do not name one."""
         return self.shared is not None or bool(self.model)
 
     def panel(self, own: JudgeSpec | None, place: Place) -> JudgeConfig:
-        """The panel of an evaluator.
+        """Return the judge of an evaluator.
 
         Args:
-            own: what its entry says.
+            own: the ``judge`` of its entry.
 
         Raises:
-            NobodyJudgesError: nobody said who judges.
+            MissingJudgeError: if no judge is configured.
         """
         fields = _add_command_provider(_dump_set_fields(own))
         shared = _add_named_provider(_add_command_provider(_dump_set_fields(self.shared)))
@@ -259,17 +259,17 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
 
 
 def _dump_set_fields(spec: JudgeSpec | None) -> dict[str, Any]:
-    """The fields that are set."""
+    """Return the fields that are set."""
     return {} if spec is None else spec.model_dump(exclude_none=True)
 
 
 def _add_command_provider(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with the provider that a program of one's own is."""
+    """Add the provider ``command`` if the fields have a command."""
     return {"provider": "command", **fields} if "command" in fields else fields
 
 
 def _add_named_provider(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with the provider that the name of the model says, as agentevals' names do."""
+    """Add the provider that the model's name includes, as in agentevals."""
     model = fields.get("model", "")
     provider, slash, name = model.partition("/")
     if "provider" in fields:
@@ -284,7 +284,7 @@ def _add_named_provider(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_missing_judge_error(model: str, place: Place) -> InputError:
-    """The error of an evaluator that asks nobody, or a model of nobody knows whom."""
+    """Make the error for an evaluator without a judge, or with a model of unknown provider."""
     providers = f"providers are {join_with_or(PROVIDER_NAMES)}"
     if model:
         return MissingJudgeError.from_message(

@@ -27,7 +27,7 @@ MISSING_IN_IMAGE: Final = (
     " folder, and no more)"
 )
 
-# What Python, Node.js and the tools of the system say, in lower case.
+# Messages of Python, Node.js and system tools, in lower case.
 NETWORK_ERRORS: Final = (
     "name resolution", "getaddrinfo", "eai_again", "could not resolve", "urlopen error",
     "connectionerror", "connecterror", "socket.py", "fetch failed",
@@ -40,7 +40,7 @@ NOT_FOUND_ERRORS: Final = (
 
 
 def format_sandbox_hint(stderr: str, *, network: bool, in_image: bool) -> str:
-    """A way out for a program that failed with ``stderr``, empty where no wall is to blame."""
+    """Return a hint if ``stderr`` suggests that the sandbox made a program fail, else ""."""
     said = stderr.lower()
     if not network and any(words in said for words in NETWORK_ERRORS):
         return NO_NETWORK
@@ -57,12 +57,12 @@ SDK_MODULE: Final = "agentevals_evaluator_sdk"
 def describe_exit(
     reply: ProgramOutput, *, network: bool, in_image: bool, jailed: bool = True
 ) -> str:
-    """Say how a program ended whose exit code is not 0, and what it may have run into.
+    """Describe the exit of a program with an exit code other than 0, with a hint.
 
     Args:
-        network: whether it had one.
+        network: whether it had network access.
         in_image: whether it ran in an image.
-        jailed: whether there were any walls.
+        jailed: whether it ran in a sandbox.
     """
     how = f"exited with code {reply.exit_code}"
     if reply.exit_code < 0:
@@ -73,14 +73,14 @@ def describe_exit(
 
 
 def describe_missing_output(reply: ProgramOutput, example: str) -> str:
-    """Say that a program printed nothing, and what it should have printed."""
+    """Describe a program that printed nothing, with an example of a result."""
     said = format_log_tail(reply.stderr)
     log = f"\nEvaluator stderr:\n{said}" if said else ""
     return f"produced no output on stdout; print a result such as {example}{log}"
 
 
 def format_log_tail(log: str) -> str:
-    """The end of what a program wrote to stderr."""
+    """Return the end of a program's stderr."""
     return truncate.end("\n".join(log.strip().splitlines()[-MAX_LOG_LINES:]), MAX_LOG_CHARACTERS)
 
 
@@ -101,7 +101,7 @@ def _explain_exit_code(reply: ProgramOutput, *, in_image: bool) -> str:
     if reply.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
         return " (127: a command that it calls is not there)"
     with suppress(ValueError):
-        # What shells and container engines make of it.
+        # Shells and container engines report signal N as 128 + N.
         passed_on = signal.Signals(reply.exit_code - 128)
         return f" ({reply.exit_code}: as after signal {passed_on.value}, {passed_on.name})"
     return ""
@@ -111,17 +111,18 @@ EXAMPLE_RESULT: Final = '{"score": 1.0}'
 OUTPUT_HINT: Final = "print the result alone on stdout and logs on stderr"
 
 MAX_EXCERPT: Final = 80
-# An opening brace is looked behind for the result no more often than this.
+# Limits how many opening braces are tried as the start of the result.
 MAX_BRACES: Final = 50
 
 _TYPE_NAMES: Final = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 def parse_output(stdout: bytes) -> JsonObject:
-    """Read the JSON object that is all of ``stdout``, white space around it aside.
+    """Parse ``stdout`` as one JSON object, ignoring surrounding white space.
 
     Raises:
-        EvaluatorError: it is something else; the message says what, and where it starts.
+        EvaluatorError: if it is anything else; the message names what was found and where it
+            starts.
     """
     text = replace_lone_surrogates(decode_output(stdout).strip())
     try:
@@ -130,7 +131,7 @@ def parse_output(stdout: bytes) -> JsonObject:
         raise EvaluatorError("it is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
         raise EvaluatorError(_describe_json_error(text, error)) from None
-    except ValueError:  # what Python says of it is for programmers
+    except ValueError:  # Python's message is not meant for users
         raise EvaluatorError("it holds a whole number of thousands of digits") from None
     if not isinstance(value, dict):
         kind = _TYPE_NAMES.get(type(value), "a number")
@@ -139,10 +140,10 @@ def parse_output(stdout: bytes) -> JsonObject:
 
 
 def decode_output(stdout: bytes) -> str:
-    """The text, a byte order mark of UTF-8 aside, which Windows shells like to put there.
+    """Decode UTF-8 text, dropping a byte order mark, which Windows shells often write.
 
     Raises:
-        EvaluatorError: it is none, as the end of a sentence about it.
+        EvaluatorError: if it is not UTF-8; the message completes a sentence about the output.
     """
     if stdout.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in stdout[:4]:
         raise EvaluatorError("it is UTF-16 or UTF-32; print UTF-8")
@@ -182,7 +183,7 @@ def _describe_text_around(text: str, start: int, end: int) -> str:
 
 
 def _find_result(text: str) -> tuple[int, int] | None:
-    """Where in ``text`` the result seems to stand, None where there is none."""
+    """Find the start and end of a probable result in ``text``; None if there is none."""
     decoder = json.JSONDecoder()
     for brace, _ in zip(re.finditer(r"\{", text), range(MAX_BRACES), strict=False):
         start = brace.start()
@@ -190,7 +191,7 @@ def _find_result(text: str) -> tuple[int, int] | None:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             if start == 0:
-                return None  # the result itself is broken, what is inside of it is not another
+                return None  # the result itself is broken; an object inside it is not the result
             continue
         if "score" in value:
             return start, end

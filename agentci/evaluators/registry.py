@@ -1,7 +1,7 @@
-"""The types of evaluators that a config can list: a new one is a module and some lines here.
+"""The types of evaluators that a config can list; a new type is a module and an entry here.
 
-Packages of others add theirs as entry points of the group ``agentci.dialects``: the name is the
-type, the object an :class:`EvaluatorType`.
+Plugins add types as entry points of the group ``agentci.dialects``: the name is the type, the
+object an :class:`EvaluatorType`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ ENTRY_POINT_GROUP: Final = "agentci.dialects"
 
 
 class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
-    """Types by name, each loaded when it is asked for: most configs have one or two."""
+    """Types by name, loaded on access: most configs use one or two."""
 
     def __init__(self, loaders: Mapping[str, Callable[[], EvaluatorType[Any]]]) -> None:
         self._loaders = loaders
@@ -32,11 +32,11 @@ class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
         return len(self._loaders)
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is one, which loads nothing."""
+        """Return whether there is a type of this name, without loading it."""
         return name in self._loaders
 
     def with_types(self, others: Mapping[str, EvaluatorType[Any]]) -> "EvaluatorTypes":
-        """These and ``others``."""
+        """Return a copy with more types."""
         theirs = {name: partial(others.__getitem__, name) for name in others}
         return EvaluatorTypes({**self._loaders, **theirs})
 
@@ -61,7 +61,7 @@ def _load_prompt() -> EvaluatorType[Any]:
 
 
 def _build_openai_eval(entry: Any, surroundings: EvaluatorContext) -> Evaluator:
-    # A score of modules, which are of no use to who only wants the schema.
+    # Imports about 20 modules that the schema does not need.
     from agentci.evaluators.openai_eval.build import build_openai_eval
 
     return build_openai_eval(entry, surroundings)
@@ -84,7 +84,7 @@ EVALUATOR_TYPES: Final = EvaluatorTypes(
     }
 )
 
-# Types of AgentV's eval files, and which ones do the same in configs.
+# Types of AgentV's eval files, and their counterparts in configs.
 EVAL_FILE_TYPES: Final[Mapping[str, str]] = {
     "code_judge": "in configs `type: code` runs a program of your own",
     "llm_judge": "in configs `type: prompt` asks a language model",

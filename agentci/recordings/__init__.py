@@ -1,1 +1,1 @@
-"""Traces, transcripts, eval sets and datasets to cases."""
+"""Reads traces, transcripts, eval sets and datasets into cases."""

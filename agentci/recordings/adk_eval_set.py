@@ -1,9 +1,9 @@
-"""Golden cases from an eval set of Google's Agent Development Kit, as agentevals reads it.
+"""Reads eval sets of Google's Agent Development Kit (ADK), as agentevals does.
 
-Every key may be written in snake_case or in camelCase. (agentevals 0.11.0 wants snake_case at the
-top level alone, for no reason that a user could see; we do not.) An unknown key is passed over at
-the top level and in a case, where ADK's own tools put more than is documented, and is a problem
-further in, where it is a typing error that would make a golden turn mean something else.
+Every key may be written in snake_case or camelCase. (agentevals 0.11.0 accepts only snake_case at
+the top level.) Unknown keys are ignored at the top level and in a case, because ADK's own tools
+write undocumented keys there. Deeper in, an unknown key is an error: a typing error there would
+change the meaning of an expected turn.
 """
 
 from collections import defaultdict, deque
@@ -22,7 +22,7 @@ from agentci.model.trace import ToolCall, ToolResponse, Turn
 SET_HINT: Final = 'an eval set is {"eval_set_id": "...", "eval_cases": [...]}'
 CONTENT_HINT: Final = 'write {"parts": [{"text": "..."}]}'
 
-# What a part may be besides text, a function call and its response.
+# Allowed keys of a part besides text, a function call and a function response.
 IGNORED_PART_KEYS: Final = (
     *("thought", "thought_signature", "inline_data", "file_data", "video_metadata"),
     *("executable_code", "code_execution_result", "media_resolution", "media_processing"),
@@ -34,11 +34,11 @@ def read_eval_set(data: bytes, *, file: str) -> EvalSet:
     """Read an eval set.
 
     Args:
-        data: the file, JSON in UTF-8.
+        data: the file's content, JSON in UTF-8.
         file: its path, for places.
 
     Raises:
-        InputError: it cannot be used; with every problem, each on its line.
+        InputError: if it is invalid; with every problem and its line.
     """
     document = read_json(data, file=file)
     if not isinstance(document.value, dict):
@@ -111,7 +111,7 @@ def _read_turn(fields: JsonFields) -> Turn:
 
 
 class _EvalSetContent(Struct, frozen=True, kw_only=True):
-    """What a content, or several of them, say."""
+    """The texts, tool calls and tool responses of one or more contents."""
 
     texts: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
@@ -119,7 +119,7 @@ class _EvalSetContent(Struct, frozen=True, kw_only=True):
 
 
 def _read_trajectory(fields: JsonFields) -> _EvalSetContent:
-    """The tools of a turn, from either of the two ways to write them."""
+    """Read a turn's tool calls from either form of ``intermediate_data``."""
     data = fields.object("intermediate_data", noun="intermediate data")
     if data is None:
         return _EvalSetContent()

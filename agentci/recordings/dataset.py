@@ -1,7 +1,7 @@
-"""Datasets in JSON Lines: a row is an object with whatever columns its author gave it.
+"""Reads JSON Lines datasets: one object per line, with any columns.
 
-Rows may be flat, as pytest-agent-evals and Microsoft Foundry have them, or ``{"item", "sample"}``
-as in OpenAI's evals.
+Rows may be flat, as in pytest-agent-evals and Microsoft Foundry, or ``{"item", "sample"}`` as in
+OpenAI's evals.
 """
 
 import json
@@ -31,14 +31,14 @@ EXAMPLE_ROW: Final = (
 
 
 def read_dataset(data: bytes, *, file: str, carries_runs: bool) -> Dataset:
-    """Read the rows.
+    """Read the rows of a dataset.
 
     Args:
-        carries_runs: the rows say what the agent did; else recordings do, and what rows say of it
-            is for graders alone.
+        carries_runs: whether the rows record what the agent did. If not, traces do, and only
+            graders read what the rows record about the agent.
 
     Raises:
-        InputError: with every row that is wrong.
+        InputError: with a problem for each invalid row.
     """
     rows: dict[str, DatasetRow] = {}
     problems: list[Problem] = []
@@ -103,14 +103,14 @@ def _read_row_id(given: Json, number: int) -> str:
 
 
 def extract_turn(told: JsonObject, query: Json) -> Turn | None:
-    """What an agent did; None where there is no answer.
+    """Build the agent's turn from a row; None if it has no response.
 
     Args:
         told: a sample, or the columns of a row.
-        query: what it was asked, where that is text.
+        query: the user's question, used if it is text.
 
     Raises:
-        ShapeError: the answer is no text, or a call no call.
+        DocumentFormatError: if the response is not text or a tool call is invalid.
     """
     name = next((name for name in ANSWER_COLUMNS if told.get(name) is not None), None)
     if name is None:
@@ -128,12 +128,16 @@ def extract_turn(told: JsonObject, query: Json) -> Turn | None:
 
 
 def extract_tool_definitions(told: JsonObject) -> tuple[Json, ...]:
-    """The tools that an agent had; as ``extract_turn``."""
+    """Return the definitions of the agent's tools.
+
+    Raises:
+        DocumentFormatError: if they are not a list.
+    """
     return tuple(_require_list(told.get(TOOL_DEFINITIONS_COLUMN) or [], TOOL_DEFINITIONS_COLUMN))
 
 
 def _read_tool_call(given: Json) -> ToolCall:
-    """A call: flat, or as in Chat Completions."""
+    """Read a tool call, either flat or in the Chat Completions format."""
     call = given if isinstance(given, Mapping) else {}
     function = call.get("function")
     named = function if isinstance(function, Mapping) else call
@@ -148,7 +152,7 @@ def _read_tool_call(given: Json) -> ToolCall:
 
 
 def _decode_arguments(given: Json) -> Json:
-    """As they are, or out of the JSON that they are written in."""
+    """Return the arguments, decoded if they are the text of a JSON object."""
     if not isinstance(given, str):
         return given
     try:

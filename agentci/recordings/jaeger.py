@@ -1,4 +1,4 @@
-"""Jaeger JSON: what Jaeger's user interface and API export."""
+"""Reads Jaeger JSON, as exported by Jaeger's user interface and API."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -31,12 +31,12 @@ _EVENT_FIELDS: Final = AttributeNames(semconv.EVENT_ATTRIBUTES.exact | {"event"}
 
 
 def recognises(document: Json) -> bool:
-    """Whether it is an object with ``data``."""
+    """Return whether the document is an object with ``data``."""
     return isinstance(document, dict) and "data" in document
 
 
 def read(document: Json) -> Iterator[TelemetryRecord]:
-    """The spans of one document."""
+    """Read the spans of one document."""
     traces = document.get("data") if isinstance(document, dict) else None
     if not isinstance(traces, list):
         raise DocumentFormatError("is not Jaeger JSON: it has no list 'data' at the top")
@@ -87,7 +87,7 @@ def _read_span(
 
 
 def _find_parent_id(references: Json) -> str | None:
-    """The first span that this one is a child of; a ``parentSpanID`` beside it is not read."""
+    """Return the first ``CHILD_OF`` reference; ``parentSpanID`` is not read."""
     parents = (one for one in iterate_objects(references) if one.get("refType") == "CHILD_OF")
     return otlp_values.parse_span_id(next(parents, NO_ATTRIBUTES).get("spanID"))
 

@@ -19,7 +19,7 @@ MAX_RECORDING_BYTES: Final = 256 * 1024 * 1024
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW_BITS: Final = 31
-# What is unpacked at a time grows to at most a thousand times as much.
+# gzip expands a chunk to at most about 1000 times its size.
 _GZIP_CHUNK_BYTES: Final = 8 * 1024
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
 _UTF16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -27,10 +27,10 @@ _SIGNATURE_BYTES: Final = 4
 
 
 def unpack_content(chunks: Iterable[bytes], *, file: str) -> Iterator[bytes]:
-    """What is to be read as UTF-8, in chunks: gzip is unpacked, a byte order mark taken off.
+    """Return the content as UTF-8 chunks, decompressing gzip and removing a byte order mark.
 
     Raises:
-        RecordingError: too large, a broken archive, or in another encoding.
+        RecordingError: if it is too large, a broken archive or in another encoding.
     """
     head, content = _peek(chunks)
     if head.startswith(_GZIP_MAGIC):
@@ -50,7 +50,7 @@ def unpack_content(chunks: Iterable[bytes], *, file: str) -> Iterator[bytes]:
 
 
 def _peek(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first chunk, long enough to tell what they are, and all of them."""
+    """Return the first bytes, enough to detect the encoding, and an iterator over all chunks."""
     left, head = iter(chunks), b""
     for chunk in left:
         head += chunk
@@ -98,21 +98,23 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """One JSON value, and the line that it starts on."""
+    """One JSON value and the number of the line it starts on."""
 
     value: Json
     line: int
 
 
 def read_documents(content: Iterator[bytes], *, file: str) -> Iterator[Document]:
-    """The documents, one at a time; where they stand a line each, only one of them is in memory.
+    """Read the documents one at a time.
+
+    For JSON Lines, only one document is in memory at a time.
 
     Args:
-        content: text in UTF-8, in chunks of any size.
+        content: UTF-8 text in chunks of any size.
 
     Raises:
-        RecordingError: it is blank, or a document is no JSON; nothing of the recording can be
-            trusted then.
+        RecordingError: if the content is blank or a document is not JSON; nothing in the recording
+            can be trusted then.
     """
     head, line = _read_first_line(content)
     if _find_non_space(head, 0) < 0:
@@ -126,14 +128,18 @@ def read_documents(content: Iterator[bytes], *, file: str) -> Iterator[Document]
 
 
 def make_nesting_error(file: str, line: int) -> RecordingError:
-    """The error of a document that is nested deeper than any recording of an agent."""
+    """Make the error for a document that is nested too deeply."""
     return make_recording_error(
         file, f"line {line} is nested too deeply", hint=NESTING_HINT, line=line
     )
 
 
 def _read_first_line(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
-    """Read until a word follows on the first line that has any; that line, empty if none does."""
+    """Read up to the first text after the first non-blank line.
+
+    Returns:
+        What was read, and the first non-blank line; the line is empty if no text follows it.
+    """
     head = bytearray()
     start = end = -1
     for chunk in content:
@@ -149,7 +155,7 @@ def _read_first_line(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
 
 
 def _find_non_space(content: bytearray, start: int) -> int:
-    """Where the next word starts; -1 where nothing but space is left."""
+    """Return the index of the next non-space byte, or -1."""
     word = _NON_SPACE.search(content, start)
     return -1 if word is None else word.start()
 
@@ -170,7 +176,7 @@ def _read_json_lines(content: Iterable[bytes], file: str) -> Iterator[Document]:
 
 
 def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines; one may be many chunks long."""
+    """Split the content into lines; a line may span many chunks."""
     begun: list[bytes] = []
     for chunk in content:
         *ended, rest = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""OTLP JSON: what the OpenTelemetry Collector writes and Tempo exports, and spans by themselves."""
+"""Reads OTLP JSON: exports of the OpenTelemetry Collector and Tempo, and bare spans."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeGuard
@@ -32,12 +32,12 @@ _ERROR_STATUS_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
 
 
 def recognises(document: Json) -> bool:
-    """Whether it is an export, a span, or a list of spans."""
+    """Return whether the document is an export, a span or a list of spans."""
     return _is_export(document) or _is_span(document) or _is_list_of_spans(document)
 
 
 def read(document: Json) -> Iterator[TelemetryRecord]:
-    """The spans and log records of one document."""
+    """Read the spans and log records of one document."""
     if _is_export(document):
         yield from _read_export(document)
     elif _is_span(document):
@@ -138,7 +138,7 @@ def _read_events(raw: Json) -> Iterator[SpanEvent]:
 
 
 def _read_log_record(raw: JsonObject) -> Iterator[LogRecord]:
-    """The record, where it has messages and belongs to a trace."""
+    """Read a log record if it has messages and belongs to a trace."""
     trace_id = otlp_values.parse_trace_id(raw.get("traceId"))
     found = decode_attributes(raw.get("attributes"), semconv.EVENT_ATTRIBUTES)
     title = raw.get("eventName") or found.get("otel.event.name") or found.get("event.name")
@@ -171,7 +171,10 @@ def _as_object(value: Json) -> JsonObject:
 
 
 def _rename_keys(value: Json) -> Json:
-    """Protobuf's own names as OTLP's; attributes given as an object are the user's names."""
+    """Convert protobuf's snake_case keys to OTLP's camelCase.
+
+    Attributes given as an object keep their keys, because users choose those names.
+    """
     if isinstance(value, list):
         return [_rename_keys(item) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The formats that recordings may have."""
+"""The formats of recordings, and how a recording's format is detected."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from agentci.recordings.telemetry.spans import TelemetryRecord
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, store_traces
 from agentci.recordings.trace_format import DocumentFormatError, TraceFormat, make_recording_error
 
-# In the order in which they are tried.
+# Formats are tried in this order.
 FORMATS: Final[Mapping[str, TraceFormat]] = {one.name: one for one in (otlp, jaeger)}
 AUTO: Final = "auto"
 
@@ -30,17 +30,17 @@ _FORMATS_HINT: Final = (
 def read_recording(
     chunks: Iterable[bytes], *, file: str, spool: TraceSpool, trace_format: str = AUTO
 ) -> tuple[StoredTrace, ...]:
-    """Set the traces of a recording aside, and tell them in first-seen order.
+    """Store the traces of a recording in ``spool``, and return them in first-seen order.
 
     Args:
-        chunks: JSON or JSON Lines in UTF-8, also packed with gzip.
-        file: the recording, as shown to the user.
-        spool: where they are set aside.
-        trace_format: a name in ``FORMATS``, or ``auto`` to go by the content.
+        chunks: JSON or JSON Lines in UTF-8, optionally compressed with gzip.
+        file: the recording's path, as shown to the user.
+        spool: where the traces are stored.
+        trace_format: a name in ``FORMATS``, or ``auto`` to detect the format from the content.
 
     Raises:
-        RecordingError: nothing of the recording can be used.
-        KeyError: there is no format of this name.
+        RecordingError: if nothing in the recording can be used.
+        KeyError: if there is no format of this name.
     """
     forced = None if trace_format == AUTO else FORMATS[trace_format]
     content = unpack_content(chunks, file=file)
@@ -48,7 +48,7 @@ def read_recording(
         records = _read_records(read_documents(content, file=file), forced, file)
         traces, complaints = store_traces(records, file=file, spool=spool)
     except RecordingError:
-        # What is wrong with all of the file is told rather than what is wrong with a line of it.
+        # Read on, so that an error of the whole file is reported instead of an error of one line.
         for _ in content:
             pass
         raise
@@ -58,7 +58,7 @@ def read_recording(
 
 
 def is_recording(data: bytes) -> bool:
-    """Whether what was taken for something else begins as a recording does."""
+    """Return whether data read as another kind of file starts like a recording."""
     try:
         first = next(read_documents(unpack_content([data], file=""), file=""))
     except RecordingError:

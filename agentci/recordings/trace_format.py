@@ -1,4 +1,4 @@
-"""What every format of recordings is: a way to recognise a document, and to read its records."""
+"""The interface of a trace format: recognise a document, and read its records."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -10,29 +10,29 @@ from agentci.recordings.telemetry.spans import TelemetryRecord
 
 
 class DocumentFormatError(Exception):
-    """A document is not what its format says it is; the message says what is wrong."""
+    """A document does not match its format; the message describes the error."""
 
 
 class TraceFormat(Protocol):
-    """One format, as a module of this package.
+    """One trace format, implemented as a module of this package.
 
-    A recording is one JSON document or several in a row; each is read by itself.
+    A recording is one JSON document or several in a row; each is read separately.
     """
 
     @property
     def name(self) -> str:
-        """What users call it: ``otlp-json``."""
+        """The name that users write, such as ``otlp-json``."""
         ...
 
     def recognises(self, document: Json) -> bool:
-        """Whether a recording that starts with ``document`` is of this format."""
+        """Return whether a recording that starts with ``document`` has this format."""
         ...
 
     def read(self, document: Json) -> Iterator[TelemetryRecord]:
-        """The records of one document, in its order.
+        """Read the records of one document, in its order.
 
         Raises:
-            ShapeError: the document is not of this format.
+            DocumentFormatError: if the document does not have this format.
         """
         ...
 
@@ -40,6 +40,6 @@ class TraceFormat(Protocol):
 def make_recording_error(
     file: str, message: str, *, hint: str, line: int = 1, column: int | None = None
 ) -> RecordingError:
-    """The error of a recording that cannot be read."""
+    """Make the error for a recording that cannot be read."""
     place = Place(file=file, line=line, column=column)
     return RecordingError(Problem(message=message, place=place, hint=hint))

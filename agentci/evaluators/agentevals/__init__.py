@@ -1,1 +1,1 @@
-"""agentevals' evaluators: built-in metrics and programs that read EvalInput."""
+"""agentevals' evaluators: built-in metrics, and programs that read EvalInput."""

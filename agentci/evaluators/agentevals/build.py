@@ -1,4 +1,4 @@
-"""Makes evaluators of entries of agentevals' own types: builtin, code and remote."""
+"""Builds evaluators from entries of agentevals' types: builtin, code and remote."""
 
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
@@ -20,7 +20,11 @@ from agentci.model.values import replace
 
 
 def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evaluator:
-    """Make the evaluator; raises InputError where its surroundings do."""
+    """Build the evaluator of a built-in metric.
+
+    Raises:
+        InputError: if the context does not allow it, for example without a judge.
+    """
     turn_mismatch_fails = (
         surroundings.turn_mismatch_fails
         if entry.on_turn_mismatch is None
@@ -64,7 +68,11 @@ def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evalua
 
 
 def build_code(entry: CodeEntry, surroundings: EvaluatorContext) -> Evaluator:
-    """Make the evaluator; raises InputError where its surroundings do."""
+    """Build the evaluator of a local program.
+
+    Raises:
+        InputError: if the program cannot be used.
+    """
     program = surroundings.locate(entry.path)
     if not installs_requirements(entry):
         program = replace(program, requirements=None)
@@ -72,7 +80,11 @@ def build_code(entry: CodeEntry, surroundings: EvaluatorContext) -> Evaluator:
 
 
 def build_remote(entry: RemoteEntry, surroundings: EvaluatorContext) -> Evaluator:
-    """Make the evaluator; raises InputError where its surroundings do."""
+    """Build the evaluator of a remote program.
+
+    Raises:
+        InputError: if its source or the program in it does not exist.
+    """
     program = RemoteProgram(
         source=entry.source,
         repository=entry.repo or "",
@@ -97,7 +109,7 @@ def _build_program_evaluator(
 
 
 def make_program_run(entry: ProcessEntry, program: Program, *, network: bool) -> RunProgram:
-    """How its processes run, before it is known what they read."""
+    """Make the request to run the program, without its input."""
     return RunProgram(
         program=program,
         timeout_seconds=entry.timeout,
@@ -113,7 +125,7 @@ def make_program_run(entry: ProcessEntry, program: Program, *, network: bool) ->
 
 
 def make_program_identity(entry: ProcessEntry, surroundings: EvaluatorContext) -> EvaluatorIdentity:
-    """What reports show of it."""
+    """Make the identity that reports show."""
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
@@ -126,7 +138,7 @@ def make_program_identity(entry: ProcessEntry, surroundings: EvaluatorContext) -
 
 
 def installs_requirements(entry: ProcessEntry) -> bool:
-    """Whether packages are installed for it: not where an image has them."""
+    """Return whether packages are installed for it; an image already contains them."""
     return entry.requirements == "auto" and _get_image(entry) is None
 
 

@@ -1,4 +1,4 @@
-"""``type: builtin``: a metric of ours against a threshold, as agentevals 0.11.0 judges by it."""
+"""``type: builtin``: a metric computed here, with a threshold as in agentevals 0.11.0."""
 
 from msgspec import Struct, field
 
@@ -16,8 +16,8 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     """A metric that is computed here.
 
     Attributes:
-        metric: its name in the table of metrics.
-        options: the metric's own.
+        metric: its name in ``METRICS``.
+        options: the metric's own options.
         turn_mismatch_fails: see ``make_metric_judgement``.
     """
 
@@ -28,11 +28,11 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[RequiredProgram, ...]:
-        """No program."""
+        """Nothing."""
         return ()
 
     def ask(self, case: Case) -> ComputeMetric | Skip:
-        """Have the turns compared, unless there is nothing to compare them with."""
+        """Request the metric, or skip the case if a required eval case is missing."""
         golden = case.expected.turns if case.expected else ()
         if METRICS[self.metric].needs_golden and not golden:
             return Skip(reason=case.unmatched_reason or "the golden case has no turns")
@@ -41,7 +41,7 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by the score, and by the number of turns."""
+        """Judge by the score and by the number of turns."""
         if not isinstance(reply, MetricResult):
             raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
         return make_metric_judgement(
@@ -58,7 +58,7 @@ def make_builtin_evaluator(
     required: bool = True,
     turn_mismatch_fails: bool = True,
 ) -> BuiltinEvaluator:
-    """The evaluator that judges by ``metric``; None stands for agentevals' defaults."""
+    """Make the evaluator for ``metric``; None stands for agentevals' defaults."""
     return BuiltinEvaluator(
         identity=make_metric_identity(
             metric,

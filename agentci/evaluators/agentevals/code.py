@@ -28,7 +28,7 @@ from agentci.model.program import RequiredProgram
 from agentci.model.requests import ProgramOutput, Response, RunProgram
 from agentci.model.values import replace
 
-# Lists that evaluators, the community's among them, put their complaints in.
+# Lists in which evaluators, including the community's, report what is wrong.
 PROBLEM_FIELDS: Final = {"issues": "", "missing_tools": "missing tools: "}
 REASON_FIELDS: Final = ("reasoning", "reason")
 
@@ -36,11 +36,11 @@ PASSED_BY_STATUS: Final = {"PASSED": True, "FAILED": False, "NOT_EVALUATED": Non
 
 
 class CodeEvaluator(Struct, frozen=True, kw_only=True):
-    """A program that judges one case at a time.
+    """A program that evaluates one case at a time.
 
     Attributes:
-        config: what it is given under ``config``.
-        run: how its program is run, whatever it reads.
+        config: the input's ``config``.
+        run: the request to run its program, without the input.
         program_place: where the config names the program.
     """
 
@@ -56,7 +56,7 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         return (RequiredProgram(program=self.run.program, name=name, place=self.program_place),)
 
     def ask(self, case: Case) -> RunProgram:
-        """Have the program run over all turns of the recording and of its golden case."""
+        """Request a run of the program over all turns of the trace and of its eval case."""
         given = make_eval_input(
             case,
             name=self.identity.name,
@@ -66,10 +66,10 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         return replace(self.run, stdin=given)
 
     def read(self, reply: Response) -> Judgement:
-        """Judge by the program's own verdict where it gives one, else by its score.
+        """Judge by the program's own verdict if it gives one, else by its score.
 
         Raises:
-            EvaluatorError: it failed, or did not print a result.
+            EvaluatorError: if the program failed or printed no result.
         """
         if not isinstance(reply, ProgramOutput):
             raise TypeError(f"a program was asked for, not {type(reply).__name__}")

@@ -23,7 +23,7 @@ from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 
-# agentevals 0.11.0 reads these fields of built-in metrics in both spellings.
+# agentevals 0.11.0 accepts both spellings of these fields in built-in metrics.
 CAMEL_CASE: Final = {
     "trajectoryMatchType": "trajectory_match_type",
     "judgeModel": "judge_model",
@@ -33,7 +33,7 @@ CAMEL_CASE: Final = {
 
 
 class ProcessEntry(RepeatableEntry, Entry):
-    """What the entries of all code share that runs in processes of its own."""
+    """Fields of evaluators whose code runs in its own processes."""
 
     threshold: Share = Field(
         default=DEFAULT_THRESHOLD, description="Score that a case has to reach to pass."
@@ -83,7 +83,7 @@ class ProcessEntry(RepeatableEntry, Entry):
 
 
 class ProgramEntry(ProcessEntry):
-    """What the entries of all programs share."""
+    """Fields of evaluators that are programs."""
 
     config: dict[str, JsonValue] = Field(
         default={}, description="Settings of your own, handed to the program as they are."
@@ -102,7 +102,7 @@ class CodeEntry(ProgramEntry):
 
 
 class RemoteEntry(ProgramEntry):
-    """A program that is kept elsewhere: fetched, verified and cached, then run like your own."""
+    """A program from elsewhere: it is fetched, verified and cached, then runs like your own."""
 
     type: Literal["remote"] = Field(description="A program that is kept elsewhere.")
     source: Text = Field(
@@ -144,7 +144,7 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
 
 
 class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
-    """A built-in metric of the recorded run; some compare it with its golden case."""
+    """A built-in metric of the recorded run; some metrics compare it with its eval case."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")
     threshold: Share | None = Field(

@@ -1,6 +1,6 @@
 """The protocol of evaluator programs: EvalInput on stdin, EvalResult on stdout.
 
-Fields and spellings are those of agentevals 0.11.0, protocol 1.1, a superset of 1.0. Reading is
+Fields and spellings are those of agentevals 0.11.0, protocol 1.1, a superset of 1.0. Parsing is
 stricter in two points: a boolean is not a score, and another major version is rejected.
 """
 
@@ -25,7 +25,7 @@ PROTOCOL_VERSION: Final = "1.1"
 
 
 def make_eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
-    """Write EvalInput as compact JSON; every key is there, whether it has a value or not."""
+    """Write EvalInput as compact JSON; every key is present, even without a value."""
     asked: JsonObject = {
         "protocol_version": PROTOCOL_VERSION,
         "metric_name": name,
@@ -37,7 +37,10 @@ def make_eval_input(case: Case, *, name: str, threshold: float, config: JsonObje
 
 @lru_cache(maxsize=4)
 def _format_case(same: IdentityKey[Case]) -> str:
-    """What all programs read that judge a case; they do so one after the other."""
+    """Format the part of EvalInput that all programs share.
+
+    It is the same for each program that evaluates the case; programs follow one another.
+    """
     trace, golden = same.value.trace, same.value.expected
     return dumps_compact(
         {
@@ -68,7 +71,7 @@ def _format_invocation(turn: Turn) -> dict[str, Json]:
 
 
 def _format_tool_call(call: ToolCall) -> dict[str, Json]:
-    # Always an object, because evaluators look into it without asking.
+    # Always an object, because evaluators do not check its type.
     return {"name": call.name, "args": call.named_args, "id": call.id}
 
 
@@ -95,12 +98,12 @@ MAX_SHOWN: Final = 60
 
 
 class ParsedEvalResult(Struct, frozen=True, kw_only=True):
-    """The answer of one program.
+    """The result of one program.
 
     Attributes:
         score: 0 to 1.
         status: the program's own verdict; None leaves it to score and threshold.
-        turn_scores: as given: of any number and size, None where a turn has none.
+        turn_scores: as given: any number of scores of any value, None for a turn without one.
     """
 
     score: float
@@ -110,10 +113,10 @@ class ParsedEvalResult(Struct, frozen=True, kw_only=True):
 
 
 def parse_eval_result(document: JsonObject) -> ParsedEvalResult:
-    """Read an answer; fields that are not known are left alone.
+    """Parse a result; unknown fields are ignored.
 
     Raises:
-        EvaluatorError: a field is missing or holds what it must not.
+        EvaluatorError: if a field is missing or invalid.
     """
     _check_version(document.get("protocol_version"))
     return ParsedEvalResult(
@@ -180,7 +183,7 @@ def _parse_details(given: Json) -> JsonObject:
 
 
 def _parse_number(given: Json) -> float | None:
-    """A number, also from its text; true and false are 1 and 0."""
+    """Parse a number or its text; true and false are 1 and 0."""
     if not isinstance(given, int | float | str):
         return None
     try:
@@ -205,11 +208,11 @@ LEFT_OUT_KEY: Final = "left_out"
 def truncate_result(
     result: ParsedEvalResult, *, size: int, shown: Sequence[str]
 ) -> ParsedEvalResult:
-    """A result as it is, or its verdict and the beginnings of what people read of it.
+    """Return a small result unchanged; of a large one keep the verdict and shortened details.
 
     Args:
-        result: of a program.
-        size: how many bytes it was printed in.
+        result: a program's result.
+        size: size of the printed result in bytes.
         shown: names of the details that reports show.
     """
     if size <= MAX_KEPT_BYTES:

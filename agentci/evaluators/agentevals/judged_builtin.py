@@ -38,10 +38,11 @@ NO_ANSWER = "the agent gave no answer that could be judged"
 
 
 class JudgedEvaluator(Struct, frozen=True, kw_only=True):
-    """A metric that a model measures.
+    """A metric that a judge model scores.
 
     Attributes:
-        metric: its name in the table of those that ask a model.
+        metric: its name in ``JUDGED_METRICS``.
+        wanted: the judge.
         rubrics: those of its entry, for all turns.
         turn_mismatch_fails: see ``make_metric_judgement``.
     """
@@ -54,14 +55,15 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """Who judges."""
+        """Its judge."""
         return (self.wanted,)
 
     def ask(self, case: Case) -> Compose | Skip:
-        """Ask about every turn that there is something to judge of.
+        """Request a verdict on every turn that the metric applies to.
 
         Raises:
-            EvaluatorError: two rubrics have one id, or there are none where the metric needs some.
+            EvaluatorError: if two rubrics share an id, or the metric needs rubrics and there are
+                none.
         """
         metric = JUDGED_METRICS[self.metric]
         if metric.needs_golden and not (case.expected and case.expected.turns):
@@ -87,7 +89,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def read(self, reply: Response) -> Judgement:
-        """What the answers came to."""
+        """Return the judgement of the verdicts."""
         return extract_judgement(reply)
 
     def _judged_turns(self, case: Case) -> Iterator[JudgedTurn]:
@@ -109,7 +111,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
             yield JudgedTurn(turn=turn, rubrics=rubrics)
 
     def _counts(self, case: Case) -> JsonObject:
-        """Turns without a partner, for metrics that compare them."""
+        """Count the turns without a partner, for metrics that compare turns."""
         if case.expected is None or not JUDGED_METRICS[self.metric].needs_golden:
             return {}
         return count_unpaired_turns(case.trace.turns, case.expected.turns)
@@ -159,7 +161,7 @@ def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
 def _list_split_turns(
     asked: Sequence[tuple[int, JudgedTurn]], rulings: Sequence[AggregateVerdict]
 ) -> JsonObject:
-    """The turns that the samples disagreed about, where there are any."""
+    """List the turns on which the samples disagreed, if any."""
     numbers = [
         number for ruling, (number, _) in zip(rulings, asked, strict=True) if ruling.is_split
     ]
@@ -180,7 +182,7 @@ def make_judged_evaluator(
     """Make the evaluator.
 
     Raises:
-        InputError: nobody said who judges, or a rubric cannot be read.
+        InputError: if no judge is configured or a rubric is invalid.
     """
     judge_place = place_of("judge" if entry.judge is not None else "name")
     if entry.credential_ref is not None:
@@ -213,7 +215,7 @@ def make_judged_evaluator(
 
 
 def _make_judge_spec(entry: BuiltinEntry) -> JudgeSpec:
-    """What the entry says of the judge, in either words."""
+    """Merge the entry's ``judge`` with agentevals' own judge fields; ``judge`` takes precedence."""
     theirs = {"model": entry.judge_model, "base_url": entry.judge_base_url}
     given = {name: value for name, value in theirs.items() if value is not None}
     own = {} if entry.judge is None else entry.judge.model_dump(exclude_none=True)
@@ -221,7 +223,7 @@ def _make_judge_spec(entry: BuiltinEntry) -> JudgeSpec:
 
 
 def _parse_rubrics(given: list[str | dict[str, JsonValue]], place: Place) -> Iterator[Rubric]:
-    """Rubrics as ADK writes them, or as mere texts."""
+    """Parse rubrics given as in ADK or as text."""
     for number, each in enumerate(given, start=1):
         if isinstance(each, str):
             yield Rubric(id=f"rubric-{number}", text=each)

@@ -1,4 +1,4 @@
-"""Which golden case a recording is judged by, as agentevals 0.11.0 chooses it."""
+"""Matches traces with eval cases, as agentevals 0.11.0 does."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,24 +17,24 @@ AMBIGUOUS: Final = "ambiguous eval case"
 
 
 class EvalCaseMatcher:
-    """Gives the recordings of a run their golden cases, one after the other."""
+    """Matches the traces of a run with eval cases, one trace at a time."""
 
     def __init__(self, goldens: EvalSet | None, *, are_alone: bool) -> None:
-        """Begin.
+        """Index the eval cases.
 
         Args:
-            goldens: None where there is no eval set.
-            are_alone: a single recording is judged.
+            goldens: None without an eval set.
+            are_alone: whether the run has only one trace.
         """
         self._index = None if goldens is None else EvalCaseIndex(goldens.cases, are_alone=are_alone)
         self._ids = _UniqueIds()
         self._covered: set[str] = set()
 
     def make_case(self, trace: Trace, row: DatasetRow | None = None) -> Case:
-        """The recording beside its golden case, or the reason why it has none.
+        """Make the case of a trace, with its eval case or the reason why there is none.
 
         Args:
-            row: that the agent was asked by.
+            row: the dataset row that the agent's question came from.
         """
         found = NO_EVAL_SET if self._index is None else self._index.find(trace)
         if isinstance(found, str):
@@ -51,21 +51,20 @@ class EvalCaseMatcher:
 
     @property
     def unmatched(self) -> tuple[EvalCase, ...]:
-        """Golden cases with turns that no recording was matched with."""
+        """Eval cases with turns that no trace matched."""
         usable = () if self._index is None else self._index.usable
         return tuple(golden for golden in usable if golden.id not in self._covered)
 
 
 def has_multi_turn_case(goldens: EvalSet | None) -> bool:
-    """Tell whether any golden case is a conversation, so that recordings have to be grouped."""
+    """Return whether any eval case has several turns, so that traces must be grouped."""
     return goldens is not None and any(len(golden.turns) > 1 for golden in goldens.cases)
 
 
 class EvalCaseIndex:
-    """The golden cases of one set, by id and by what the user asks first.
+    """The eval cases of one set, by id and by the user's first message.
 
-    A set with a single usable case is meant for the recording, whatever was asked, where that is
-    alone as well.
+    If there is one trace and one usable eval case, they match whatever the user asked.
     """
 
     def __init__(self, goldens: Iterable[EvalCase], *, are_alone: bool) -> None:
@@ -77,7 +76,7 @@ class EvalCaseIndex:
         self._only = self.usable[0] if are_alone and len(self.usable) == 1 else None
 
     def find(self, trace: Trace) -> EvalCase | str:
-        """Find the golden case of a recording, or the reason why there is none."""
+        """Find the eval case of a trace, or return the reason why there is none."""
         if trace.eval_case_id is not None:
             return self._by_id.get(
                 trace.eval_case_id, f"eval case '{trace.eval_case_id}' not found"
@@ -104,7 +103,7 @@ def _normalize_text(text: str) -> str:
 
 
 class _UniqueIds:
-    """Numbers what comes again: ``x``, ``x#2``, ``x#3``."""
+    """Makes ids unique by numbering repeated ones: ``x``, ``x#2``, ``x#3``."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

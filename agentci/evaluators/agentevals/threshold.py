@@ -1,4 +1,4 @@
-"""Thresholds of agentevals' evaluators, and the judgement of a measurement against one."""
+"""Thresholds of agentevals' evaluators, and the judgement of a metric's result against one."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from agentci.model.requests import MetricResult
 def make_metric_identity(
     metric: str, *, place: Place, threshold: float | None, required: bool, needs_golden: bool
 ) -> EvaluatorIdentity:
-    """What reports show of a metric; without a threshold it has agentevals' default."""
+    """Make the identity of a metric; without a threshold it has agentevals' default."""
     threshold = DEFAULT_THRESHOLD if threshold is None else threshold
     return EvaluatorIdentity(
         name=metric,
@@ -27,11 +27,11 @@ def make_metric_identity(
 def make_metric_judgement(
     measured: MetricResult, identity: EvaluatorIdentity, *, turn_mismatch_fails: bool
 ) -> Judgement:
-    """Judge by the score, and by the number of turns.
+    """Judge a result by its score and by the number of turns.
 
     Args:
-        turn_mismatch_fails: whether missing or unexpected turns fail a case whatever its score,
-            which is that of the turns that have a partner. (agentevals passes such cases.)
+        turn_mismatch_fails: whether missing or unexpected turns fail a case regardless of its
+            score, which covers only paired turns. (agentevals passes such cases.)
     """
     pairs = len(measured.turn_scores)
     mismatch = describe_turn_mismatch(pairs, measured.details) if turn_mismatch_fails else None
@@ -50,10 +50,10 @@ DEFAULT_THRESHOLD: Final = 0.5
 
 
 def get_threshold(identity: EvaluatorIdentity) -> float:
-    """The threshold of an evaluator, that of agentevals where it has none."""
+    """Return the threshold of an evaluator; agentevals' default if it has none."""
     return DEFAULT_THRESHOLD if identity.threshold is None else identity.threshold
 
 
 def format_threshold(threshold: float) -> str:
-    """What has to be reached, in words."""
+    """Format a threshold for reports."""
     return f"at least {threshold:g}"

@@ -45,7 +45,7 @@ class _AdkModel(BaseModel):
 
 
 class AdkNote(_AdkModel):
-    """A remark on a turn: what came of a rubric, an explanation, or an error."""
+    """A note on a turn: the result of a rubric, an explanation or an error."""
 
     id: str
     score: float | None
@@ -53,7 +53,7 @@ class AdkNote(_AdkModel):
 
 
 class AdkScore(_AdkModel):
-    """What was found of a turn, or of all; without a score, what kept it from having one."""
+    """The score of a turn or of all turns; without a score, the notes explain why."""
 
     score: float | None = None
     status: str = ""
@@ -61,17 +61,17 @@ class AdkScore(_AdkModel):
 
 
 class AdkResult(AdkScore):
-    """What ``execution/child/adk/measure.py`` prints: a result, or why there is none."""
+    """The output of ``execution/child/adk/measure.py``: a result, or the reason for its absence."""
 
     turns: tuple[AdkScore, ...] = ()
     refusal: str | None = None
 
 
 def parse_adk_result(stdout: bytes) -> AdkResult:
-    """Read what was printed.
+    """Parse the output of ADK.
 
     Raises:
-        EvaluatorError: it is no result.
+        EvaluatorError: if it is not a result.
     """
     try:
         return AdkResult.model_validate_json(stdout)
@@ -83,7 +83,10 @@ def parse_adk_result(stdout: bytes) -> AdkResult:
 
 
 def format_invocations(turns: Sequence[Turn]) -> list[Json]:
-    """Turns as ADK's ``Invocation``; what was said between tool calls has no known place there."""
+    """Format turns as ADK's ``Invocation``.
+
+    Texts between tool calls are left out, because their position is unknown.
+    """
     return [
         {
             "invocation_id": turn.id,
@@ -100,7 +103,7 @@ def format_invocations(turns: Sequence[Turn]) -> list[Json]:
 
 
 def _format_events(turn: Turn) -> Iterator[Json]:
-    """The calls, each with the answers to it, and then the answers to nobody knows what."""
+    """Yield the calls, each followed by its responses, then the responses without a known call."""
     for number, call in enumerate(turn.tool_calls):
         yield _event("model", {"function_call": _format_tool_call(call)})
         yield from (
@@ -113,7 +116,7 @@ def _format_events(turn: Turn) -> Iterator[Json]:
 
 def _format_tool_response(response: ToolResponse) -> Json:
     output = response.output
-    if not isinstance(output, dict):  # which ADK wants it to be
+    if not isinstance(output, dict):  # ADK requires an object
         output = {"error" if response.failed else "result": output}
     found = {"id": response.id, "name": response.name, "response": output}
     return _event("user", {"function_response": found})
@@ -132,7 +135,7 @@ def _content(role: str, *parts: JsonObject) -> Json:
 
 
 MEASURE_PROGRAM: Final = LocalProgram(path=ADK_MEASURE_PATH)
-# ADK takes seconds to load, and its service minutes for a long conversation.
+# ADK takes seconds to load, and its service takes minutes for a long conversation.
 TIMEOUT_SECONDS: Final = 900
 CREDENTIALS_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 CREDENTIAL_VARIABLES: Final = (
@@ -145,7 +148,7 @@ CREDENTIAL_VARIABLES: Final = (
 
 NOT_EVALUATED: Final = "NOT_EVALUATED"
 NOT_INSTALLED: Final = ("ImportError", "ModuleNotFoundError")
-# What ADK calls the notes that belong to no rubric.
+# ADK's ids of the notes that belong to no rubric.
 EXPLANATION_NOTE: Final = "explanation"
 ERROR_NOTE: Final = "error"
 UNEXPLAINED: Final = "Google's ADK gives no reason"
@@ -155,8 +158,8 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
     """A metric that a service measures.
 
     Attributes:
-        metric: its name in the table of those.
-        turn_mismatch_fails: see ``make_metric_judgement``; no effect without an eval case.
+        metric: its name in ``HOSTED_METRICS``.
+        turn_mismatch_fails: see ``make_metric_judgement``; has no effect without an eval case.
     """
 
     identity: EvaluatorIdentity
@@ -165,19 +168,19 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[RequiredProgram, ...]:
-        """No program that is made ready, nor one whose replies are kept."""
+        """Nothing: its program is neither prepared nor cached."""
         return ()
 
     def ask(self, case: Case) -> Compose | Skip:
-        """Have all turns measured; those with a golden case as far as both sides have some.
+        """Request the measurement of all turns, or of paired turns for a comparing metric.
 
         Raises:
-            EvaluatorError: there are none.
+            EvaluatorError: if there are no turns.
         """
         golden = case.expected.turns if case.expected and self._metric.needs_golden else ()
         if self._metric.needs_golden and not golden:
             return Skip(reason=case.unmatched_reason or "the golden case has no turns")
-        # Where nothing is compared, each turn is its own partner.
+        # For a metric that compares nothing, each turn is paired with itself.
         paired = pair_turns(case.trace.turns, golden or case.trace.turns)
         asked: JsonObject = {
             "metric": self.metric,
@@ -198,7 +201,7 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         return Compose(parts=((self.metric, run),), then=partial(self._judged, len(paired), counts))
 
     def read(self, reply: Response) -> Judgement:
-        """What the measurement came to."""
+        """Return the judgement of the measurement."""
         return extract_judgement(reply)
 
     @property
@@ -224,11 +227,14 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def _measurement(self, result: AdkResult, turns: int, counts: JsonObject) -> MetricResult:
-        """Take the scores; what is left out of a mean might have failed, so nothing may be."""
+        """Convert the scores of all turns.
+
+        A mean over fewer turns could hide a failure, so every turn must have a score.
+        """
         if len(result.turns) != turns:
             raise EvaluatorError(f"of {turns} turns, Google's ADK judged {len(result.turns)}")
         numbered = [(f"turn {number}: ", each) for number, each in enumerate(result.turns, start=1)]
-        if self._metric.scores_conversation:  # which it scores under the last one
+        if self._metric.scores_conversation:  # ADK reports that score with the last turn
             numbered = [("", result.turns[-1])]
         scores = tuple(self._share(each, where) for where, each in numbered)
         return MetricResult(
@@ -243,10 +249,10 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def _share(self, found: AdkScore, where: str) -> float:
-        """A score from 0 to 1.
+        """Convert a score to 0 to 1.
 
         Raises:
-            EvaluatorError: there is none, or it is beyond the metric's scale.
+            EvaluatorError: if there is no score, or it is outside the metric's scale.
         """
         if found.score is None or found.status == NOT_EVALUATED:
             why = next((each.rationale for each in found.notes if each.id == ERROR_NOTE), None)
@@ -260,7 +266,7 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         return metric.normalize(found.score)
 
     def _misses(self, found: AdkScore, share: float) -> Iterator[str]:
-        """The rubrics that are not fulfilled; of a score that falls short also why."""
+        """Yield the rubrics that failed, and the explanation of a score below the threshold."""
         for note in found.notes:
             if note.score == 0:
                 yield f"{note.id}: {note.rationale}" if note.rationale else note.id
@@ -285,7 +291,7 @@ def make_hosted_evaluator(
     required: bool = True,
     turn_mismatch_fails: bool = True,
 ) -> HostedEvaluator:
-    """The evaluator that has ``metric`` measured; None stands for agentevals' default."""
+    """Make the evaluator for ``metric``; None stands for agentevals' default."""
     return HostedEvaluator(
         identity=make_metric_identity(
             metric,

@@ -1,4 +1,4 @@
-"""The interface of a metric, which is a pure function over turns, and what metrics share."""
+"""The interface of a metric, a pure function over turns, and functions that metrics share."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,12 +13,12 @@ from agentci.model.trace import Turn
 
 
 class HostedMetric(Struct, frozen=True, kw_only=True):
-    """A metric of ADK 2.13, as its evaluators document it.
+    """A metric of ADK 2.13, as documented by its evaluator.
 
     Attributes:
-        purpose: what it measures, in a sentence.
-        needs_golden: whether it is given golden turns, one a turn.
-        scores_conversation: whether it scores a conversation as a whole, else turn by turn.
+        purpose: what it measures, in one sentence.
+        needs_golden: whether it compares each turn with an expected turn.
+        scores_conversation: whether it scores the whole conversation rather than each turn.
         lowest, highest: the ends of its scale.
     """
 
@@ -29,20 +29,20 @@ class HostedMetric(Struct, frozen=True, kw_only=True):
     highest: float = 1.0
 
     def normalize(self, score: float) -> float:
-        """A score of its scale as one from 0 to 1; what is beyond it stays beyond."""
+        """Convert a score to 0 to 1; a score outside the scale stays outside."""
         return (score - self.lowest) / (self.highest - self.lowest)
 
     def to_scale(self, share: float) -> float:
-        """The score of its scale that ``share`` stands for."""
+        """Convert 0 to 1 to a score on the metric's scale."""
         return self.lowest + share * (self.highest - self.lowest)
 
 
 def describe_turn_mismatch(pairs: int, counts: JsonObject) -> str | None:
-    """Say in words how many turns have no partner; None where all have one.
+    """Describe how many turns have no partner; None if all have one.
 
     Args:
-        pairs: turns that have one.
-        counts: as ``turn_counts`` counts the others.
+        pairs: number of paired turns.
+        counts: the unpaired turns, from ``count_unpaired_turns``.
     """
     missing, unexpected = (
         count if isinstance(count := counts.get(key), int) else 0
@@ -59,34 +59,34 @@ def describe_turn_mismatch(pairs: int, counts: JsonObject) -> str | None:
 
 
 class Metric(Protocol):
-    """A measure of what an agent did against what it should have done; a module is one."""
+    """A score of recorded turns against expected turns; implemented by a module."""
 
     @property
     def name(self) -> str:
-        """What configs call it."""
+        """The name in configs."""
         ...
 
     @property
     def needs_golden(self) -> bool:
-        """Whether it compares, and so has nothing to say without golden turns."""
+        """Whether it compares with expected turns, and so cannot run without them."""
         ...
 
     def measure(
         self, actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject, /
     ) -> MetricResult:
-        """Compare turn by turn; pairs are made by index, what is left over on one side is counted.
+        """Compare turns paired by index; unpaired turns are only counted.
 
         Raises:
-            EvaluatorError: there is no pair to compare, or an option has no meaning.
+            EvaluatorError: if there is no pair to compare, or an option is invalid.
         """
         ...
 
 
 def pair_turns(actual: Sequence[Turn], golden: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
-    """Put each recorded turn beside its golden one, up to the end of the shorter list.
+    """Pair recorded and expected turns by index, up to the end of the shorter list.
 
     Raises:
-        EvaluatorError: one of the lists is empty.
+        EvaluatorError: if one of the lists is empty.
     """
     if not actual:
         raise EvaluatorError("no turns were found in the recording")
@@ -101,7 +101,7 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def count_unpaired_turns(actual: Sequence[Turn], golden: Sequence[Turn]) -> dict[str, int]:
-    """Count the turns without a partner; empty where there is none."""
+    """Count the turns without a partner; empty if there are none."""
     if len(actual) == len(golden):
         return {}
     return {

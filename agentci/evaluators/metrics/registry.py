@@ -1,4 +1,4 @@
-"""The metrics: computed here, asking a model, computed by a service, and those that are not run."""
+"""The metrics: computed here, scored by a judge model, computed by a service, or unsupported."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,8 @@ METRICS: Final[Mapping[str, Metric]] = {
     response_match.name: response_match,
 }
 
-# Those that ask a model (see the registry of ``judged``, which is slow to load), and what they do.
+# Metrics scored by a judge model, and their purpose. Their modules are in the registry of
+# ``judged``, which is slow to load.
 JUDGED_METRIC_PURPOSES: Final[Mapping[str, str]] = {
     "final_response_match_v2": "Whether the final answer says what the golden one says.",
     "rubric_based_final_response_quality_v1": "How many rubrics the final answer fulfils.",
@@ -19,7 +20,7 @@ JUDGED_METRIC_PURPOSES: Final[Mapping[str, str]] = {
     "hallucinations_v1": "How much of the final answer is shown by what tools answered.",
 }
 
-# Those that Google's ADK has Vertex AI compute.
+# Metrics that Google's ADK computes through Vertex AI.
 HOSTED_METRICS: Final[Mapping[str, HostedMetric]] = {
     "response_evaluation_score": HostedMetric(
         purpose="How coherent the final answer is.", needs_golden=True, lowest=1.0, highest=5.0
@@ -39,7 +40,7 @@ INSTALL_ADK: Final = 'pip install "google-adk[eval]>=2.13"'
 
 UNRUNNABLE: Final = "it cannot be run by agentevals 0.11.0 either"
 
-# Metrics of agentevals by name, and why this version does not run them.
+# Metrics of agentevals that this version does not run, and the reason.
 UNSUPPORTED_METRICS: Final[Mapping[str, str]] = {
     "rubric_based_multi_turn_trajectory_quality_v1": UNRUNNABLE,
     "per_turn_user_simulator_quality_v1": UNRUNNABLE,

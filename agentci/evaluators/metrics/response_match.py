@@ -1,7 +1,7 @@
-"""How much of the golden answer's words the agent's answer has: ROUGE-1, its F-measure.
+"""Scores word overlap between response and expected response: the F-measure of ROUGE-1.
 
-Words are counted as Google ADK 2 counts them: text in scripts that write no spaces is taken apart
-character by character, words of other alphabets are kept whole, and English ones are stemmed.
+Words are counted as in Google ADK 2: scripts without spaces are split into characters, words of
+other alphabets are kept whole, and English words are stemmed.
 """
 
 import unicodedata
@@ -21,18 +21,19 @@ name: Final = "response_match_score"
 needs_golden: Final = True
 
 SHOWN_CHARACTERS: Final = 100
-MIN_STEMMED_LENGTH: Final = 4  # characters; shorter words are counted as they are
+MIN_STEMMED_LENGTH: Final = 4  # characters; shorter words are not stemmed
 
 # Han, Hiragana and Katakana, Hangul: every character is a word.
 SYLLABLES: Final = (range(0x4E00, 0xA000), range(0x3040, 0x3100), range(0xAC00, 0xD7B0))
-# Thai and Lao, Khmer, Myanmar: every character begins a word, unless it is a mark over the last.
+# Thai and Lao, Khmer, Myanmar: every character starts a word, except combining marks.
 UNSPACED: Final = (range(0x0E00, 0x0F00), range(0x1780, 0x1800), range(0x1000, 0x10A0))
 
 
 def measure(actual: Sequence[Turn], golden: Sequence[Turn], _options: JsonObject) -> MetricResult:
-    """Score each answer against the golden one.
+    """Score each response against the expected one.
 
-    The parts of a golden answer are lines, those of a recorded one run on, as in agentevals 0.11.0.
+    The parts of an expected response are joined by line breaks, those of a recorded response
+    without a separator, as in agentevals 0.11.0.
     """
     texts = [
         (mine.final_text or "", "\n".join(its.answer_parts))
@@ -53,13 +54,13 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], _options: JsonObject
 
 
 def rouge_1(candidate: str, reference: str) -> float:
-    """ROUGE-1 of two texts, 0 to 1."""
+    """Compute ROUGE-1 of two texts, 0 to 1."""
     found, wanted = Counter(split_words(candidate)), Counter(split_words(reference))
     return f_measure((found & wanted).total(), found.total(), wanted.total())
 
 
 def split_words(text: str) -> list[str]:
-    """Take a text apart into the words that are compared."""
+    """Split a text into the words that are compared."""
     plain = unicodedata.normalize("NFKC", text).lower()
     return [
         stem(word) if len(word) >= MIN_STEMMED_LENGTH and word.isascii() else word
@@ -68,7 +69,7 @@ def split_words(text: str) -> list[str]:
 
 
 class _SpacingTable(dict[int, str]):
-    """What becomes of each character, for ``str.translate``; learnt as texts bring them."""
+    """A cached mapping of characters to their replacements, for ``str.translate``."""
 
     def __missing__(self, code: int) -> str:
         spaced = self[code] = _space_character(code)
@@ -79,7 +80,10 @@ SPACING: Final = _SpacingTable()
 
 
 def _space_character(code: int) -> str:
-    """Set a character apart where its script writes no spaces; no part of a word: a space."""
+    """Add spaces around a character of a script without spaces.
+
+    A character that is not part of a word becomes a space.
+    """
     character = chr(code)
     is_mark = unicodedata.category(character).startswith("M")
     if any(code in block for block in SYLLABLES):

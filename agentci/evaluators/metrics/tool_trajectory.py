@@ -1,4 +1,4 @@
-"""Whether the agent called the tools that it should have called, with the right arguments."""
+"""Scores whether the agent called the expected tools with the expected arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from reprlib import Repr
@@ -22,7 +22,7 @@ SHOWN_CHARACTERS: Final = 200
 def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject) -> MetricResult:
     """Score each turn 1 or 0.
 
-    Option ``match_type``: one of ``MatchType``, in any case; EXACT by default.
+    The option ``match_type`` is a ``MatchType`` in any case; the default is EXACT.
     """
     match_type = _read_match_type(options)
     compared = [_compare(mine, its, match_type) for mine, its in pair_turns(actual, golden)]
@@ -43,7 +43,7 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject)
 
 
 class _Comparison(Struct, frozen=True, kw_only=True):
-    """The calls of one turn beside the golden ones."""
+    """The recorded and the expected calls of one turn."""
 
     turn_id: str
     actual: tuple[ToolCall, ...]
@@ -53,14 +53,14 @@ class _Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def miss(self) -> str:
-        """What was expected and what came instead, in words."""
+        """Describe the expected and the recorded calls."""
         return (
             f"expected {_format_calls(self.expected)}{self.order}, got {_format_calls(self.actual)}"
         )
 
     @property
     def as_json(self) -> JsonObject:
-        """As the reports of agentevals write it."""
+        """Format the comparison as agentevals' reports do."""
         return {
             "invocation_id": self.turn_id,
             "expected": [{"name": call.name, "args": call.args} for call in self.expected],
@@ -80,8 +80,8 @@ def _read_match_type(options: JsonObject) -> str:
 def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
     """Compare the calls of two turns.
 
-    A recorded call without arguments has ``{}``, a bare argument is wrapped. Golden calls stay as
-    they are: arguments left out there equal no recorded call, as in agentevals 0.11.0.
+    A recorded call without arguments has ``{}``; a bare argument is wrapped. Expected calls stay
+    unchanged: missing arguments there equal no recorded call, as in agentevals 0.11.0.
     """
     made = tuple(ToolCall(name=call.name, args=call.named_args) for call in actual.tool_calls)
     matches, order = MATCHERS[match_type]
@@ -114,13 +114,13 @@ def _match_in_any_order(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) ->
 
 
 def _are_equal(made: ToolCall, wanted: ToolCall) -> bool:
-    """Compare as Python does: ``1 == 1.0 == True``, the order of keys is free, ids do not count."""
+    """Compare as Python does: ``1 == 1.0 == True``; key order and ids are ignored."""
     return made.name == wanted.name and made.args == wanted.args
 
 
 Matcher = Callable[[Sequence[ToolCall], Sequence[ToolCall]], bool]
 
-# How calls are compared, and what that adds to the words of a miss.
+# The function for each match type, and what it adds to the message of a miss.
 MATCHERS: Mapping[str, tuple[Matcher, str]] = {
     "EXACT": (_match_exactly, ""),
     "IN_ORDER": (_match_in_order, " in this order"),
@@ -134,7 +134,7 @@ def _format_calls(tool_calls: Sequence[ToolCall]) -> str:
 
 
 def _format_call(call: ToolCall) -> str:
-    """Write a call as code: ``get_weather(city='Paris')``."""
+    """Format a call as code: ``get_weather(city='Paris')``."""
     if not isinstance(call.args, Mapping):
         return f"{call.name}(arguments left out, which matches no call)"
     named = (f"{key}={SHORT_REPR.repr(value)}" for key, value in call.args.items())

@@ -1,1 +1,1 @@
-"""Prompts to judge models and the schemas of their answers."""
+"""Prompts to judge models, and the schemas of their responses."""

@@ -1,4 +1,4 @@
-"""The form of a verdict: as a JSON Schema, and in words for models that take none."""
+"""The form of a verdict: as a JSON Schema, and as text for models that take no schema."""
 
 from typing import Final
 
@@ -6,10 +6,10 @@ from agentci._util.text.format import format_number
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import ChecklistSchema, ScoreSchema, VerdictSchema
 
-# Of the schema, where an API wants one.
+# Name of the schema, for APIs that require one.
 SCHEMA_NAME: Final = "verdict"
 
-# The members of a checklist, and of its items; AgentV's names.
+# Members of a checklist and of its items; the names are AgentV's.
 CHECKS: Final = "checks"
 ID: Final = "id"
 SATISFIED: Final = "satisfied"
@@ -21,7 +21,7 @@ _TEXT: Final[JsonObject] = {"type": "string"}
 
 
 def make_answer_schema(form: VerdictSchema) -> JsonObject:
-    """A schema that every service takes: all members required, no bounds, none beside them.
+    """Make a schema that every service accepts: all members required, no others, no bounds.
 
     Reasons come first, so that a model argues before it rates.
     """
@@ -33,13 +33,13 @@ def make_answer_schema(form: VerdictSchema) -> JsonObject:
 
 
 def describe_answer_format(form: VerdictSchema) -> str:
-    """The same in words, with the bounds."""
+    """Describe the schema as text, including bounds."""
     shape = _describe_checklist(form) if isinstance(form, ChecklistSchema) else _describe_form(form)
     return f"Reply with one JSON object and nothing else: {shape}"
 
 
 def get_mark_field(form: ChecklistSchema) -> str:
-    """The member of an item that is its mark."""
+    """Return the name of the member that holds an item's mark."""
     names = {"boolean": SATISFIED, "number": SCORE, "label": LABEL}
     return names[form.kind]
 

@@ -1,4 +1,4 @@
-"""Similarity of texts and vectors, from 0 to 1 for texts and -1 to 1 for vectors."""
+"""Similarity of texts, from 0 to 1, and of vectors, from -1 to 1."""
 
 import math
 import re
@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 from agentci.evaluators.similarity.porter import stem
 
-# What is written for these in web pages counts as the character itself.
+# HTML entities count as the character they stand for.
 ENTITIES: Final = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 
-# Punctuation is a word of its own, but for the apostrophe; points, commas and hyphens are parts of
+# Punctuation is a separate word, except the apostrophe; points, commas and hyphens may belong to
 # numbers.
 _PUNCTUATION: Final = "".join(mark for mark in string.punctuation if mark not in "',-.")
 _RULES: Final = (
@@ -27,10 +27,7 @@ _ALPHANUMERIC: Final = re.compile(r"[a-z0-9]+")
 
 
 def tokenize_13a(text: str) -> list[str]:
-    """The words of ``text`` as mteval-v13a, the scorer of the WMT campaigns, counts them.
-
-    Case counts.
-    """
+    """Split ``text`` into words as mteval-v13a, the scorer of the WMT campaigns; case is kept."""
     text = text.rstrip().replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
     for written, character in ENTITIES:
         text = text.replace(written, character)
@@ -41,7 +38,7 @@ def tokenize_13a(text: str) -> list[str]:
 
 
 def tokenize_rouge(text: str) -> list[str]:
-    """The words of ``text`` as ROUGE counts them without stemming: runs of a-z and 0-9."""
+    """Split ``text`` into words as ROUGE does without stemming: runs of a-z and 0-9."""
     return _ALPHANUMERIC.findall(text.lower())
 
 
@@ -51,9 +48,9 @@ MAX_NGRAM_LENGTH: Final = 4
 
 
 def bleu(candidate: str, reference: str) -> float:
-    """BLEU of one sentence as sacreBLEU computes it, over 100.
+    """Compute sentence BLEU as sacreBLEU does, divided by 100.
 
-    Words of 13a, n-grams of 1 to 4 as far as the candidate has any, exponential smoothing.
+    It uses 13a tokens, n-grams of 1 to 4 (fewer for a shorter candidate) and exponential smoothing.
     """
     found, wanted = tokenize_13a(candidate), tokenize_13a(reference)
     orders = range(1, min(MAX_NGRAM_LENGTH, len(found)) + 1)
@@ -71,25 +68,25 @@ def bleu(candidate: str, reference: str) -> float:
 
 
 def gleu(candidate: str, reference: str) -> float:
-    """Google's BLEU of one sentence: the lesser of precision and recall of n-grams of 1 to 4."""
+    """Compute Google's BLEU: the lesser of precision and recall of n-grams of 1 to 4."""
     found, wanted = (_count_all_ngrams(tokenize_13a(text)) for text in (candidate, reference))
     return (found & wanted).total() / max(found.total(), wanted.total(), 1)
 
 
 def rouge_n(candidate: str, reference: str, n: int) -> float:
-    """ROUGE-N: the F-measure of n-grams, words not stemmed."""
+    """Compute ROUGE-N: the F-measure of n-grams, without stemming."""
     found, wanted = (count_ngrams(tokenize_rouge(text), n) for text in (candidate, reference))
     return f_measure((found & wanted).total(), found.total(), wanted.total())
 
 
 def f_measure(hits: int, found: int, wanted: int) -> float:
-    """Precision and recall in one; the order of operations gives the floats of rouge-score."""
+    """Compute the F-measure; the order of operations gives the same floats as rouge-score."""
     precision, recall = hits / max(found, 1), hits / max(wanted, 1)
     return 2 * precision * recall / (precision + recall) if hits else 0.0
 
 
 def count_ngrams(words: Sequence[str], n: int) -> NgramCounts:
-    """How often each run of ``n`` words is there."""
+    """Count each run of ``n`` words."""
     return Counter(zip(*(words[start:] for start in range(n)), strict=False))
 
 
@@ -101,9 +98,9 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def fuzzy_match(candidate: str, reference: str) -> float:
-    """The share of characters that stay when one text is made the other; two empty ones are alike.
+    """Compute rapidfuzz's ``ratio``: insertions and deletions only, without preprocessing.
 
-    That is rapidfuzz's ``ratio``: only insertions and deletions, nothing changed beforehand.
+    It is the share of characters that stay when one text becomes the other; 1 for two empty texts.
     """
     from rapidfuzz.distance import Indel  # noqa: PLC0415 (most runs compare no texts)
 
@@ -111,7 +108,7 @@ def fuzzy_match(candidate: str, reference: str) -> float:
 
 
 def rouge_l(candidate: str, reference: str) -> float:
-    """ROUGE-L: the F-measure of the longest common subsequence of words, not stemmed."""
+    """Compute ROUGE-L: the F-measure of the longest common subsequence of unstemmed words."""
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (likewise)
 
     found, wanted = tokenize_rouge(candidate), tokenize_rouge(reference)
@@ -119,25 +116,26 @@ def rouge_l(candidate: str, reference: str) -> float:
 
 
 def cosine_tf(candidate: str, reference: str) -> float:
-    """The cosine between the counts of words, in any script that writes spaces; case is free."""
+    """Compute the cosine between word counts, ignoring case, for any script with spaces."""
     found, wanted = (Counter(_WORD.findall(text.casefold())) for text in (candidate, reference))
     product = sum(count * wanted[word] for word, count in found.items())
     squares = (sum(count**2 for count in each.values()) for each in (found, wanted))
-    # Rounding may put it a little above 1, where equal texts are.
+    # Rounding may give slightly more than 1 for equal texts.
     return min(1.0, product / math.sqrt(math.prod(squares))) if product else 0.0
 
 
-ALPHA: Final = 0.9  # how much precision counts beside recall
-BETA: Final = 3.0  # how fast the penalty grows with the number of chunks
-GAMMA: Final = 0.5  # the greatest penalty
+ALPHA: Final = 0.9  # weight of precision against recall
+BETA: Final = 3.0  # exponent of the penalty for chunks
+GAMMA: Final = 0.5  # greatest penalty
 
-# Words with their places in the text; a pair is of places, in the candidate and the reference.
+# Words with their indices in the text; a pair has an index in the candidate and one in the
+# reference.
 PlacedWords: TypeAlias = list[tuple[int, str]]
 AlignedPair: TypeAlias = tuple[int, int]
 
 
 def meteor(candidate: str, reference: str) -> float:
-    """The F-measure of aligned words, less for every chunk that they fall into; case is free."""
+    """Compute METEOR: the F-measure of aligned words, less a penalty per chunk, ignoring case."""
     found, wanted = (tokenize_13a(text.lower()) for text in (candidate, reference))
     pairs = _align_words(list(enumerate(found)), list(enumerate(wanted)))
     if not pairs:
@@ -149,7 +147,7 @@ def meteor(candidate: str, reference: str) -> float:
 
 
 def _align_words(found: PlacedWords, wanted: PlacedWords) -> list[AlignedPair]:
-    """Pairs of equal words, then of words of the same stem, in the order of the candidate."""
+    """Pair equal words, then words of the same stem, in the order of the candidate."""
     same, found, wanted = _match_words(found, wanted)
     stems = ([(place, stem(word)) for place, word in each] for each in (found, wanted))
     alike, _, _ = _match_words(*stems)
@@ -159,7 +157,7 @@ def _align_words(found: PlacedWords, wanted: PlacedWords) -> list[AlignedPair]:
 def _match_words(
     found: PlacedWords, wanted: PlacedWords
 ) -> tuple[list[AlignedPair], PlacedWords, PlacedWords]:
-    """Pair equal words, the last with the last; what is left on both sides."""
+    """Pair equal words from the end; return the pairs and what is left on both sides."""
     free: defaultdict[str, list[int]] = defaultdict(list)
     for place, word in wanted:
         free[word].append(place)
@@ -174,19 +172,19 @@ def _match_words(
 
 
 def cosine_similarity(mine: Sequence[float], its: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors of the same length: -1 to 1.
+    """Compute the cosine between two vectors of the same length, -1 to 1.
 
     Raises:
-        ValueError: one of them is all zeros, and so has no direction.
+        ValueError: if a vector is all zeros and so has no direction.
     """
     a, b = _scale_vector(mine), _scale_vector(its)
     product, squares = _dot_product(a, b), _dot_product(a, a) * _dot_product(b, b)
-    # Rounding may put it a little above 1.
+    # Rounding may give slightly more than 1.
     return max(-1.0, min(1.0, product / math.sqrt(squares)))
 
 
 def _scale_vector(vector: Sequence[float]) -> list[float]:
-    """The same direction, in numbers whose squares are no less and no more than floats can be."""
+    """Scale a vector so that its squares neither underflow nor overflow."""
     largest = max(map(abs, vector))
     if not largest:
         raise ValueError("a vector of zeros has no direction")
@@ -197,7 +195,7 @@ def _dot_product(a: Sequence[float], b: Sequence[float]) -> float:
     return math.fsum(x * y for x, y in zip(a, b, strict=True))
 
 
-# Each is given a candidate and its reference, and answers with a number from 0 to 1.
+# Each function takes a candidate and a reference, and returns 0 to 1.
 SIMILARITIES: Final[Mapping[str, Callable[[str, str], float]]] = {
     "fuzzy_match": fuzzy_match,
     "bleu": bleu,

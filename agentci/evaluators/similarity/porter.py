@@ -1,8 +1,8 @@
-"""Porter's stemmer, in the variant that ROUGE libraries count words by.
+"""Porter's stemmer, in the variant that ROUGE libraries use.
 
-M. F. Porter, "An algorithm for suffix stripping" (1980), with the departures that NLTK calls its
-extensions: a few irregular words, short words left alone, gentler rules for ``-ies``, ``-ied`` and
-``-y``, and some more suffixes in step 2.
+M. F. Porter, "An algorithm for suffix stripping" (1980), with the changes that NLTK calls its
+extensions: a few irregular words, short words left unchanged, milder rules for ``-ies``, ``-ied``
+and ``-y``, and more suffixes in step 2.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ MIN_WORD_LENGTH: Final = 3
 
 VOWELS: Final = frozenset("aeiou")
 
-# A sequence of a vowel and a consonant is what the algorithm counts as one unit of length.
+# The algorithm measures length as the number of vowel-consonant sequences.
 UNIT: Final = "vc"
 
 IRREGULAR: Final = {
@@ -35,7 +35,7 @@ IRREGULAR: Final = {
     "succeed": "succeed",
 }
 
-# A suffix and what takes its place; the first that fits decides, even where it then stays.
+# A suffix and its replacement; the first match decides, even if the word then stays unchanged.
 PLURALS: Final = (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", ""))
 
 DERIVATIONS: Final = (
@@ -111,7 +111,7 @@ def _without_tense(word: str) -> str:
 
 
 def _restore_ending(rest: str) -> str:
-    """Give back the ``e``, or take the doubled letter, that an ``-ed`` or ``-ing`` had changed."""
+    """Restore the ``e``, or remove the doubled letter, left by removing ``-ed`` or ``-ing``."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
     if _ends_doubled(rest):
@@ -120,13 +120,13 @@ def _restore_ending(rest: str) -> str:
 
 
 def _with_i(word: str) -> str:
-    """Step 1c: ``happy`` to ``happi``, but ``by``, ``say`` and ``enjoy`` stay."""
+    """Step 1c: ``happy`` to ``happi``; ``by``, ``say`` and ``enjoy`` stay."""
     rest = word.removesuffix("y")
     return rest + "i" if rest != word and len(rest) > 1 and _shape(rest)[-1] == "c" else word
 
 
 def _without_derivation(word: str) -> str:
-    """Step 2: ``relational`` to ``relate``, ``apology`` (by now ``apologi``) to ``apolog``."""
+    """Step 2: ``relational`` to ``relate``, ``apology`` (now ``apologi``) to ``apolog``."""
     if word.endswith("alli") and _measure(word[:-4]) > 0:
         return _without_derivation(word[:-2])
     if word.endswith("logi"):
@@ -149,7 +149,7 @@ def _without_ending(word: str) -> str:
 
 
 def _without_final_e(word: str) -> str:
-    """Step 5a: ``probate`` to ``probat``, but ``rate`` stays."""
+    """Step 5a: ``probate`` to ``probat``; ``rate`` stays."""
     rest = word.removesuffix("e")
     if rest == word:
         return word
@@ -158,7 +158,7 @@ def _without_final_e(word: str) -> str:
 
 
 def _without_double_l(word: str) -> str:
-    """Step 5b: ``controll`` to ``control``, but ``roll`` stays."""
+    """Step 5b: ``controll`` to ``control``; ``roll`` stays."""
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
@@ -188,7 +188,7 @@ def _measure(text: str) -> int:
 
 
 def _shape(text: str) -> str:
-    """Write each letter as ``v`` or ``c``; a ``y`` after a consonant is a vowel."""
+    """Replace vowels by ``v`` and consonants by ``c``; ``y`` after a consonant is a vowel."""
     shape = ""
     for letter in text:
         is_vowel = letter in VOWELS or (letter == "y" and shape.endswith("c"))
@@ -201,6 +201,6 @@ def _ends_doubled(text: str) -> bool:
 
 
 def _ends_short(text: str) -> bool:
-    """Tell whether it ends like ``hop``, but not in ``w``, ``x`` or ``y``, or is like ``at``."""
+    """Return whether it ends like ``hop``, except in ``w``, ``x`` or ``y``, or is like ``at``."""
     shape = _shape(text)
     return shape == UNIT or (shape.endswith("cvc") and text[-1] not in "wxy")

@@ -1,1 +1,1 @@
-"""Recorded outputs in AgentV's formats."""
+"""Reads recorded runs in AgentV's formats."""

@@ -1,4 +1,4 @@
-"""Reads recorded runs: rows of the AgentV CLI provider, transcripts and replay fixtures."""
+"""Reads recorded runs: rows of AgentV's CLI provider, transcripts and replay fixtures."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,16 @@ def read_messages(raw: Json, name: str) -> tuple[Message, ...]:
     """Read a list of messages.
 
     Args:
-        name: what it is called where it stands.
+        name: name of the list, for error messages.
 
     Raises:
-        ShapeError: a message has no role, or a tool call no tool.
+        DocumentFormatError: if a message has no role, or a tool call has no tool name.
     """
     return tuple(read_message(each) for each in read_objects(raw, name))
 
 
 def read_message(raw: JsonObject) -> Message:
-    """Read one message; as ``read_messages``."""
+    """Read one message; raises as ``read_messages`` does."""
     role = raw.get("role")
     if not isinstance(role, str):
         raise DocumentFormatError("has a message without a role")
@@ -86,23 +86,23 @@ def _get_snake_or_camel(raw: JsonObject, snake: str, camel: str) -> Json:
 
 
 TRANSCRIPT_SCHEMA: Final = "agentv.transcript.v1"
-# Of one output, in the order in which they count.
+# Keys of a run's messages; the first one present is used.
 MESSAGE_KEYS: Final = ("output_messages", "outputMessages", "output", "messages")
 ANSWER_KEY: Final = "text"
 
 
 def is_run_row(document: Json) -> bool:
-    """Whether ``document`` is a run, or a message of one, in any of the three forms."""
+    """Return whether ``document`` is a run or a message of a run, in any of the three forms."""
     return isinstance(document, dict) and (
         _is_message_row(document) or any(key in document for key in (*MESSAGE_KEYS, ANSWER_KEY))
     )
 
 
 def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]:
-    """The runs of one file, in its order; messages of one test are one run.
+    """Read the runs of one file, in its order; messages of one test make one run.
 
     Raises:
-        ShapeError: a row is not what it should be; says on which line.
+        DocumentFormatError: if a row is invalid; the message names its line.
     """
     tests: dict[str | None, list[tuple[JsonObject, int]]] = {}
     for document in documents:
@@ -120,7 +120,7 @@ def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]
 
 
 def make_plain_answer_run(text: str, file: str) -> RecordedRun:
-    """A file that holds nothing but the answer."""
+    """Make the run of a file that holds only the response text."""
     return RecordedRun(
         case_id=None, transcript=_make_answer_transcript(text), place=Place(file=file)
     )
@@ -224,7 +224,7 @@ RECORDED_RUN_HINT: Final = (
 
 
 def read_first_value(content: Iterator[bytes], *, file: str) -> Json:
-    """The first JSON value of a file, None where it holds none."""
+    """Return the first JSON value of a file; None if there is none."""
     try:
         return next(read_documents(content, file=file)).value
     except (RecordingError, StopIteration):
@@ -232,13 +232,14 @@ def read_first_value(content: Iterator[bytes], *, file: str) -> Json:
 
 
 def read_recorded_runs(content: bytes, *, file: str, of_one_case: bool) -> tuple[RecordedRun, ...]:
-    """The runs of one file.
+    """Read the runs of one file.
 
     Args:
-        of_one_case: its name says whose output it holds, so that it may be the bare answer.
+        of_one_case: whether the file's name identifies its case, so that the file may hold only the
+            response text.
 
     Raises:
-        RecordingError: nothing of it can be used.
+        RecordingError: if nothing in the file can be used.
     """
     bare = make_plain_answer_run(content.decode("utf-8", "replace").strip(), file)
     try:
@@ -255,7 +256,7 @@ def read_recorded_runs(content: bytes, *, file: str, of_one_case: bool) -> tuple
 
 
 def _flatten_rows(documents: list[Document]) -> list[Document]:
-    """The rows of a file that is one list; else its documents."""
+    """Return the rows of a file that is one list of runs, else the documents."""
     [first, *others] = documents
     rows = first.value
     if others or not isinstance(rows, list) or not all(map(is_run_row, rows)):

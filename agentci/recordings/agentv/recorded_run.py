@@ -1,4 +1,4 @@
-"""One recorded run of an agent, and the case that it says it belongs to."""
+"""One recorded run of an agent, and readers for the fields that run formats share."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ ID_KEYS = ("id", "test_id", "eval_id", "case_id")
 
 
 class RecordedRun(Struct, frozen=True, kw_only=True):
-    """One run.
+    """One recorded run.
 
     Attributes:
-        case_id: of the case that it names; None where it names none.
-        attempt: which run of the case it is, counted from 0; None where it does not say.
-        question: what the agent was asked, where that tells the case.
-        warnings: what was dropped.
+        case_id: the case that the run names; None if it names none.
+        attempt: index of the run among the runs of its case, from 0; None if not recorded.
+        question: the user's question, if it can identify the case.
+        warnings: what was dropped while reading.
     """
 
     case_id: str | None
@@ -31,16 +31,16 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
 
 
 def find_case_id(row: JsonObject) -> str | None:
-    """The case that ``row`` names, by any of AgentV's spellings."""
+    """Return the case id in ``row``, under any of AgentV's spellings."""
     ids = (row.get(key) for key in ID_KEYS)
     return next((each for each in ids if isinstance(each, str) and each), None)
 
 
 def read_attempt(row: JsonObject) -> int | None:
-    """Which run of its case ``row`` is, None where it does not say.
+    """Return the index of the run among the runs of its case; None if not recorded.
 
     Raises:
-        ShapeError: it says something else.
+        DocumentFormatError: if it is not an integer from 0.
     """
     attempt = row.get("attempt")
     if attempt is None or (type(attempt) is int and attempt >= 0):
@@ -49,7 +49,7 @@ def read_attempt(row: JsonObject) -> int | None:
 
 
 class RunMetrics(Struct, frozen=True, kw_only=True):
-    """What a run took, as far as it was recorded."""
+    """Tokens, cost and duration of a run; None for what was not recorded."""
 
     token_usage: TokenUsage | None
     cost_usd: float | None
@@ -58,10 +58,13 @@ class RunMetrics(Struct, frozen=True, kw_only=True):
 
 
 def read_run_metrics(row: JsonObject, *, prefix: str = "") -> RunMetrics:
-    """The metrics in ``row``; negative ones count as not recorded, as in AgentV.
+    """Read the metrics in ``row``; negative values count as not recorded, as in AgentV.
+
+    Args:
+        prefix: start of the keys, such as ``transcript_``.
 
     Raises:
-        ShapeError: one of them is no number.
+        DocumentFormatError: if a metric is not a number.
     """
     warnings: list[str] = []
 
@@ -82,10 +85,10 @@ def read_run_metrics(row: JsonObject, *, prefix: str = "") -> RunMetrics:
 
 
 def read_number(value: Json, name: str) -> float | None:
-    """A number, or None where there is none.
+    """Return a number; None if there is none.
 
     Raises:
-        ShapeError: it is something else.
+        DocumentFormatError: if the value is not a number.
     """
     if value is None:
         return None
@@ -95,14 +98,22 @@ def read_number(value: Json, name: str) -> float | None:
 
 
 def read_optional_text(value: Json, name: str) -> str | None:
-    """A text, or None where there is none; as ``read_number``."""
+    """Return a text; None if there is none.
+
+    Raises:
+        DocumentFormatError: if the value is not text.
+    """
     if value is None or isinstance(value, str):
         return value
     raise DocumentFormatError(f"has a {name} that is no text")
 
 
 def read_objects(value: Json, name: str) -> Iterator[JsonObject]:
-    """The objects of a list; as ``read_number``."""
+    """Iterate over a list of objects.
+
+    Raises:
+        DocumentFormatError: if the value is not a list of objects.
+    """
     if not isinstance(value, list):
         raise DocumentFormatError(f"has {name} that are no list")
     for each in value:

@@ -19,10 +19,10 @@ from agentci.recordings.agentv.recorded_run import RecordedRun
 
 
 def make_run_row(case_id: str, attempt: int | None, transcript: Transcript) -> JsonObject:
-    """A run as AgentV's cli provider would tell it, with the case that it belongs to.
+    """Write a run as a row of AgentV's CLI provider, with the id of its case.
 
     Args:
-        attempt: which of several runs of the case it is.
+        attempt: index of the run among the runs of the case.
     """
     usage = transcript.token_usage
     return {
@@ -56,7 +56,7 @@ def _drop_none(fields: Mapping[str, Json]) -> JsonObject:
 
 
 def convert_trace_to_run(trace: Trace) -> RecordedRun:
-    """A conversation of spans, message by message; it belongs to the case that it names or asks."""
+    """Convert a trace to a recorded run; its case is found by id or by the first question."""
     tokens = _as_object(_as_object(trace.performance).get("tokens"))
     return RecordedRun(
         case_id=trace.eval_case_id,
@@ -72,7 +72,7 @@ def convert_trace_to_run(trace: Trace) -> RecordedRun:
 
 
 def convert_transcript_to_turn(transcript: Transcript, *, question: str, answer: str) -> Turn:
-    """A transcript as one round: what was asked, which tools were used, what was answered."""
+    """Convert a transcript to a single turn."""
     uses = tuple(transcript.tool_uses)
     return Turn(
         id="",
@@ -121,7 +121,10 @@ def _make_token_usage(tokens: JsonObject) -> TokenUsage | None:
 
 
 def _find_duration(trace: Trace) -> float | None:
-    """Of a single turn; several are not known to have followed each other without a pause."""
+    """Return the duration of a single turn in milliseconds, else None.
+
+    Several turns have no known duration: there may be pauses between them.
+    """
     overall = _as_object(_as_object(_as_object(trace.performance).get("latency")).get("overall"))
     longest = overall.get("max")
     return longest if overall.get("count") == 1 and isinstance(longest, int | float) else None

@@ -1,1 +1,1 @@
-"""OpenTelemetry spans of agents to turns."""
+"""Converts the OpenTelemetry spans of agents to turns."""

@@ -35,11 +35,11 @@ GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 
 
 class TraceGroup(Struct, frozen=True, kw_only=True):
-    """Recordings that are judged as one.
+    """Traces that are evaluated as one run.
 
     Attributes:
-        key: what they share; the trace id where they are one trace.
-        recorded: in first-seen order of the traces, then of the files.
+        key: what the traces share (a session id, say); the trace id for a single trace.
+        traces: in first-seen order of the traces, then of the files.
     """
 
     key: str
@@ -53,7 +53,7 @@ def group_traces(
     group_by: GroupBy,
     multi_turn_goldens: bool,
 ) -> tuple[TraceGroup, ...]:
-    """The groups in first-seen order."""
+    """Group traces into conversations, in first-seen order."""
     traces: dict[str, list[StoredTrace]] = {}
     for one in recorded:
         traces.setdefault(one.id, []).append(one)
@@ -67,7 +67,7 @@ def group_traces(
 
 
 def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanTree]:
-    """The recordings of a group by start; what is recorded twice counts once."""
+    """Load the traces of a group, sorted by start; spans recorded twice count once."""
     traces: dict[str, list[SpanTree]] = {}
     for one in recorded:
         apart: list[SpanTree] = []
@@ -82,12 +82,12 @@ def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanT
 
 
 def find_eval_case_id(trees: Iterable[SpanTree]) -> str | None:
-    """The golden case that a recording names."""
+    """Return the id of the eval case that a recording names, else None."""
     return next((tree.eval_case_id for tree in trees if tree.eval_case_id), None)
 
 
 def find_conversation_id(trees: Sequence[SpanTree]) -> str | None:
-    """What a recording shares with others of its conversation; None where it says nothing."""
+    """Return the id that the traces of a conversation share; None if there is none."""
     key = _find_conversation_key(_sort_spans(trees))
     return None if key is None else key.text
 
@@ -104,7 +104,7 @@ def _find_conversation_keys(
     group_by: GroupBy,
     multi_turn_goldens: bool,
 ) -> dict[str, str]:
-    """What traces share, of those that share it with others if any do."""
+    """Map trace ids to conversation ids; empty if traces are not grouped."""
     surely = group_by == "conversation" or (group_by == "auto" and multi_turn_goldens)
     perhaps = group_by == "auto" and any(
         one.may_have_session for parts in traces.values() for one in parts
@@ -152,11 +152,11 @@ NANOSECONDS_PER_MILLISECOND: Final = 1e6
 def measure_performance(
     turns: Sequence[TurnDraft], uses: Sequence[ToolInvocation], root_durations: Sequence[int]
 ) -> JsonObject:
-    """What the turns took.
+    """Summarize latency, tokens and counts of the turns.
 
     Args:
-        uses: the tools of all turns.
-        root_durations: nanoseconds; they stand in for the turns' where there are no turns.
+        uses: the tool calls of all turns.
+        root_durations: nanoseconds; used as turn durations if there are no turns.
     """
     calls = list(chain.from_iterable(turn.calls for turn in turns))
     overall = [max(turn.end - turn.start, 0) for turn in turns] or root_durations
@@ -212,7 +212,7 @@ def _summarize_distribution(values: Sequence[float]) -> JsonObject:
 
 
 def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
-    """The recorded conversation; it may be without any turn."""
+    """Convert a group of stored traces to one trace, which may have no turns."""
     trees = load_trees(group.traces, spool)
     views = [make_span_views(tree) for tree in trees]
     found = [family for spans in views for family in group_spans_by_root(spans)]

@@ -1,7 +1,7 @@
-"""Looking into JSON that others wrote: whatever it holds, the answer is a plain value.
+"""Parses untrusted JSON into plain values.
 
-Numbers that JSON does not have (NaN, 1e999) become null, halves of a surrogate pair become U+FFFD:
-neither can be written out again.
+Numbers that JSON does not have (NaN, 1e999) become null, and lone surrogates become U+FFFD, because
+neither can be written again.
 """
 
 import json
@@ -15,7 +15,7 @@ from agentci.model.json import Json, JsonObject
 
 MAX_DEPTH: Final = 64
 INT64_LIMIT: Final = 2**63
-# What may be a number; a union would be made anew each time that it is looked at.
+# A tuple, because `isinstance` with a union type builds the union on every call.
 _NUMERIC: Final = (int, float, str)
 
 _SURROGATE_ESCAPE: Final = re.compile(
@@ -26,17 +26,17 @@ _SURROGATE_ESCAPE: Final = re.compile(
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """JSON text without escapes of lone surrogates; of the same length, so positions hold."""
+    """Replace escapes of lone surrogates in JSON text, keeping its length and all positions."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _SURROGATE_ESCAPE.sub(lambda escape: "\\ufffd" if escape["lone"] else escape[0], text)
 
 
 def parse_nested_json(text: str) -> Json:
-    """The value of a JSON text that stands inside a recording.
+    """Parse JSON text inside a recording.
 
     Raises:
-        ValueError: it is no JSON, or nested deeper than ``MAX_DEPTH``.
+        ValueError: if it is not JSON, or is nested deeper than ``MAX_DEPTH``.
     """
     try:
         value = decode_json(replace_lone_surrogates(text), LENIENT_DECODER)
@@ -48,7 +48,7 @@ def parse_nested_json(text: str) -> Json:
 
 
 def parse_json_or_text(text: str) -> Json:
-    """The value of a JSON text, or the text itself where it is no JSON."""
+    """Return the value of JSON text, or the text itself if it is not JSON."""
     try:
         return parse_nested_json(text)
     except ValueError:
@@ -56,13 +56,13 @@ def parse_json_or_text(text: str) -> Json:
 
 
 def parse_value(raw: Json) -> Json:
-    """The value of JSON text; text that is no JSON, or only ``null``, stays what it is."""
+    """Return the value of JSON text; text that is not JSON, or only ``null``, stays unchanged."""
     value = parse_json_or_text(raw) if isinstance(raw, str) else raw
     return raw if value is None else value
 
 
 def is_shallow(value: Json) -> bool:
-    """Whether a value is nested no deeper than ``MAX_DEPTH``, so that it can be written safely."""
+    """Return whether a value is nested at most ``MAX_DEPTH`` deep and so can be written safely."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [inner for outer in level for inner in _iterate_children(outer)]
@@ -72,7 +72,7 @@ def is_shallow(value: Json) -> bool:
 
 
 def iterate_objects(value: Json) -> Iterator[JsonObject]:
-    """The objects of a list; nothing where it is none."""
+    """Iterate over the objects in a list; yields nothing for other values."""
     if isinstance(value, list):
         for item in value:
             if isinstance(item, dict):
@@ -80,7 +80,7 @@ def iterate_objects(value: Json) -> Iterator[JsonObject]:
 
 
 def parse_int64(value: Json) -> int | None:
-    """A number, or the text of one, cut to an integer of 64 bits; None for anything else."""
+    """Parse a number or its text as a 64-bit integer, truncating; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
     try:
@@ -91,7 +91,7 @@ def parse_int64(value: Json) -> int | None:
 
 
 def parse_finite_float(value: Json) -> float | None:
-    """A number, or the text of one, as a float; None for anything else, NaN and infinity."""
+    """Parse a number or its text as a float; None for anything else, including NaN and infinity."""
     if isinstance(value, bool) or not isinstance(value, _NUMERIC):
         return None
     try:
@@ -120,7 +120,7 @@ def _float(text: str) -> float | None:
 def _int(text: str) -> int | None:
     try:
         return int(text)
-    except ValueError:  # it has more digits than Python reads
+    except ValueError:  # more digits than Python parses
         return None
 
 

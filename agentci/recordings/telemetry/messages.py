@@ -1,8 +1,8 @@
-"""Messages between user, model and tools, parsed from the shapes that instrumentations record.
+"""Parses the messages between user, model and tools in the forms that instrumentations record.
 
-The rules are those of agentevals 0.11.0. What it overlooks (``tool_calls`` in the style of OpenAI
-and LangChain, for example) is kept in ``SpanMessage.overlooked`` and used only where the rules
-find nothing, so that it never changes their result.
+The rules are those of agentevals 0.11.0. Content that it overlooks (for example ``tool_calls`` in
+the OpenAI or LangChain style) is kept in ``SpanMessage.overlooked`` and used only if the rules find
+nothing, so that it never changes their result.
 """
 
 import json
@@ -26,7 +26,11 @@ LANGCHAIN_USER_ROLE: Final = "human"
 
 
 class ToolCallPart(Struct, frozen=True, kw_only=True):
-    """A tool that the model asked for; ``overlooked`` by agentevals 0.11.0."""
+    """A tool call in a model message.
+
+    Attributes:
+        overlooked: whether agentevals 0.11.0 overlooks it.
+    """
 
     name: str
     id: str | None
@@ -35,7 +39,7 @@ class ToolCallPart(Struct, frozen=True, kw_only=True):
 
 
 class ToolResponsePart(Struct, frozen=True, kw_only=True):
-    """What a tool answered, as it was shown to the model."""
+    """A tool's response, as the model received it."""
 
     name: str | None
     id: str | None
@@ -43,12 +47,12 @@ class ToolResponsePart(Struct, frozen=True, kw_only=True):
 
 
 class MessageContent(Struct, frozen=True, kw_only=True):
-    """What is in a message.
+    """The content of a message.
 
     Attributes:
-        text: its text parts in one piece; None where there is none but placeholders.
-        has_more: it has parts of other kinds (reasoning, images).
-        only_responds: it is made of tool responses alone.
+        text: its text parts, joined; None if there are none besides placeholders.
+        has_more: whether it has parts of other kinds (reasoning, images).
+        only_responds: whether all its parts are tool responses.
     """
 
     text: str | None = None
@@ -59,7 +63,7 @@ class MessageContent(Struct, frozen=True, kw_only=True):
 
     @property
     def is_present(self) -> bool:
-        """Whether anything is left of it once placeholders are gone."""
+        """Whether there is any content besides placeholders."""
         return bool(self.text or self.calls or self.responses or self.has_more)
 
 
@@ -67,7 +71,7 @@ EMPTY_CONTENT: Final = MessageContent()
 
 
 class SpanMessage(Struct, frozen=True, kw_only=True):
-    """One message, and what agentevals 0.11.0 would overlook in it."""
+    """One message, and the content in it that agentevals 0.11.0 overlooks."""
 
     role: str
     content: MessageContent
@@ -75,7 +79,7 @@ class SpanMessage(Struct, frozen=True, kw_only=True):
 
     @property
     def is_tool_response(self) -> bool:
-        """Whether a tool speaks."""
+        """Whether the message comes from a tool."""
         return self.role == "tool" or self.content.only_responds
 
 
@@ -83,46 +87,49 @@ SpanMessages: TypeAlias = tuple[SpanMessage, ...]
 
 
 def has_content(messages: SpanMessages) -> bool:
-    """Whether any of the messages has content that agentevals 0.11.0 sees."""
+    """Return whether any message has content that agentevals 0.11.0 reads."""
     return any(message.content.is_present for message in messages)
 
 
 def has_overlooked_content(messages: SpanMessages) -> bool:
-    """Whether there is content in any of the messages that agentevals 0.11.0 does not see."""
+    """Return whether any message has content that agentevals 0.11.0 overlooks."""
     return any(message.overlooked.is_present for message in messages)
 
 
 def extract_text(messages: SpanMessages) -> str | None:
-    """All text of the messages in one piece, None where there is none."""
+    """Join the text of the messages; None if there is none."""
     return "".join(message.content.text or "" for message in messages) or None
 
 
 def extract_overlooked_text(messages: SpanMessages) -> str | None:
-    """All text that agentevals 0.11.0 would not see, None where there is none."""
+    """Join the text that agentevals 0.11.0 overlooks; None if there is none."""
     return "".join(message.overlooked.text or "" for message in messages) or None
 
 
 def extract_tool_calls(messages: SpanMessages) -> Iterator[ToolCallPart]:
-    """The tools that are asked for."""
+    """Iterate over the tool calls in the messages."""
     for message in messages:
         yield from message.content.calls or message.overlooked.calls
 
 
 def extract_tool_responses(messages: SpanMessages) -> Iterator[ToolResponsePart]:
-    """The answers of tools."""
+    """Iterate over the tool responses in the messages."""
     for message in messages:
         yield from message.content.responses or message.overlooked.responses
 
 
 def find_last_user_messages(messages: SpanMessages) -> SpanMessages:
-    """The last run of user messages with text: what was asked last; LangChain's role counts too."""
+    """Return the last consecutive user messages with text.
+
+    LangChain's role ``human`` is read if there are none.
+    """
     return _find_last_consecutive(messages, _make_role_filter(USER_ROLE)) or _find_last_consecutive(
         messages, _make_role_filter(LANGCHAIN_USER_ROLE)
     )
 
 
 def find_overlooked_question(messages: SpanMessages) -> str | None:
-    """What was asked last, where agentevals 0.11.0 would not see it."""
+    """Return the user's last question if agentevals 0.11.0 overlooks it, else None."""
     return extract_overlooked_text(_find_last_consecutive(messages, _is_overlooked_question))
 
 
@@ -142,7 +149,11 @@ def _find_last_consecutive(
 
 
 def convert_google_message(content: JsonObject, default_role: str) -> JsonObject:
-    """A content as a message: ``model`` is the assistant, function responses come from a tool."""
+    """Convert a Google content to a message.
+
+    The role ``model`` becomes ``assistant``; a content of only function responses gets the role
+    ``tool``.
+    """
     converted = convert_google_parts(content.get("parts"))
     role = content.get("role") or default_role
     if converted and all(part["type"] == "tool_call_response" for part in converted):
@@ -151,7 +162,7 @@ def convert_google_message(content: JsonObject, default_role: str) -> JsonObject
 
 
 def convert_google_parts(raw: Json) -> list[JsonObject]:
-    """The parts of a content."""
+    """Convert the parts of a Google content."""
     return [_convert_google_part(item) for item in iterate_objects(raw)]
 
 
@@ -180,7 +191,7 @@ PLACEHOLDERS: Final = frozenset({"", "<REDACTED>", "<elided>"})
 
 
 def parse_content(parts: Sequence[JsonObject]) -> MessageContent:
-    """The content of parts that have the form of the conventions."""
+    """Parse parts in the form of the GenAI conventions."""
     texts: list[str] = []
     calls: list[ToolCallPart] = []
     responses: list[ToolResponsePart] = []
@@ -205,7 +216,7 @@ def parse_content(parts: Sequence[JsonObject]) -> MessageContent:
 
 
 def parse_parts(content: Json) -> list[JsonObject]:
-    """The parts that a ``content`` stands for: text, a list of anything, or Google's."""
+    """Convert a ``content`` to parts: text, a list, or Google's object."""
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         return convert_google_parts(content["parts"])
     if isinstance(content, list):
@@ -214,17 +225,17 @@ def parse_parts(content: Json) -> list[JsonObject]:
 
 
 def make_text_part(content: Json) -> JsonObject:
-    """A part that says something."""
+    """Make a text part."""
     return {"type": "text", "content": content}
 
 
 def make_response_part(answered: Json, name: Json, answer: Json) -> JsonObject:
-    """A part that answers the call of an id; text is taken for JSON where it is."""
+    """Make a part with a tool's response to the call with id ``answered``."""
     return {"type": "tool_call_response", "id": answered, "name": name, "response": answer}
 
 
 def parse_tool_call_parts(tool_calls: Json) -> list[JsonObject]:
-    """The parts that ``tool_calls`` stand for, in the style of OpenAI or of LangChain."""
+    """Convert ``tool_calls`` in the OpenAI or LangChain style to parts."""
     listed = parse_json_or_text(tool_calls) if isinstance(tool_calls, str) else tool_calls
     return [_make_tool_call_part(call) for call in iterate_objects(listed)]
 
@@ -283,17 +294,17 @@ def _parse_identifier(raw: Json) -> str | None:
 
 MAX_MESSAGES_CHARS: Final = 4 * 1024 * 1024
 
-# Parts that say something in ``text`` where the conventions want it in ``content``.
+# Types of parts that may have ``text`` instead of the conventions' ``content``.
 _TEXT_PART_TYPES: Final = (None, "text", "input_text", "output_text")
 
 
 def exceeds_messages_limit(raw: Json) -> bool:
-    """Whether a text is longer than agentevals 0.11.0 reads."""
+    """Return whether a text is longer than the limit of agentevals 0.11.0."""
     return isinstance(raw, str) and len(raw) > MAX_MESSAGES_CHARS
 
 
 def parse_messages(raw: Json) -> SpanMessages:
-    """The messages of an attribute: JSON text, a list or a single object."""
+    """Parse the messages of an attribute: JSON text, a list or a single object."""
     if raw is None or exceeds_messages_limit(raw):
         return ()
     if isinstance(raw, str):
@@ -317,7 +328,7 @@ def _parse_message(raw: JsonObject) -> SpanMessage:
 
 
 def _parse_overlooked(raw: JsonObject, parts: Sequence[JsonObject]) -> MessageContent:
-    """What agentevals 0.11.0 carries but never reads."""
+    """Parse the content that agentevals 0.11.0 keeps but never reads."""
     if "tool_calls" in raw:
         calls = parse_content(parse_tool_call_parts(raw["tool_calls"])).calls
         return MessageContent(calls=tuple(replace(call, overlooked=True) for call in calls))

@@ -1,4 +1,4 @@
-"""Logical model calls: a framework's span around a provider's span is one call, not two."""
+"""Finds logical model calls: a framework's span around a provider's span is one call, not two."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,10 +17,10 @@ class ModelCall(Struct, frozen=True, kw_only=True):
     """One call of a model.
 
     Attributes:
-        id: the outermost span.
-        start, end: nanoseconds, over all its spans.
-        delegated: made on behalf of a tool, by a sub-agent say.
-        model: the requested one, else the one that answered.
+        id: id of the outermost span.
+        start, end: nanoseconds since 1970, over all its spans.
+        delegated: whether it was made inside a tool, for example by a sub-agent.
+        model: the requested model, else the one that responded.
     """
 
     id: str
@@ -35,7 +35,7 @@ class ModelCall(Struct, frozen=True, kw_only=True):
 
 
 def find_model_calls(members: Sequence[SpanNode]) -> tuple[ModelCall, ...]:
-    """The model calls among spans that stand parents first, by start and end."""
+    """Find the model calls among spans ordered parents first; sorted by start and end."""
     nodes = [node for node in members if node.view.kind == "inference"]
     leaves: Counter[SpanNode] = Counter()
     inner = set(nodes)
@@ -50,12 +50,12 @@ def find_model_calls(members: Sequence[SpanNode]) -> tuple[ModelCall, ...]:
 
 
 def sort_model_calls(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:
-    """Calls by start and end."""
+    """Sort calls by start, then end."""
     return tuple(sorted(calls, key=lambda call: (call.start, call.end)))
 
 
 def _find_wrapper_chain(leaf: SpanNode, leaves: Counter[SpanNode]) -> list[SpanNode]:
-    """A leaf and the spans that wrap it and nothing else."""
+    """Return a leaf span and the spans that wrap only it."""
     chain = [leaf]
     while (wrapper := chain[-1].enclosing_call) is not None and leaves[wrapper] == 1:
         chain.append(wrapper)

@@ -23,23 +23,23 @@ _HEX: Final = re.compile(r"[0-9a-f]+")
 
 
 def parse_trace_id(raw: Json) -> str | None:
-    """The trace id in lower case, None where there is none that can be used."""
+    """Return the trace id in lower case; None if it is missing or invalid."""
     return _parse_id(raw, TRACE_ID_BYTES) if isinstance(raw, str) else None
 
 
 def parse_span_id(raw: Json) -> str | None:
-    """The span id in lower case, None where there is none that can be used."""
+    """Return the span id in lower case; None if it is missing or invalid."""
     return _parse_id(raw, SPAN_ID_BYTES) if isinstance(raw, str) else None
 
 
 def explain_rejected_ids(trace: Json, span: Json) -> str:
-    """Why a span with these ids, one of which cannot be used, is left out."""
+    """Explain why a span is rejected that has a missing or invalid id."""
     if trace in (None, "") or span in (None, ""):
         return "no traceId or spanId field"
     return "invalid trace or span id"
 
 
-# Neighbours in a file share their ids: the cache saves work, and one string serves them all.
+# Neighbouring spans share ids: the cache saves work, and all of them share one string.
 @lru_cache(maxsize=1024)
 def _parse_id(raw: str, size: int) -> str | None:
     text = raw.strip()
@@ -61,12 +61,12 @@ MAX_INTERNED_CHARS: Final = 40
 
 
 def decode_attributes(raw: Json, names: AttributeNames) -> dict[str, Json]:
-    """The attributes that are read, by name.
+    """Decode the attributes that agentci reads, by name.
 
     Args:
-        raw: OTLP's list of keys and values, of which the last of a key wins, or a (nested) object
-            that is flattened to dotted names.
-        names: what is read; values of other attributes are never decoded.
+        raw: OTLP's list of keys and values, where the last value of a key wins, or a (nested)
+            object, which is flattened to dotted names.
+        names: the attributes to decode; others are skipped.
     """
     if isinstance(raw, list):
         return _decode_attribute_list(raw, names)
@@ -74,7 +74,7 @@ def decode_attributes(raw: Json, names: AttributeNames) -> dict[str, Json]:
 
 
 def decode_any_value(raw: Json, depth: int = 0) -> Json:
-    """The value of an OTLP AnyValue; None where it has none or is nested too deeply."""
+    """Decode an OTLP AnyValue; None if it is empty or nested too deeply."""
     if depth > MAX_DEPTH or not isinstance(raw, dict):
         return None
     kind = _find_value_type(raw)
@@ -82,7 +82,7 @@ def decode_any_value(raw: Json, depth: int = 0) -> Json:
 
 
 def intern_short_text(value: str) -> str:
-    """The value itself; one string for all its copies where it is short and likely repeated."""
+    """Return the same text, interned if it is short and so likely repeated."""
     return sys.intern(value) if len(value) <= MAX_INTERNED_CHARS else value
 
 
@@ -104,7 +104,7 @@ def _flatten_attributes(
 ) -> Iterator[tuple[str, Json]]:
     for key, value in raw.items():
         name = prefix + key
-        # Tool arguments given as an object are a value, not a level of names.
+        # Tool arguments given as an object are a value, so they are not flattened.
         if isinstance(value, dict) and name not in names.exact and depth < MAX_DEPTH:
             yield from _flatten_attributes(value, names, f"{name}.", depth + 1)
         elif names.has(name):
@@ -112,7 +112,7 @@ def _flatten_attributes(
 
 
 def clean_json_value(value: Json) -> Json:
-    """A value as it stands in the file, None where it is nested too deeply."""
+    """Return a plain JSON value; None if it is nested too deeply."""
     if isinstance(value, str):
         return intern_short_text(value)
     return value if is_shallow(value) else None
@@ -140,7 +140,7 @@ def _decode_object(raw: Json, depth: int) -> Json:
     }
 
 
-# In the order of precedence. Bytes stay base64: no rule reads them, and JSON has no better form.
+# In order of precedence. Bytes stay base64: no rule reads them, and JSON has no bytes.
 _DECODERS: Final[Mapping[str, Callable[[Json, int], Json]]] = {
     "stringValue": _decode_string,
     "boolValue": lambda raw, _: bool(raw),

@@ -1,4 +1,7 @@
-"""The names that are read: OpenTelemetry's GenAI conventions, old and new, and ADK's own."""
+"""Names of the attributes and events that are read: OpenTelemetry's GenAI conventions and ADK's.
+
+GenAI names include former ones.
+"""
 
 from typing import Final
 
@@ -54,13 +57,13 @@ READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
 
 
 class AttributeNames(Struct, frozen=True):
-    """Attribute names that some rule reads; the others are dropped while a file is decoded."""
+    """Attribute names that some rule reads; others are dropped while a file is decoded."""
 
     exact: frozenset[str]
     prefixes: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Whether the attribute is read."""
+        """Return whether the attribute is read."""
         return name in self.exact or name.startswith(self.prefixes)
 
 

@@ -28,11 +28,11 @@ from agentci.recordings.telemetry.spans import NO_ATTRIBUTES, SpanEvent, make_no
 
 
 class SourceLayer(Struct, frozen=True, kw_only=True):
-    """What one source says.
+    """The data of a span from one source.
 
     Attributes:
         values: by current names of the conventions.
-        input, output: messages to and from the model; empty where the source has none.
+        input, output: messages to and from the model; empty if the source has none.
     """
 
     values: Mapping[str, Json] = field(default_factory=make_no_attributes)
@@ -41,7 +41,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
 
 
 def read_message_events(events: Sequence[SpanEvent]) -> SourceLayer:
-    """What events say, in their order."""
+    """Read message events, in their order."""
     choices = [event.payload for event in events if event.name == semconv.CHOICE_EVENT]
     output = tuple(map(_parse_choice_event, choices))
     reasons = [one.get("finish_reason") for one in choices] if has_content(output) else []
@@ -88,7 +88,7 @@ def _parse_event_content(payload: JsonObject) -> MessageContent:
 
 
 def _parse_choice_message(message: str) -> MessageContent:
-    """What stands in a ``message`` that is JSON text, as span events have it, or plain text."""
+    """Parse a ``message`` that is JSON text, as in span events, or plain text."""
     said = parse_messages(message)
     if not said:
         return parse_content([make_text_part(message)])
@@ -116,7 +116,7 @@ _ADK_USAGE_FIELDS: Final[Mapping[str, str]] = {
 
 
 def read_adk_attributes(attributes: Mapping[str, Json]) -> SourceLayer:
-    """What the attributes of an ADK span say."""
+    """Read the attributes of an ADK span."""
     request = _decode_adk_object(attributes.get(semconv.ADK_REQUEST))
     response = _decode_adk_object(attributes.get(semconv.ADK_RESPONSE))
     content, usage = response.get("content"), _decode_adk_object(response.get("usage_metadata"))
@@ -164,7 +164,7 @@ IndexedFields: TypeAlias = dict[str, Json]
 
 
 def read_indexed_attributes(attributes: Mapping[str, Json]) -> SourceLayer:
-    """What numbered attributes say."""
+    """Read indexed attributes, such as ``gen_ai.prompt.0.content``."""
     return SourceLayer(
         input=_parse_indexed_messages(_group_by_index(attributes, semconv.PROMPT_PREFIX)),
         output=_parse_indexed_messages(_group_by_index(attributes, semconv.COMPLETION_PREFIX)),
@@ -186,7 +186,7 @@ def _make_indexed_message(fields: IndexedFields) -> JsonObject:
 
 
 def _group_by_index(attributes: Mapping[str, Json], prefix: str) -> list[IndexedFields]:
-    """The fields below ``<prefix><number>.``, in the order of the numbers."""
+    """Collect the fields below ``<prefix><number>.``, sorted by number."""
     found: dict[int, IndexedFields] = {}
     for name, value in attributes.items():
         number, _, field = name.removeprefix(prefix).partition(".")

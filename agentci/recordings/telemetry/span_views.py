@@ -22,7 +22,7 @@ from agentci.recordings.telemetry.source_layers import SourceLayer
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
 from agentci.recordings.telemetry.trace_tree import SpanTree
 
-# The names of today, each beside the one that it had before.
+# Current names, each with its former name.
 _RENAMED_ATTRIBUTES: Final = (
     (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
     (semconv.OUTPUT_TOKENS, semconv.COMPLETION_TOKENS),
@@ -40,7 +40,7 @@ class ModelCallUsage(Struct, frozen=True, kw_only=True):
 
 
 class ToolSpanData(Struct, frozen=True, kw_only=True):
-    """What a tool span says of the call, as recorded; None for what it leaves out."""
+    """What a tool span records of the call; None for a field that is missing."""
 
     name: str | None = None
     id: str | None = None
@@ -49,18 +49,18 @@ class ToolSpanData(Struct, frozen=True, kw_only=True):
 
 
 NO_TOOL_DATA: Final = ToolSpanData()
-# How attributes begin that hold one message each, or a part of one.
+# Prefixes of attributes that hold one message or a part of one.
 _INDEXED_PREFIXES: Final = (semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX)
-# What can be shown as text; a union would be made anew each time that it is looked at.
+# A tuple, because `isinstance` with a union type builds the union on every call.
 _SCALARS: Final = (str, int, float)
 
 
 class SpanView(Struct, frozen=True, kw_only=True):
-    """What is known of a span, from all its sources.
+    """The data of a span, merged from all its sources.
 
     Attributes:
-        input, output: messages to and from the model; empty where they were not captured.
-        usage: None where neither input nor output tokens were counted.
+        input, output: messages to and from the model; empty if they were not captured.
+        usage: None if neither input nor output tokens were counted.
     """
 
     span: Span
@@ -75,7 +75,7 @@ class SpanView(Struct, frozen=True, kw_only=True):
 
 
 def make_span_view(span: Span, kind: OperationKind, logs: Sequence[SpanEvent]) -> SpanView:
-    """What is known of a span, to which ``logs`` belong."""
+    """Merge the sources of a span, including its log records, into one view."""
     layers = tuple(_read_layers(span, logs))
     return SpanView(
         span=span,
@@ -109,7 +109,7 @@ def _read_layers(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]
 
 
 def _read_current_attributes(attributes: Mapping[str, Json]) -> SourceLayer:
-    """What attributes say under the names of today."""
+    """Read attributes under their current names."""
     return SourceLayer(
         values=attributes,
         input=parse_messages(attributes.get(semconv.INPUT_MESSAGES)),
@@ -140,14 +140,14 @@ def _make_tool_data(layers: Sequence[SourceLayer]) -> ToolSpanData:
 
 
 def _choose_messages(candidates: Sequence[SpanMessages]) -> SpanMessages:
-    """The first list with content, whole; else the first whose content is easily overlooked."""
+    """Return the first list with content, else the first with overlooked content."""
     return next(filter(has_content, candidates), None) or next(
         filter(has_overlooked_content, candidates), ()
     )
 
 
 def _find_first_value(layers: Sequence[SourceLayer], name: str) -> Json:
-    """The first value that says something, else the first that is there."""
+    """Return the first non-empty value, else the first value that is not None."""
     there: Json = None
     for layer in layers:
         value = layer.values.get(name)
@@ -186,7 +186,7 @@ def _find_finish_reasons(layers: Sequence[SourceLayer]) -> tuple[str, ...]:
 
 
 def make_span_views(tree: SpanTree) -> tuple[SpanView, ...]:
-    """A view of every span, in the order of the trace."""
+    """Make a view of every span, in the order of the trace."""
     kinds = {span.id: classify_span(span) for span in tree.spans}
     calls = [span_id for span_id, kind in kinds.items() if kind == "inference"]
     logs = _group_logs_by_span(tree, calls)
@@ -195,7 +195,7 @@ def make_span_views(tree: SpanTree) -> tuple[SpanView, ...]:
 
 
 def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
-    """What was too long to be read."""
+    """Yield a warning for each message attribute that is too long to be read."""
     for span in tree.spans:
         for name in (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES):
             if exceeds_messages_limit(span.attributes.get(name)):
@@ -204,7 +204,7 @@ def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
 
 
 def _group_logs_by_span(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[SpanEvent]]:
-    """The log records of each span; those that name none go to the only model call."""
+    """Group log records by span; records without a span id go to the only model call, if any."""
     only_call = calls[0] if len(calls) == 1 else None
     found: defaultdict[str, list[SpanEvent]] = defaultdict(list)
     for log in tree.logs:
@@ -215,9 +215,9 @@ def _group_logs_by_span(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[
 
 
 def _infer_model_call(seen: SpanView) -> SpanView:
-    """A span with a model and messages is a model call, in a trace where none says that it is.
+    """Treat a span with a model and messages as a model call if the trace has no explicit one.
 
-    agentevals 0.11.0 wants an operation or a provider as well, and loses the answer.
+    agentevals 0.11.0 also requires an operation or a provider, and so loses the response.
     """
     has_model = bool(seen.span.attributes.get(semconv.REQUEST_MODEL))
     if seen.kind == "none" and has_model and (seen.input or seen.output):

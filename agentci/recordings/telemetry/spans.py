@@ -13,7 +13,7 @@ NO_ATTRIBUTES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 def make_no_attributes() -> Mapping[str, Json]:
-    """No attributes; a dataclass takes no mapping itself as a default."""
+    """Return the shared empty mapping; a ``default_factory`` for Struct fields."""
     return NO_ATTRIBUTES
 
 
@@ -22,7 +22,7 @@ class SpanEvent(Struct, frozen=True, kw_only=True):
 
     Attributes:
         time: nanoseconds since 1970.
-        payload: the attributes; of a log record with a message, its body.
+        payload: the attributes; for a log record with a message, its body.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Span(Struct, frozen=True, kw_only=True):
     """One timed step of a trace.
 
     Attributes:
-        parent_id: as recorded; the parent need not be in the trace.
-        start, end: nanoseconds since 1970; 0 where it could not be read.
+        parent_id: as recorded; the parent may be missing from the trace.
+        start, end: nanoseconds since 1970; 0 if they could not be read.
         attributes, resource: only those that some rule reads.
-        failed: its status is ERROR, or it has an ``error.type``.
-        adk: Google's Agent Development Kit recorded it.
+        failed: whether its status is ERROR or it has an ``error.type``.
+        adk: whether Google's Agent Development Kit recorded it.
     """
 
     trace_id: str
@@ -55,12 +55,12 @@ class Span(Struct, frozen=True, kw_only=True):
 
     @property
     def duration(self) -> int:
-        """Nanoseconds; 0 where the span ends before it starts."""
+        """Nanoseconds; 0 if the span ends before it starts."""
         return max(self.end - self.start, 0)
 
 
 class LogRecord(Struct, frozen=True, kw_only=True):
-    """A log record with messages; ``span_id`` may name no span of the trace."""
+    """A log record with messages; its span may be missing from the trace."""
 
     trace_id: str
     span_id: str | None
@@ -68,7 +68,7 @@ class LogRecord(Struct, frozen=True, kw_only=True):
 
 
 class RejectedSpan(Struct, frozen=True, kw_only=True):
-    """A span that cannot be used, and why."""
+    """A span that cannot be used, and the reason."""
 
     reason: str
 
@@ -77,7 +77,7 @@ TelemetryRecord: TypeAlias = Span | LogRecord | RejectedSpan
 
 
 def is_adk_span(scope: Json, attributes: Iterable[str]) -> bool:
-    """Whether Google's Agent Development Kit recorded a span with these attributes."""
+    """Return whether Google's Agent Development Kit recorded a span with these attributes."""
     return scope == semconv.ADK_SCOPE or any(
         name.startswith(semconv.ADK_PREFIX) for name in attributes
     )
@@ -87,7 +87,7 @@ MAX_IDENTIFIER_CHARS: Final = 256
 
 
 def find_identifier(sources: Iterable[Mapping[str, Json]], attribute: str) -> str | None:
-    """The first value that may be a name: text or a number, printable and not too long."""
+    """Return the first usable identifier: printable text or a number, at most 256 characters."""
     texts = (_format_identifier(source[attribute]) for source in sources if attribute in source)
     usable = (text for text in texts if text.isprintable() and len(text) <= MAX_IDENTIFIER_CHARS)
     return next(filter(None, usable), None)
@@ -122,7 +122,7 @@ _MODEL_CALL_PREFIXES: Final = (
 
 
 def classify_span(span: Span) -> OperationKind:
-    """The kind of a span, by its attributes; its name counts for nothing, save two of ADK's."""
+    """Classify a span by its attributes; names count only for ADK's own spans."""
     if _is_merged_tool(span):
         return "none"
     operation = _find_operation(span)
@@ -148,7 +148,7 @@ def _looks_like_chat(span: Span) -> bool:
 
 
 def _is_merged_tool(span: Span) -> bool:
-    """Whether ADK made the span to sum up parallel tools that have spans of their own."""
+    """Return whether ADK made the span to summarize parallel tools that have their own spans."""
     return (
         span.name == "execute_tool (merged)"
         or span.attributes.get(semconv.TOOL_NAME) == "(merged tools)"

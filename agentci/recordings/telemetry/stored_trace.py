@@ -1,6 +1,6 @@
-"""Traces of files, serialized and stored while they are read, since they may not fit into memory.
+"""Serializes and stores traces while files are read, because they may not fit into memory.
 
-``marshal`` is several times as fast as ``pickle`` here, and loads nothing but plain data.
+``marshal`` is several times as fast as ``pickle`` here, and loads only plain data.
 """
 
 import marshal
@@ -30,20 +30,20 @@ _PackedFields: TypeAlias = tuple[Any, ...]
 
 
 def pack_records(records: Iterable[Span | LogRecord]) -> bytes:
-    """What ``unpack_records`` takes."""
+    """Serialize records for ``unpack_records``."""
     return marshal.dumps(
         [_pack_span(one) if isinstance(one, Span) else _pack_log(one) for one in records]
     )
 
 
 def unpack_records(packed: bytes) -> Iterator[Span | LogRecord]:
-    """The records that were packed."""
+    """Deserialize packed records."""
     for fields in marshal.loads(packed):  # noqa: S302 (our own)
         yield _unpack_log(fields) if len(fields) == _LOG_FIELDS else _unpack_span(fields)
 
 
 def pack_trace(trace: Trace) -> bytes:
-    """What ``unpack_trace`` takes: all but ``place`` and ``warnings``."""
+    """Serialize a trace for ``unpack_trace``, without ``place`` and ``warnings``."""
     turns = [_pack_turn(turn) for turn in trace.turns]
     performance = None if trace.performance is None else _as_dict(trace.performance)
     shared = (trace.key, trace.conversation, trace.eval_case_id)
@@ -51,7 +51,7 @@ def pack_trace(trace: Trace) -> bytes:
 
 
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
-    """The trace that was packed."""
+    """Deserialize a packed trace."""
     trace_id, shared, performance, turns = marshal.loads(packed)  # noqa: S302 (our own)
     key, conversation, golden_id = shared
     return Trace(
@@ -139,29 +139,29 @@ def _unpack_turn(fields: _PackedFields) -> Turn:
 
 
 def _as_dict(attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """The attributes as a dictionary, which those that are none are not."""
+    """Return the attributes as a ``dict``, which ``marshal`` requires."""
     return attributes if isinstance(attributes, dict) else dict(attributes)
 
 
 class TraceSpool(Protocol):
-    """Keeps bytes aside."""
+    """Storage for chunks of bytes."""
 
     def append(self, chunk: bytes) -> int:
-        """Keep ``chunk``; the number is what it is taken by."""
+        """Store ``chunk``; return its number."""
         ...
 
     def read(self, number: int) -> bytes:
-        """The chunk that was put."""
+        """Return the chunk with this number."""
         ...
 
 
 class StoredTrace(Struct, frozen=True, kw_only=True):
-    """One trace of one file, as much as is kept in memory.
+    """The part of a file's trace that is kept in memory.
 
     Attributes:
-        chunks: where its spans and log records are, in the file's order.
-        warnings: what of the file could not be used.
-        may_have_session: one of its spans names a session.
+        chunks: numbers of its chunks of spans and log records, in the file's order.
+        warnings: what in the file could not be used.
+        may_have_session: whether one of its spans names a session.
     """
 
     id: str
@@ -177,13 +177,12 @@ def store_traces(
     """Group the records of a file by trace.
 
     Returns:
-        The traces that have spans in first-seen order, and what is to be said about the spans that
-        were rejected.
+        The traces with spans, in first-seen order, and warnings about rejected spans.
     """
     chunks: defaultdict[str, list[int]] = defaultdict(list)
     sessions: dict[str, bool] = {}
     rejected: Counter[str] = Counter()
-    # Spans of one trace mostly stand together, so that no more than one trace has to wait.
+    # Spans of one trace are mostly adjacent, so only one trace is held in memory at a time.
     for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
         read = list(run)
         chunks[trace_id].append(spool.append(pack_records(read)))
@@ -208,7 +207,7 @@ def store_traces(
 
 
 def load_tree(recorded: StoredTrace, spool: TraceSpool) -> SpanTree:
-    """All that was recorded of a trace."""
+    """Load all spans and log records of a trace."""
     records = [record for chunk in recorded.chunks for record in unpack_records(spool.read(chunk))]
     return assemble_tree(
         records, trace_id=recorded.id, complaints=recorded.warnings, file=recorded.file
@@ -218,7 +217,7 @@ def load_tree(recorded: StoredTrace, spool: TraceSpool) -> SpanTree:
 def _drop_rejected(
     records: Iterable[TelemetryRecord], rejected: Counter[str]
 ) -> Iterator[Span | LogRecord]:
-    """What is no rejection; those are counted by their reasons."""
+    """Drop rejected spans, and count them by reason."""
     for record in records:
         if isinstance(record, RejectedSpan):
             rejected[record.reason] += 1

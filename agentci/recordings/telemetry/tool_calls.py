@@ -1,4 +1,4 @@
-"""The tool calls of a turn: tool spans matched with the tool calls in model messages."""
+"""Finds the tool calls of a turn: matches tool spans with the tool calls in model messages."""
 
 import json
 from collections import defaultdict
@@ -20,12 +20,12 @@ from agentci.recordings.telemetry.turn_roots import SpanNode
 
 
 class ToolRun(Struct, frozen=True, kw_only=True):
-    """One run of a tool, as its spans tell.
+    """One run of a tool, as its spans record it.
 
     Attributes:
         span_id, start: of the outermost span.
         duration: nanoseconds, of the outermost span.
-        is_name_guessed: ``name`` comes from the span's name, as no span names the tool.
+        is_name_guessed: whether ``name`` comes from the span's name because no span names the tool.
     """
 
     span_id: str
@@ -40,7 +40,7 @@ class ToolRun(Struct, frozen=True, kw_only=True):
 
 
 def find_tool_runs(members: Iterable[SpanNode]) -> tuple[ToolRun, ...]:
-    """The runs among spans that stand parents first, by start."""
+    """Find the tool runs among spans ordered parents first; sorted by start."""
     outermost: dict[SpanNode, SpanNode] = {}
     found: dict[SpanNode, list[SpanView]] = {}
     for node in members:
@@ -78,7 +78,7 @@ def _make_tool_run(views: Sequence[SpanView]) -> ToolRun:
 
 
 def _read_first_value(recorded: Iterable[Json]) -> Json:
-    """The first that is there."""
+    """Parse the first value that is not None."""
     return parse_value(next((one for one in recorded if one is not None), None))
 
 
@@ -88,11 +88,11 @@ def _guess_tool_name(span_name: str) -> str:
 
 
 class ToolRequest(Struct, frozen=True, kw_only=True):
-    """A tool that was asked for.
+    """A tool call in a model's output.
 
     Attributes:
-        call_index: index of the model call that asked.
-        result: None where no answer was found.
+        call_index: index of the model call that made it.
+        result: None if no response was found.
     """
 
     part: ToolCallPart
@@ -101,23 +101,26 @@ class ToolRequest(Struct, frozen=True, kw_only=True):
 
 
 class _ToolAnswer(Struct, frozen=True, kw_only=True):
-    """An answer, and the index of the model call that is first shown it."""
+    """A tool response, and the index of the first model call that receives it."""
 
     part: ToolResponsePart
     call_index: int
 
     def may_answer(self, asked: ToolRequest) -> bool:
-        """Whether it may answer a request although it does not name its id."""
+        """Return whether it may answer a request without naming its id."""
         return self.call_index > asked.call_index and self.part.name in (None, asked.part.name)
 
 
 def find_tool_requests(
     calls: Sequence[ModelCall],
 ) -> tuple[tuple[ToolRequest, ...], tuple[str, ...]]:
-    """What the outputs of model calls ask for, in order, and what had to be guessed.
+    """List the tool calls in the outputs of model calls, in order, with their responses.
 
-    An answer belongs to a request of an earlier model call than the one that is first shown it:
+    A response belongs to a request of a model call before the one that first receives it: matched
     by id, else to the first request that it fits.
+
+    Returns:
+        The requests, and warnings about guesses.
     """
     asked = _list_requests(calls)
     answers = _list_answers(calls)
@@ -137,7 +140,7 @@ def find_tool_requests(
 
 
 def _list_requests(calls: Sequence[ModelCall]) -> list[ToolRequest]:
-    """All requests; those that agentevals 0.11.0 overlooks only where it sees none."""
+    """List all requests; those that agentevals 0.11.0 overlooks only if there are no others."""
     asked = [
         ToolRequest(part=part, call_index=index)
         for index, call in enumerate(calls)
@@ -160,7 +163,7 @@ def _list_answers(calls: Sequence[ModelCall]) -> list[_ToolAnswer]:
 def _match_by_order(
     asked: ToolRequest, strays: list[_ToolAnswer], warnings: list[str]
 ) -> _ToolAnswer | None:
-    """The first stray answer that fits, which is then taken."""
+    """Remove and return the first unmatched response that fits, else None."""
     answer = next((stray for stray in strays if stray.may_answer(asked)), None)
     if answer is None:
         return None
@@ -180,9 +183,9 @@ class ToolInvocation(Struct, frozen=True, kw_only=True):
     """One use of a tool.
 
     Attributes:
-        arguments: as recorded; None where they were not, or could not be read.
-        result: None where none was recorded.
-        duration: nanoseconds; None where no span tells.
+        arguments: as recorded; None if they are missing or could not be read.
+        result: None if none was recorded.
+        duration: nanoseconds; None without a tool span.
     """
 
     name: str
@@ -196,7 +199,11 @@ class ToolInvocation(Struct, frozen=True, kw_only=True):
 def find_tool_invocations(
     calls: Sequence[ModelCall], runs: Sequence[ToolRun]
 ) -> tuple[tuple[ToolInvocation, ...], tuple[str, ...]]:
-    """The uses of tools in a turn, in order, and what had to be guessed."""
+    """Find the tool uses of a turn, in order.
+
+    Returns:
+        The tool uses, and warnings about guesses.
+    """
     asked, warnings = find_tool_requests(calls)
     if not runs:
         return tuple(map(_make_unmatched_invocation, asked)), warnings
@@ -216,12 +223,12 @@ def find_tool_invocations(
 
 
 def make_tool_calls(uses: Sequence[ToolInvocation]) -> tuple[ToolCall, ...]:
-    """What was asked of the tools."""
+    """Convert tool uses to tool calls."""
     return tuple(ToolCall(name=use.name, args=use.arguments, id=use.id) for use in uses)
 
 
 def make_tool_responses(uses: Sequence[ToolInvocation]) -> tuple[ToolResponse, ...]:
-    """The answers of those tools that gave one, or failed."""
+    """Convert tool uses that have a result or failed to tool responses."""
     return tuple(
         ToolResponse(
             name=use.name, output=use.result, id=use.id, failed=use.failed, call_index=index
@@ -239,7 +246,7 @@ def _make_unmatched_invocation(asked: ToolRequest) -> ToolInvocation:
 def _match_runs_to_requests(
     runs: Sequence[ToolRun], asked: Sequence[ToolRequest]
 ) -> dict[int, int]:
-    """Which request each run carries out: the one of its id, else the next of its name."""
+    """Map run indices to request indices: by call id, else the next request of the same name."""
     free = dict(enumerate(asked))
     claims: dict[int, int] = {}
     for index, run in enumerate(runs):
@@ -259,9 +266,10 @@ def _have_same_call_id(run: ToolRun, asked: ToolRequest) -> bool:
 def _group_unmatched_requests(
     asked: Sequence[ToolRequest], carried_out: Mapping[int, int]
 ) -> defaultdict[int | None, list[ToolInvocation]]:
-    """Requests without a run, by the run of the last request before them that has one.
+    """Group requests without a run by the run of the last request before them that has one.
 
-    Those that agentevals 0.11.0 overlooks are left out: where there are runs it knows the calls.
+    Requests that agentevals 0.11.0 overlooks are left out: with tool spans, it reads the calls from
+    those.
     """
     added: defaultdict[int | None, list[ToolInvocation]] = defaultdict(list)
     run: int | None = None

@@ -1,4 +1,4 @@
-"""Spans of one file, put together to traces."""
+"""Assembles the spans of one file into traces."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,13 +13,13 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     """One trace of one file.
 
     Attributes:
-        spans: by start, then id; each id once, and no cycles among their parents. A parent that is
-            not here makes its child a root.
-        logs: records with messages, in the file's order; those without a known span included.
-        warnings: what had to be mended, and what of the file could not be used.
-        file: the recording, as shown to the user.
-        eval_case_id: the golden case that the recording names: the first span's word in the file's
-            order, its own before its resource's.
+        spans: sorted by start, then id; unique ids, no cycles among parents. A span whose parent is
+            missing is a root.
+        logs: records with messages, in the file's order, including those without a known span.
+        warnings: what was repaired, and what in the file could not be used.
+        file: the recording's path, as shown to the user.
+        eval_case_id: id of the eval case that the recording names, from the first span in the
+            file's order; a span's own attribute takes precedence over its resource's.
     """
 
     id: str
@@ -39,10 +39,10 @@ class _TraceParts(Struct):
 def assemble_tree(
     records: Iterable[Span | LogRecord], *, trace_id: str, complaints: Sequence[str], file: str
 ) -> SpanTree:
-    """Make one trace of its records, in the file's order.
+    """Assemble the records of one trace, given in the file's order.
 
     Args:
-        complaints: what of the file could not be used.
+        complaints: what in the file could not be used.
     """
     parts = _TraceParts()
     for record in records:
@@ -54,7 +54,7 @@ def assemble_tree(
 
 
 def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
-    """Two recordings of one trace as one: what both hold counts once, as the first has it."""
+    """Merge two recordings of one trace; spans in both are taken from the first."""
     spans = {span.id: span for span in first.spans}
     spans |= {span.id: span for span in second.spans if span.id not in spans}
     logged = {log.span_id for log in first.logs}
@@ -95,7 +95,7 @@ def _make_tree(trace_id: str, parts: _TraceParts, complaints: Sequence[str], fil
 
 
 def _find_parent_cycles(spans: dict[str, Span]) -> Iterator[tuple[str, str]]:
-    """The spans that must lose their parent so that no span is its own ancestor."""
+    """Yield the id of a span in each parent cycle that must lose its parent, with a warning."""
     settled: set[str] = set()
     for start in spans.values():
         path: dict[str, Span] = {}
@@ -123,5 +123,5 @@ def _format_repetition(file: str, repeated_in: str, spans: str) -> str:
 
 
 def format_span_count(count: int) -> str:
-    """How many spans, in words."""
+    """Format a number of spans: ``1 span``, ``2 spans``."""
     return "1 span" if count == 1 else f"{count} spans"

@@ -1,4 +1,4 @@
-"""Where turns begin: the agents, workflows and roots to which all spans of a trace belong."""
+"""Finds where turns begin: the agents, workflows and roots to which the spans of a trace belong."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,12 +14,12 @@ AGENT_KINDS: Final[frozenset[OperationKind]] = frozenset({"agent", "workflow"})
 
 
 class SpanNode(Struct, frozen=True, kw_only=True, eq=False):
-    """A span and what stands above it.
+    """A span and its position in the trace.
 
     Attributes:
-        turn_root: the nearest anchor above or at it.
-        under_agent: an agent, a workflow or a tool is among its ancestors.
-        delegated: a tool is among its ancestors.
+        turn_root: the nearest turn root: the span itself or an ancestor.
+        under_agent: whether an agent, a workflow or a tool is among its ancestors.
+        delegated: whether a tool is among its ancestors.
         enclosing_call: the nearest model call above, unless an agent, workflow or tool is between.
         enclosing_tool: the nearest tool above, unless an agent, workflow or model call is between.
     """
@@ -33,19 +33,19 @@ class SpanNode(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class TurnSpans(Struct, frozen=True, kw_only=True):
-    """An anchor and the spans that belong to it, parents before their children."""
+    """A turn root and the spans that belong to it, parents before their children."""
 
     root: SpanView
     members: tuple[SpanNode, ...]
 
     @property
     def is_agentic(self) -> bool:
-        """Whether an agent or a workflow anchors it, and not just the root of a trace."""
+        """Whether the root is an agent or a workflow, and not only the root of a trace."""
         return self.root.kind in AGENT_KINDS
 
     @property
     def is_turn(self) -> bool:
-        """Whether there is enough in it for a turn."""
+        """Whether the spans contain enough for a turn."""
         kinds = {node.view.kind for node in self.members}
         if not self.is_agentic:
             return "inference" in kinds
@@ -53,7 +53,7 @@ class TurnSpans(Struct, frozen=True, kw_only=True):
 
 
 def group_spans_by_root(views: Sequence[SpanView]) -> tuple[TurnSpans, ...]:
-    """The spans of a trace by anchor, in the order of a walk from its roots."""
+    """Group the spans of a trace by turn root, depth first."""
     found: defaultdict[str, list[SpanNode]] = defaultdict(list)
     for node in _walk_spans(views):
         found[node.turn_root.span.id].append(node)
@@ -63,7 +63,7 @@ def group_spans_by_root(views: Sequence[SpanView]) -> tuple[TurnSpans, ...]:
 
 
 def find_parentless_views(views: Sequence[SpanView]) -> list[SpanView]:
-    """The spans without a parent in the trace."""
+    """Return the spans without a parent in the trace."""
     known = {view.span.id for view in views}
     return [view for view in views if view.span.parent_id not in known]
 
@@ -104,7 +104,7 @@ def _find_nearest(
 
 
 def _has_messages_or_failed(anchor: SpanView) -> bool:
-    """Whether an agent's own span has messages, or failed."""
+    """Return whether an agent's own span has messages or failed."""
     lists = (anchor.input, anchor.output)
     return (
         anchor.span.failed

@@ -15,10 +15,10 @@ from agentci.recordings.telemetry.turn_roots import TurnSpans
 
 
 class TurnAnswer(Struct, frozen=True, kw_only=True):
-    """A final output, and the model call that gave it where one is known to have.
+    """A turn's final output, and the model call that produced it, if known.
 
     Attributes:
-        text: None where the output has none: it asks for tools, say.
+        text: None if the output has no text, for example only tool calls.
     """
 
     text: str | None
@@ -26,14 +26,14 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
 
 
 class TurnDraft(Struct, frozen=True, kw_only=True):
-    """One turn before its tools are joined.
+    """One turn before its tool calls are matched.
 
     Attributes:
-        id: the anchor span's.
-        is_agentic: an agent or a workflow anchors it.
-        start, end: nanoseconds, over all its spans.
-        question: what the user said; None where no messages tell.
-        answer: None where none was recorded.
+        id: id of the root span.
+        is_agentic: whether the root is an agent or a workflow.
+        start, end: nanoseconds since 1970, over all its spans.
+        question: the user's text; None if not recorded.
+        answer: None if none was recorded.
     """
 
     trace_id: str
@@ -48,7 +48,7 @@ class TurnDraft(Struct, frozen=True, kw_only=True):
 
     @property
     def intermediate_texts(self) -> tuple[str, ...]:
-        """What its model calls said beside the answer."""
+        """Texts of its model calls other than the final answer."""
         final = self.answer.call if self.answer is not None else None
         return tuple(
             text
@@ -60,7 +60,7 @@ class TurnDraft(Struct, frozen=True, kw_only=True):
 
 
 def make_turn_draft(family: TurnSpans) -> TurnDraft:
-    """The turn that a family of spans makes."""
+    """Build a turn from the spans below one root."""
     anchor, found = family.root, model_calls.find_model_calls(family.members)
     spans = [node.view.span for node in family.members]
     return TurnDraft(
@@ -77,7 +77,7 @@ def make_turn_draft(family: TurnSpans) -> TurnDraft:
 
 
 def merge_turn_drafts(first: TurnDraft, later: TurnDraft) -> TurnDraft:
-    """A turn and its continuation as one: asked by the first, answered by the later."""
+    """Merge a turn with its continuation: the question of the first, the answer of the later."""
     return replace(
         first,
         start=min(first.start, later.start),
@@ -103,7 +103,7 @@ def _find_question(anchor: SpanView, found: Sequence[ModelCall]) -> str | None:
 
 
 def _find_answer(anchor: SpanView, found: Sequence[ModelCall]) -> TurnAnswer | None:
-    """What the anchor itself says, else the model call that spoke last."""
+    """Return the output of the root span, else that of the last model call with text."""
     if has_content(anchor.output):
         text = messages.extract_text(anchor.output) or messages.extract_overlooked_text(
             anchor.output
@@ -117,7 +117,7 @@ def _find_answers(anchor: SpanView, found: Sequence[ModelCall]) -> Iterator[Turn
     heard = [(call, text) for call in spoken if (text := messages.extract_text(call.output))]
     if heard:
         yield _find_last_answer(heard)
-    # Nothing by the rules of agentevals 0.11.0: an answer that it overlooks is better than none.
+    # The rules of agentevals 0.11.0 find nothing: an answer that it overlooks is better than none.
     if text := messages.extract_overlooked_text(anchor.output):
         yield TurnAnswer(text=text, call=None)
     missed = [
@@ -135,7 +135,7 @@ def _find_last_answer(heard: Sequence[tuple[ModelCall, str]]) -> TurnAnswer:
 def _find_answering_call(
     anchor: SpanView, text: str | None, found: Sequence[ModelCall]
 ) -> ModelCall | None:
-    """The model call whose words the anchor repeats, or which it is itself."""
+    """Return the model call whose text the root span repeats, or which is the root span itself."""
     return next(
         (
             call
@@ -154,7 +154,11 @@ TOOL_CALL_FINISH_REASONS: Final = frozenset(
 def join_continuations(
     drafts: Sequence[TurnDraft],
 ) -> tuple[tuple[TurnDraft, ...], tuple[str, ...]]:
-    """The turns of a conversation, by time, with continuations joined to what they continue."""
+    """Sort turns by time, and join continuations to the turns that they continue.
+
+    Returns:
+        The turns, and warnings about turns that may be continuations.
+    """
     turns: list[TurnDraft] = []
     warnings: list[str] = []
     for draft in sorted(drafts, key=lambda draft: (draft.start, draft.id)):
@@ -193,5 +197,5 @@ def _may_continue_turn(previous: TurnDraft, draft: TurnDraft) -> bool:
 
 
 def _find_last_call(turn: TurnDraft) -> ModelCall:
-    """The model call that ended last."""
+    """Return the model call that ended last."""
     return max(turn.calls, key=lambda call: (call.end, call.start))

@@ -1,8 +1,8 @@
-"""Whether the final answer says what the golden one says, as a model sees it.
+"""Scores whether the final response matches the expected one in meaning.
 
 The scores are those of ``final_response_match_v2`` of Google's Agent Development Kit 2.13: 1 for a
 turn that most samples find valid, else 0 (a tie is not valid), and their mean over turns. The
-wording of the question is ours.
+wording of the prompt is ours.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ The reference answer:
 
 
 def question(matter: JudgedTurn) -> JudgePrompt:
-    """Ask whether the answer is as good as the golden one."""
+    """Ask whether the response is as good as the expected one."""
     golden = matter.golden or matter.turn
     values = {
         "question": golden.user_text,
@@ -49,7 +49,7 @@ def question(matter: JudgedTurn) -> JudgePrompt:
 
 
 def grade(ruling: AggregateVerdict, _: JudgedTurn) -> JudgedTurnScore:
-    """All or nothing."""
+    """Score 1 for a valid response, else 0."""
     if ruling.value is True:
         return JudgedTurnScore(score=1.0)
     return JudgedTurnScore(

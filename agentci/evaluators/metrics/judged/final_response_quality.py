@@ -1,4 +1,4 @@
-"""How many rubrics the final answer of each turn fulfils, as a model sees it."""
+"""Scores how many rubrics the final response of each turn fulfils."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ Its final answer:
 
 
 def question(matter: JudgedTurn) -> JudgePrompt:
-    """Ask which rubrics the answer fulfils."""
+    """Ask which rubrics the response fulfils."""
     values = {
         "question": matter.turn.user_text,
         "steps": format_steps(matter.turn),

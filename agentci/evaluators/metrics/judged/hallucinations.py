@@ -1,8 +1,9 @@
-"""How many sentences of the final answer are shown by what the agent had before it.
+"""Scores how many sentences of the final response are supported by what the agent knew.
 
-The scores are those of ``hallucinations_v1`` of ADK 2.13: a sentence counts as right where it is
-supported or needs no support; the score of a turn is their share, and that of a case the mean over
-its turns. Sentences are split here, where ADK asks a model: they are the same in every run.
+The scores are those of ``hallucinations_v1`` of ADK 2.13: a sentence is right if it is supported or
+needs no support; the score of a turn is the share of right sentences, and that of a case the mean
+over its turns. Sentences are split here, where ADK asks a model, so that they are the same in every
+run.
 """
 
 from typing import Final
@@ -46,7 +47,7 @@ The sentences of its answer:
 
 
 def question(matter: JudgedTurn) -> JudgePrompt | None:
-    """Ask about every sentence; None where there is none."""
+    """Ask about every sentence; None if there is none."""
     found = split_sentences(final_text(matter.turn))
     if not found:
         return None
@@ -64,7 +65,7 @@ def question(matter: JudgedTurn) -> JudgePrompt | None:
 
 
 def grade(ruling: AggregateVerdict, matter: JudgedTurn) -> JudgedTurnScore:
-    """The share of sentences that are right."""
+    """Score a turn by the share of sentences that are right."""
     found = split_sentences(final_text(matter.turn))
     numbers = _number_sentences(found)
     check_all_marked(ruling, numbers, "sentence")

@@ -1,4 +1,4 @@
-"""The interface of a metric that a judge model scores, and what such metrics share.
+"""The interface of a metric that a judge model scores, and functions that such metrics share.
 
 Rubrics are scored as in ADK 2.13: each is fulfilled or not, by the majority of samples; the score
 is the mean over all rubrics of all turns.
@@ -21,11 +21,11 @@ NO_STEPS: Final = "No tools were used."
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):
-    """What is judged of a turn.
+    """A turn that a judge model scores.
 
     Attributes:
-        golden: None for metrics that compare nothing.
-        rubrics: what it has to fulfil, for metrics that go by that.
+        golden: the expected turn; None for metrics that compare nothing.
+        rubrics: the rubrics of the turn, for metrics that use them.
     """
 
     turn: Turn
@@ -34,12 +34,12 @@ class JudgedTurn(Struct, frozen=True, kw_only=True):
 
 
 class JudgedTurnScore(Struct, frozen=True, kw_only=True):
-    """What a turn is worth.
+    """The score of a turn.
 
     Attributes:
         score: 0 to 1.
-        weight: how much it counts beside those of other turns.
-        misses: what fell short, in words, one line each.
+        weight: weight of the score in the mean over turns.
+        misses: descriptions of failures, one line each.
     """
 
     score: float
@@ -48,38 +48,38 @@ class JudgedTurnScore(Struct, frozen=True, kw_only=True):
 
 
 class JudgedMetric(Protocol):
-    """A measure of what an agent did, taken by a model; a module is one."""
+    """A score by a judge model; implemented by a module."""
 
     @property
     def name(self) -> str:
-        """What configs call it."""
+        """The name in configs."""
         ...
 
     @property
     def needs_golden(self) -> bool:
-        """Whether it compares, and so has nothing to say without golden turns."""
+        """Whether it compares with expected turns, and so cannot run without them."""
         ...
 
     @property
     def rubric_type(self) -> str:
-        """ADK's type of the rubrics of golden cases that it goes by; empty where it needs none."""
+        """ADK's type of the eval cases' rubrics that it uses; empty if it needs none."""
         ...
 
     def question(self, matter: JudgedTurn, /) -> JudgePrompt | None:
-        """What is asked of a turn; None where there is nothing to judge."""
+        """Return the prompt about a turn; None if the metric does not apply to it."""
         ...
 
     def grade(self, ruling: AggregateVerdict, matter: JudgedTurn, /) -> JudgedTurnScore:
-        """What the answer is worth.
+        """Score a turn by its verdict.
 
         Raises:
-            EvaluatorError: it leaves something out.
+            EvaluatorError: if the verdict is incomplete.
         """
         ...
 
 
 def format_steps(turn: Turn) -> str:
-    """The tools that a turn used and what they answered, as JSON."""
+    """Format a turn's tool calls and responses as JSON."""
     answers = {
         each.call_index: each
         for each in reversed(turn.tool_responses)
@@ -102,10 +102,10 @@ def format_steps(turn: Turn) -> str:
 
 
 def check_all_marked(ruling: AggregateVerdict, names: Sequence[str], noun: str) -> None:
-    """See that a checklist has a mark for everything.
+    """Check that a checklist's verdict covers every item.
 
     Raises:
-        EvaluatorError: it has not.
+        EvaluatorError: if an item is missing.
     """
     for name in names:
         if name not in ruling.values:
@@ -113,7 +113,7 @@ def check_all_marked(ruling: AggregateVerdict, names: Sequence[str], noun: str) 
 
 
 def final_text(turn: Turn) -> str:
-    """The answer of a turn as ADK joins it: its parts, a line each."""
+    """Return the response of a turn as ADK joins it: one part per line."""
     return "\n".join(turn.answer_parts)
 
 
@@ -128,7 +128,7 @@ The properties:
 def make_rubric_question(
     instructions: str, template: str, values: Mapping[str, str], matter: JudgedTurn
 ) -> JudgePrompt:
-    """Ask which rubrics are fulfilled."""
+    """Make the prompt that asks which rubrics are fulfilled."""
     listed = "\n".join(f"- [{each.id}] {each.text}" for each in matter.rubrics)
     form = ChecklistSchema(names=tuple(each.id for each in matter.rubrics))
     return make_question(
@@ -137,7 +137,7 @@ def make_rubric_question(
 
 
 def grade_rubrics(ruling: AggregateVerdict, matter: JudgedTurn) -> JudgedTurnScore:
-    """The share of rubrics that are fulfilled; each counts."""
+    """Score a turn by the share of rubrics that are fulfilled; its weight is their number."""
     ids = [each.id for each in matter.rubrics]
     check_all_marked(ruling, ids, "the rubric")
     missed = [each for each in matter.rubrics if ruling.values[each.id] is not True]

@@ -1,4 +1,4 @@
-"""The metrics that ask a model: a new one is a file and a line here."""
+"""The metrics that a judge model scores; a new metric is a module and a line here."""
 
 from collections.abc import Mapping
 from typing import Final

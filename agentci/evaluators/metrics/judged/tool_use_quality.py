@@ -1,4 +1,4 @@
-"""How many rubrics the tool calls of each turn fulfil, as a model sees it."""
+"""Scores how many rubrics the tool calls of each turn fulfil."""
 
 from typing import Final
 
