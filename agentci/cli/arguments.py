@@ -54,7 +54,7 @@ MAX_REPEATS: Final = 99
 
 SCHEMAS: Final = ("config", "evalfile", "results", "lock")
 EXIT_CODES: Final = (
-    "Exit codes: 0 gate open, 1 gate shut, 2 wrong input, 3 could not be judged, "
+    "Exit codes: 0 passed, 1 failed, 2 invalid config or input, 3 an evaluator could not evaluate, "
     "70 a bug of agentci, 129, 130 or 143 interrupted."
 )
 
@@ -67,7 +67,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     """
     top = argparse.ArgumentParser(
         prog="agentci",
-        description="Judge recorded runs of an LLM agent, and say whether it still does its job.",
+        description="Evaluate recorded runs of an LLM agent and gate changes on the results.",
         epilog=EXIT_CODES,
     )
     top.add_argument("--version", action="version", version=f"agentci {__version__}")
@@ -95,7 +95,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # 
 
 
 def _add_run(commands: _Commands) -> None:
-    run = _add_command(commands, "run", "judge recordings, write reports, decide")
+    run = _add_command(commands, "run", "evaluate recorded runs, write reports and decide")
     _add_config_arguments(run)
     for option in OPTIONS:
         if not option.input_only:
@@ -103,8 +103,8 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _add_plan(commands: _Commands) -> None:
-    plan = _add_command(commands, "plan", "say what `run` would judge, and judge nothing")
-    plan.epilog = "The other options of `run` may be given, too, and have no effect."
+    plan = _add_command(commands, "plan", "show which checks would run (dry run)")
+    plan.epilog = "The other options of `run` are accepted and have no effect."
     _add_config_arguments(plan)
     for option in OPTIONS:
         if not option.input_only:
@@ -112,22 +112,22 @@ def _add_plan(commands: _Commands) -> None:
 
 
 def _add_calibrate(commands: _Commands) -> None:
-    calibrate = _add_command(commands, "calibrate", "hold evaluators against what people said")
+    calibrate = _add_command(commands, "calibrate", "compare evaluators with human labels")
     _add_config_arguments(calibrate)
     calibrate.add_argument(
         "--labels",
         required=True,
         metavar="FILE",
-        help='what people said, a line a case: {"case": "c1", "human": "pass"}',
+        help='human labels, one case per line: {"case": "c1", "human": "pass"}',
     )
     calibrate.add_argument(
         "--repeats",
         type=_parse_repeats,
         default=1,
         metavar="N",
-        help="how often each case is judged, to see how often verdicts change. Default: 1.",
+        help="runs of each check, to measure how often its verdict changes. Default: 1.",
     )
-    calibrate.add_argument("--json", action="store_true", help="for programs")
+    calibrate.add_argument("--json", action="store_true", help="print JSON")
     _add_options(calibrate, EVALUATION_OPTIONS)
 
 
@@ -139,19 +139,21 @@ def _parse_repeats(text: str) -> int:
 
 
 def _add_merge(commands: _Commands) -> None:
-    merge = _add_command(commands, "merge", "make one report and one decision of several")
+    merge = _add_command(commands, "merge", "merge reports into one report and one decision")
     merge.add_argument(
         "report",
         nargs="+",
         metavar="REPORT",
-        help="results.json of a shard or a whole run, a folder of them or a glob",
+        help="results.json of a shard or a whole run, a folder or a glob",
     )
     _add_options(merge, REPORT_OPTIONS)
 
 
 def _add_comment(commands: _Commands) -> None:
-    comment = _add_command(commands, "comment", "tell a pull request what another run came to")
-    comment.add_argument("report", metavar="REPORT", help="its results.json, or the folder")
+    comment = _add_command(
+        commands, "comment", "post the results of another run as a pull request comment"
+    )
+    comment.add_argument("report", metavar="REPORT", help="results.json of that run, or its folder")
     for option in OPTIONS:
         if option.name == "comment":  # whoever gives the command wants one
             _add_option(comment, replace(option, default="always"))
@@ -159,13 +161,13 @@ def _add_comment(commands: _Commands) -> None:
 
 
 def _add_compare(commands: _Commands) -> None:
-    compare = _add_command(commands, "compare", "show what became of each evaluator's checks")
+    compare = _add_command(commands, "compare", "compare two reports, evaluator by evaluator")
     for name in ("base", "head"):
-        compare.add_argument(name, metavar=name.upper(), help="results.json, or its folder")
+        compare.add_argument(name, metavar=name.upper(), help="results.json or its folder")
 
 
 def _add_validate(commands: _Commands) -> None:
-    validate = _add_command(commands, "validate", "check configs, and run nothing")
+    validate = _add_command(commands, "validate", "check configs without running anything")
     _add_config_arguments(validate)
     validate.add_argument("--format", choices=PROBLEM_FORMATS, default="text")
 
@@ -176,11 +178,13 @@ def _add_schema(commands: _Commands) -> None:
 
 
 def _add_lock(commands: _Commands) -> None:
-    lock = _add_command(commands, "lock", "pin evaluators from elsewhere in agentci.lock")
+    lock = _add_command(commands, "lock", "pin remote evaluators in agentci.lock")
     _add_config_arguments(lock)
     either = lock.add_mutually_exclusive_group()
     either.add_argument(
-        "--check", action="store_true", help="only say whether the lock is up to date (else exit 2)"
+        "--check",
+        action="store_true",
+        help="only check whether the lock is up to date (exit 2 if not)",
     )
     either.add_argument(
         "--upgrade",
@@ -188,34 +192,38 @@ def _add_lock(commands: _Commands) -> None:
         nargs="?",
         const="",
         metavar="NAME",
-        help="take the newest commit and packages, of one evaluator or of all",
+        help="update to the newest commit and packages, for one evaluator or all",
     )
     _add_options(lock, FETCH_OPTIONS)
 
 
 def _add_evaluator(commands: _Commands) -> None:
-    purpose = "find, make, try and fetch evaluators"
+    purpose = "list, create, run and fetch evaluators"
     actions = _add_command(commands, "evaluator", purpose).add_subparsers(
         dest="action", metavar="ACTION", required=True
     )
-    listed = _add_command(actions, "list", "list the evaluators that there are")
+    listed = _add_command(actions, "list", "list available evaluators")
     listed.add_argument(
         "--source", default="all", metavar="NAME", help="builtin, github, ... Default: all."
     )
-    listed.add_argument("--json", action="store_true", help="for programs")
-    init = _add_command(actions, "init", "make a new evaluator to start from")
-    init.add_argument("name", metavar="NAME", help="its name; .py, .js or .ts says the language")
-    init.add_argument("--runtime", metavar="py|js|ts", help="the language. Default: py.")
-    init.add_argument("--dir", default=".", metavar="DIR", help="where its folder is made")
-    trial = _add_command(actions, "run", "run one evaluator on one recording, and show everything")
-    trial.add_argument("path", metavar="PATH", help="its program")
-    trial.add_argument("--trace", required=True, metavar="FILE", help="a recording")
-    trial.add_argument("--eval-set", metavar="FILE", help="golden cases")
-    trial.add_argument("--config", metavar="JSON", default="{}", help="its `config`")
-    trial.add_argument("--threshold", metavar="X", help="the score to reach. Default: 0.5.")
+    listed.add_argument("--json", action="store_true", help="print JSON")
+    init = _add_command(actions, "init", "create a new evaluator from a template")
+    init.add_argument(
+        "name", metavar="NAME", help="name of the evaluator; .py, .js or .ts selects the language"
+    )
+    init.add_argument("--runtime", metavar="py|js|ts", help="language. Default: py.")
+    init.add_argument("--dir", default=".", metavar="DIR", help="folder to create it in")
+    trial = _add_command(
+        actions, "run", "run one evaluator on one trace and show its input and output"
+    )
+    trial.add_argument("path", metavar="PATH", help="program of the evaluator")
+    trial.add_argument("--trace", required=True, metavar="FILE", help="trace file")
+    trial.add_argument("--eval-set", metavar="FILE", help="eval set")
+    trial.add_argument("--config", metavar="JSON", default="{}", help="its `config`, as JSON")
+    trial.add_argument("--threshold", metavar="X", help="score that passes. Default: 0.5.")
     trial.add_argument("--timeout", metavar="SECONDS", help="Default: 30.")
-    fetch = _add_command(actions, "fetch", "put remote evaluators into the cache")
-    fetch.add_argument("ref", nargs="+", metavar="REF", help="as in a config")
+    fetch = _add_command(actions, "fetch", "download remote evaluators into the cache")
+    fetch.add_argument("ref", nargs="+", metavar="REF", help="`ref` as in a config")
     fetch.add_argument("--source", default="github", metavar="NAME")
     fetch.add_argument("--repo", default="", metavar="OWNER/NAME")
     either = fetch.add_mutually_exclusive_group()
@@ -226,20 +234,20 @@ def _add_evaluator(commands: _Commands) -> None:
 
 
 def _add_cache(commands: _Commands) -> None:
-    purpose = "look after what was fetched"
+    purpose = "inspect and clean the cache"
     actions = _add_command(commands, "cache", purpose).add_subparsers(
         dest="action", metavar="ACTION", required=True
     )
     for name, purpose in (
-        ("dir", "say where it is"),
-        ("list", "say what it holds"),
-        ("verify", "check every byte of it"),
-        ("clean", "empty it"),
+        ("dir", "print the path of the cache"),
+        ("list", "list the contents of the cache"),
+        ("verify", "verify the contents of the cache"),
+        ("clean", "empty the cache"),
     ):
         action = _add_command(actions, name, purpose)
         _add_options(action, ("cache-dir",))
         if name == "list":
-            action.add_argument("--json", action="store_true", help="for programs")
+            action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_command(commands: _Commands, name: str, purpose: str) -> argparse.ArgumentParser:

@@ -48,13 +48,14 @@ OPTIONS: tuple[Option, ...] = (
         name="traces",
         metavar="GLOB",
         repeats=True,
-        help="Recordings to judge, from the working directory; replaces `traces` of configs.",
+        help="Traces to evaluate, relative to the working directory; replaces `traces` of "
+        "the configs.",
     ),
     Option(
         name="metric",
         metavar="NAME",
         repeats=True,
-        help="Built-in metric to judge by: alone, or beside the configs that are named.",
+        help="Built-in metric to evaluate, on its own or in addition to the given configs.",
     ),
     Option(
         name="group-by",
@@ -62,34 +63,38 @@ OPTIONS: tuple[Option, ...] = (
         help="Whether a case is one trace or all traces of a conversation.",
     ),
     Option(
-        name="eval-set", metavar="FILE", help="Golden eval set; replaces `eval_set` of configs."
+        name="eval-set",
+        metavar="FILE",
+        help="Eval set with the expected answers and tool calls; replaces `eval_set` of the "
+        "configs.",
     ),
     Option(
         name="trace-format",
         metavar="FORMAT",
-        help="Format of the recordings: `auto`, `jaeger-json` or `otlp-json`.",
+        help="Format of the traces: `auto`, `jaeger-json` or `otlp-json`.",
     ),
     Option(
         name="threshold",
         metavar="X",
-        help="Score from 0 to 1 that built-in metrics have to reach; replaces theirs.",
+        help="Score from 0 to 1 that built-in metrics must reach; replaces their thresholds.",
     ),
     Option(
         name="trajectory-match-type",
         choices=MATCH_TYPES,
-        help="How `tool_trajectory_avg_score` compares tool calls; replaces that of configs.",
+        help="How `tool_trajectory_avg_score` compares tool calls; replaces the setting of "
+        "the configs.",
     ),
     Option(
         name="judge-model",
         metavar="MODEL",
-        help="Model that judges; replaces that of configs. `PROVIDER/MODEL` where a config has no "
-        "`judge`.",
+        help="Judge model; replaces that of the configs. `PROVIDER/MODEL` if a config has no"
+        " `judge`.",
     ),
     Option(
         name="only",
         metavar="NAME",
         repeats=True,
-        help="Evaluator to run; all others are left out.",
+        help="Run only this evaluator.",
     ),
     Option(
         name="output-dir",
@@ -101,20 +106,20 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="jobs",
         metavar="N",
-        help="Checks judged at the same time; by default as many as there are processors.",
+        help="Number of checks to run in parallel; default: the number of processors.",
     ),
     Option(
         name="shard",
         metavar="I/N",
-        help="Part of the checks to judge, `2/5` the second of five; `auto`, in a workflow, takes "
-        "the job's place in its matrix. See `merge`.",
+        help="Run one part of the checks: `2/5` is the second of five. `auto` takes the "
+        "position of the job in its matrix. See `merge`.",
     ),
     Option(
         name="matrix-job",
         metavar="I/N",
         default="${{ strategy.job-index }}/${{ strategy.job-total }}",
         input_only=True,
-        help="The job's place in its matrix, which `shard: auto` reads; not to be set.",
+        help="Position of the job in its matrix, read by `shard: auto`; do not set it.",
     ),
     Option(
         name="github-token",
@@ -128,67 +133,66 @@ OPTIONS: tuple[Option, ...] = (
         metavar="REPORT",
         repeats=True,
         input_only=True,
-        help="Reports to merge, instead of judging, of all shards of a run or of whole runs of "
-        "different configs: `results.json`, folders or "
-        "globs.",
+        help="Reports to merge instead of running checks: all shards of a run, or whole runs"
+        " of different configs. `results.json` files, folders or globs.",
     ),
     Option(
         name="baseline",
         metavar="REPORT",
-        help="Earlier `results.json`, or the folder that has it, to compare this run with; `base` "
-        "takes that of the base commit from the cache or from an earlier run of the workflow.",
+        help="Earlier `results.json`, or its folder, to compare with; `base` finds the "
+        "results of the base commit in the cache or in an earlier run of the workflow.",
     ),
     Option(
         name="baseline-artifact",
         metavar="NAME",
         default="agentci-results",
-        help="Artifact that a workflow keeps `results.json` in, for `baseline: base`; each job of "
-        "a matrix needs one of its own.",
+        help="Artifact in which the workflow keeps `results.json`, for `baseline: base`; "
+        "each job of a matrix needs its own.",
     ),
     Option(
         name="locked",
-        help="Take remote evaluators and packages from `agentci.lock` alone.",
+        help="Use only the remote evaluators and packages that `agentci.lock` pins.",
     ),
     Option(
         name="offline",
-        help="Take remote evaluators and replies of models from the cache alone, run no agents, "
-        "and ask nothing of the network.",
+        help="Use no network: remote evaluators and judge responses come from the cache, and"
+        " no agents run.",
     ),
     Option(
         name="no-cache",
-        help="Fetch remote evaluators, run all programs and ask all models anew, whatever the "
-        "cache has.",
+        help="Fetch remote evaluators again and do not reuse cached responses.",
     ),
     Option(
         name="cache-dir",
         metavar="DIR",
-        help="Folder of the cache; by default `.agentci/cache` of the workspace in a workflow, "
-        "else `~/.cache/agentci`.",
+        help="Cache folder; default: `.agentci/cache` of the workspace in a workflow, else "
+        "`~/.cache/agentci`.",
     ),
     Option(
         name="fail-on",
         choices=FAIL_ON_CHOICES,
         default="failed",
-        help="What shuts the gate: nothing, only checks that could not be judged, or both.",
+        help="What fails the gate: nothing (`never`), only errored checks (`error`), or "
+        "failed and errored checks (`failed`).",
     ),
     Option(
         name="annotations",
         choices=DISPLAY_MODES,
         default="auto",
-        help="Whether findings are shown on their lines in the pull request.",
+        help="Whether to annotate lines of the pull request.",
     ),
     Option(
         name="summary",
         choices=DISPLAY_MODES,
         default="auto",
-        help="Whether the summary is shown on the page of the workflow run.",
+        help="Whether to write the job summary of the workflow run.",
     ),
     Option(
         name="exchanges",
         choices=CALL_SCOPES,
         default="failed",
-        help="Of which checks `report.html` has what their evaluators were sent and what came "
-        "back, to the byte: of those that did not pass, of all, or of none.",
+        help="Include raw evaluator input and output in `report.html` for checks that did "
+        "not pass, for all checks, or for none.",
     ),
     Option(
         name="junit-dialect",
@@ -200,32 +204,31 @@ OPTIONS: tuple[Option, ...] = (
         name="comment",
         choices=COMMENT_MODES,
         default="never",
-        help="When the pull request gets a comment, which later runs change in place: after every "
-        "run, when the result changed, or when the gate is shut.",
+        help="When to comment on the pull request: after every run, when the result changed,"
+        " or when the gate failed. Later runs update the comment.",
     ),
     Option(
         name="check-run",
         metavar="NAME",
-        help="Name of a check run with all findings on their lines; by default none is made.",
+        help="Name of a check run that lists all findings on their lines; default: none.",
     ),
     Option(
         name="matrix",
         metavar="JSON",
         default="${{ toJSON(matrix) }}",
         input_only=True,
-        help="The job's leg of its matrix, which has a comment of its own; not to be set.",
+        help="Matrix values of the job, which tell its comment from those of other jobs; do "
+        "not set it.",
     ),
     Option(
         name="comment-report",
         metavar="REPORT",
         input_only=True,
-        help="Report of another run, `results.json` or its folder, to comment on instead of "
-        "judging: for pull requests from forks.",
+        help="Report of another run to comment on instead of running checks, `results.json` "
+        "or its folder: for pull requests from forks.",
     ),
-    Option(name="plan", cli_only=True, help="Say what would be judged, and judge nothing."),
-    Option(
-        name="quiet", cli_only=True, help="Print no progress, and of a report the verdict alone."
-    ),
+    Option(name="plan", cli_only=True, help="Show which checks would run (dry run)."),
+    Option(name="quiet", cli_only=True, help="Print only the verdict, without progress."),
     Option(name="verbose", cli_only=True, help="Print every check."),
 )
 
