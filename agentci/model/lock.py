@@ -76,7 +76,7 @@ class Lock(Struct, frozen=True, kw_only=True):
         )
 
     def find_requirements(self, sha256: str) -> LockedRequirements | None:
-        """Find the entry of a requirements file with that content; ignore entries without packages."""
+        """Find the entry of a requirements file with that content; entries need packages."""
         found = (each for each in self.requirements if each.sha256 == sha256 and each.packages)
         return next(found, None)
 

@@ -87,7 +87,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     @property
     def named_args(self) -> JsonObject:
-        """The arguments as an object: empty without any; a value that is not an object as ``value``."""
+        """The arguments as an object: empty without any; a non-object as ``value``."""
         if isinstance(self.args, Mapping):
             return self.args
         return {} if self.args is None else {"value": self.args}
