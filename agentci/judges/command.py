@@ -99,7 +99,7 @@ class CommandClient:
             raise EvaluatorError(f"the judge's program {key.redact(str(error))}") from None
 
     def _resolve_program(self, program: str) -> str:
-        """Find the program in PATH now: the user that it runs as may not be able to read all of it."""
+        """Find the program in PATH; the user that it runs as may not read all folders in it."""
         if "/" in program:
             return program
         found = shutil.which(program, path=self._sandbox.environment.get("PATH", os.defpath))
