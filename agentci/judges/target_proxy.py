@@ -275,7 +275,7 @@ class _ProxyServer:
         """Stop accepting and close all connections, without waiting for a model's response."""
         self._closing = True
         with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts, which closing would not
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() would not
         self._free_slots.release()
         with self._lock:
             for connection in self._connections:
@@ -303,7 +303,7 @@ class _ProxyServer:
 
     def _handle_connection(self, connection: socket.socket) -> None:
         try:
-            with suppress(OSError):  # whoever asked has gone, or takes too long
+            with suppress(OSError):  # the client disconnected or is too slow
                 self._handle_request(_ProxyConnection(connection, self._max_seconds))
         finally:
             with self._lock:

@@ -192,7 +192,7 @@ class Transport:
             EvaluatorError: no attempt succeeded, or no time is left for one.
             FetchError: the service cannot be trusted, or the run has to end.
         """
-        # requests is slow to import, and most runs ask no model.
+        # requests is slow to import, and most runs call no model.
         from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (see above)
 
         wish = make_http_request(
@@ -222,7 +222,7 @@ class Transport:
         """
         check_stopped(self.stopped)
         seconds = letter.until - self.clock()
-        if seconds <= 0:  # what is sent may cost something, and nobody would see the answer
+        if seconds <= 0:  # the request may cost money, and its response would be lost
             raise EvaluatorError(f"no time is left to ask {wish.address.shown}")
         try:
             return run_with_deadline(

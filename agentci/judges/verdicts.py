@@ -230,7 +230,9 @@ def _parse_number(value: Json, form: ScoreSchema) -> float | None:
     text = value.strip() if isinstance(value, str) else ""
     if form.is_bounded:
         return _parse_numeric_text(text)
-    return float(text) if _PLAIN.fullmatch(text) else None  # parts of what, nobody says
+    return (
+        float(text) if _PLAIN.fullmatch(text) else None
+    )  # no percentages or ratios without bounds
 
 
 def _parse_boolean(value: Json) -> bool | None:

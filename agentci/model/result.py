@@ -230,7 +230,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 class Decision(Struct, frozen=True, kw_only=True):
     """Whether the gate passed, the exit code, and the reasons, most important first.
 
-    A shard alone never passes the gate: exit code 0 means that this shard does not fail it, but
+    A single shard never passes the gate: exit code 0 means that this shard does not fail it, but
     other shards still may.
     """
 

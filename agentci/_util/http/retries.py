@@ -40,7 +40,7 @@ def run_with_deadline(
         DeadlineExceededError: it was not finished after ``seconds``.
         UnreachableError: the run has to end.
     """
-    from concurrent.futures import Future, wait  # noqa: PLC0415 (most runs ask for nothing)
+    from concurrent.futures import Future, wait  # noqa: PLC0415 (most runs fetch nothing)
 
     left = Event()
     future: Future[T] = Future()

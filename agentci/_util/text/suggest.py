@@ -31,7 +31,7 @@ def suggest_name(name: str, known: Sequence[str]) -> str | None:
 
 def find_nearest(name: str, known: Sequence[str]) -> str | None:
     """Find the first of the names most similar to ``name``, ignoring case; ``-`` equals ``_``."""
-    from difflib import get_close_matches  # noqa: PLC0415 (most runs have no use for it)
+    from difflib import get_close_matches  # noqa: PLC0415 (most runs do not need it)
 
     plain = {_normalize_name(each): each for each in reversed(known)}
     close = get_close_matches(_normalize_name(name), plain, n=1, cutoff=_MIN_SIMILARITY)
