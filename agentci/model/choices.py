@@ -24,7 +24,7 @@ IsolationMode: TypeAlias = Literal["fork", "spawn"]
 # How the results of an evaluator that runs several times are combined.
 RepeatAggregation: TypeAlias = Literal["majority", "mean"]
 
-# Which findings make the command exit with an error.
+# Which findings fail the gate: failed checks and errors, only errors, or none.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
 FAIL_ON_CHOICES: Final[tuple[FailOn, ...]] = get_args(FailOn)
 
