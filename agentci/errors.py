@@ -1,16 +1,16 @@
-"""What can go wrong, and who is told.
+"""Exception classes, and the exit code or status that each one leads to.
 
 AgentciError
-├── InputError        config, input or usage is wrong: every problem is listed, exit 2
-├── RecordingError    one recording cannot be read: a problem of that file alone
-├── FetchError        a remote evaluator cannot be had
-│   ├── RefusedError      it is not there, or not what was asked for: its config is to blame, exit 2
-│   │   └── OfflineError      it would take a network, and none is to be used
-│   └── UnreachableError  the network, a server or the disk is: its checks are errored
-├── EvaluatorError    one check could not be judged: it is errored, the others go on
-│   └── UnrecordedError   it would take a model, and none is to be asked
-├── GitHubError       GitHub's API did not do what it was asked for, which shuts no gate
-└── SkippedError      nobody is there who could judge one check, and that is nobody's fault
+├── InputError        the config, input or usage is invalid: lists every problem, exit 2
+├── RecordingError    a recorded run cannot be read: a problem of that file only
+├── FetchError        a remote evaluator cannot be fetched
+│   ├── PermanentFetchError  not found, or not what the config names: a config error, exit 2
+│   │   └── OfflineError      the network is needed, but the run is offline
+│   └── UnreachableError  the network, a server or the disk failed: its checks are errored
+├── EvaluatorError    an evaluator failed on one check: that check is errored, the rest go on
+│   └── UncachedResponseError  a model is needed, but only cached responses may be used
+├── GitHubError       a GitHub API request failed; does not fail the gate
+└── SkippedError      a check cannot run in this environment, as expected: it is skipped
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from agentci.model.problem import Place, Problem
 
 
 class AgentciError(Exception):
-    """Base of all errors that are not bugs of ours."""
+    """Base class of all expected errors (those that are not bugs in agentci)."""
 
 
 class InputError(AgentciError):
-    """The input cannot be used; carries every problem that was found."""
+    """The input cannot be used; carries every problem found."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -33,12 +33,12 @@ class InputError(AgentciError):
     def from_message(
         cls, message: str, *, place: Place | None = None, hint: str | None = None
     ) -> "InputError":
-        """Make the error of a single problem."""
+        """Create the error of a single problem."""
         return cls([Problem(message=message, place=place, hint=hint)])
 
 
 class RecordingError(AgentciError):
-    """A recording cannot be read; ``problem`` says where and what to do."""
+    """A recorded run cannot be read; ``problem`` has the place and a hint."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -46,10 +46,10 @@ class RecordingError(AgentciError):
 
 
 class FetchError(AgentciError):
-    """A remote evaluator cannot be had; says why, without a full stop.
+    """A remote evaluator cannot be fetched; the message has no full stop.
 
     Attributes:
-        hint: a way out, where one is known.
+        hint: what the user can do, if known.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -58,32 +58,32 @@ class FetchError(AgentciError):
 
 
 class PermanentFetchError(FetchError):
-    """It is not there, or it is not what was asked for; trying again would not help."""
+    """The evaluator does not exist or is not what the config names; a retry would not help."""
 
 
 class OfflineError(PermanentFetchError):
-    """It would take a network, and none is to be used."""
+    """The evaluator has to be downloaded, but the run is offline."""
 
 
 class UnreachableError(FetchError):
-    """The network, a server or the disk does not let us have it; it may be there another time."""
+    """The network, a server or the disk failed; a later attempt may succeed."""
 
 
 class EvaluatorError(AgentciError):
-    """An evaluator could not judge: it crashed, hung or spoke off protocol; it did not score 0."""
+    """An evaluator crashed, timed out or broke the protocol; this is not a score of 0."""
 
 
 class UncachedResponseError(EvaluatorError):
-    """A model's reply is not among those of earlier runs, and none is to be asked."""
+    """No cached response of a model exists, and the model may not be called."""
 
 
 class GitHubError(AgentciError):
-    """GitHub's API did not do what it was asked for; says why, without a full stop.
+    """A GitHub API request failed; the message has no full stop.
 
     Attributes:
-        hint: a way out, where one is known.
-        status: what it answered; None where it answered nothing.
-        denied: whether the token is valid, and not allowed to do that.
+        hint: what the user can do, if known.
+        status: the HTTP status; None without a response.
+        denied: True if the token is valid but lacks the permission.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class GitHubError(AgentciError):
 
 
 class SkippedError(AgentciError):
-    """One check cannot be judged here, as everybody knew: it is skipped, and this says why."""
+    """A check cannot run in this environment, as expected: it is skipped, for the reason given."""
 
 
 class InterruptionError(BaseException):
-    """Whatever is being done is to end at once; no error, so that nothing takes it for one."""
+    """Stop at once after a signal; a BaseException, so that error handlers do not catch it."""
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number

@@ -1,1 +1,1 @@
-"""Text, files, HTTP and caches: nothing of the domain."""
+"""General helpers for text, files, HTTP and caches."""

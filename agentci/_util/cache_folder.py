@@ -32,7 +32,7 @@ RESPONSES_JOURNAL: Final = f"{RESPONSES_FILE}-journal"
 CACHE_TAG: Final = "CACHEDIR.TAG"
 GITIGNORE_NAME: Final = ".gitignore"
 
-# What we make in each folder of ours; by anything else one tells a folder of somebody else's.
+# Names of the entries in each of our folders; any other name means that the folder is not ours.
 ENTRY_PATTERNS: Final = {
     EVALUATORS_FOLDER: re.compile(f"{INDEX_FOLDER}|{TREES_FOLDER}"),
     ENVIRONMENTS_FOLDER: re.compile(r"[0-9a-f]{64}"),
@@ -46,19 +46,19 @@ TAG_TEXT: Final = (
 )
 GITIGNORE_TEXT: Final = b"*\n"
 
-# And the files that we make beside them.
+# The files of the cache next to these folders.
 CACHE_FILES: Final = (RESPONSES_FILE, RESPONSES_JOURNAL)
 
-# What stands for an empty folder in git, and on a disk of its own.
+# Files that an otherwise empty folder may contain in git or on its own disk.
 _IGNORED_NAMES: Final = frozenset({CACHE_TAG, GITIGNORE_NAME, ".gitkeep", "lost+found"})
 
 
 def init_cache(folder: Path, owner: Path | None) -> None:
-    """Make ``folder`` a cache, where it is none yet.
+    """Make ``folder`` a cache if it is not one yet.
 
     Raises:
-        OSError: it cannot be made or written to.
-        UnreachableError: it is used for something else.
+        OSError: it cannot be created or written to.
+        UnreachableError: it contains other files.
     """
     if is_cache(folder):
         return
@@ -74,7 +74,7 @@ def init_cache(folder: Path, owner: Path | None) -> None:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether the folder carries our tag."""
+    """Whether the folder has our cache tag."""
     tag = folder / CACHE_TAG
     try:
         return tag.stat().st_size == len(TAG_TEXT) and tag.read_bytes() == TAG_TEXT
@@ -83,7 +83,7 @@ def is_cache(folder: Path) -> bool:
 
 
 def is_usable_as_cache(folder: Path) -> bool:
-    """Whether a folder that is there may become a cache: it is empty, or part of one came back.
+    """Whether an existing folder may become a cache: it is empty or has parts of a restored cache.
 
     Raises:
         OSError: it cannot be read.
@@ -92,7 +92,7 @@ def is_usable_as_cache(folder: Path) -> bool:
 
 
 def list_cache_entries(folder: Path) -> list[Path]:
-    """All that we made in a cache, but for the tag and what tells git to look away.
+    """List all entries of a cache, except the tag and .gitignore.
 
     Raises:
         OSError: it cannot be read.
@@ -131,31 +131,31 @@ def _matches(path: Path, pattern: re.Pattern[str]) -> bool:
 
 @contextmanager
 def hold_cache_lock(folder: Path, name: str, *, owner: Path | None = None) -> Iterator[None]:
-    """Be the only one, among all threads and processes, that holds ``name``; waits for its turn.
+    """Hold the lock ``name`` exclusively, among all threads and processes; waits for it.
 
-    A process that is killed lets go. Where the folder takes no locks, nobody is kept waiting:
-    what is written must be whole without them, too.
+    A killed process releases its locks. If the folder supports no locks, nothing is locked:
+    files must be written atomically anyway.
 
     Args:
-        folder: the cache; made where it is missing.
-        name: any text; not claimed again by whoever holds it.
-        owner: a path whose owner gets what we make as root.
+        folder: the cache; created if missing.
+        name: any text; not reentrant.
+        owner: path whose owner gets the files that are created as root.
     """
     descriptor = _acquire_lock(folder, f"{sha256(name.encode()).hexdigest()}.lock", owner)
     try:
         yield
     finally:
         if descriptor is not None:
-            # Closing would not do where a fork holds the descriptor, too.
+            # Closing alone keeps the lock if a fork holds the descriptor, too.
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
 
 def _acquire_lock(folder: Path, name: str, owner: Path | None) -> int | None:
-    """The descriptor of a lock that is held, None where there can be none."""
+    """Return the descriptor of a held lock; None if locks are not possible."""
     with suppress(OSError, UnreachableError):
-        # A cache that we may only read may have a lock all the same.
+        # A read-only cache may still have an existing lock file.
         init_cache(folder, owner)
         make_folder(folder / LOCKS_FOLDER, owner)
     with suppress(OSError):
@@ -167,7 +167,7 @@ def _acquire_lock(folder: Path, name: str, owner: Path | None) -> int | None:
 
 
 def _wait_for_lock(descriptor: int, path: Path) -> bool:
-    """Wait for the lock; closes what is no lock, for whoever comes next would not find it."""
+    """Wait for the lock; close the file if it was removed, as others would lock a new one."""
     held = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -179,7 +179,7 @@ def _wait_for_lock(descriptor: int, path: Path) -> bool:
 
 
 def _open_lock_file(locks: Path, name: str, owner: Path | None) -> int:
-    """Open the file of a lock, through no link and whatever else lies in its place."""
+    """Open the lock file; do not follow links or block on special files."""
     flags = os.O_NOFOLLOW | os.O_CLOEXEC
     folder = os.open(locks, os.O_RDONLY | os.O_DIRECTORY | flags)
     try:
@@ -196,24 +196,24 @@ def _open_lock_file(locks: Path, name: str, owner: Path | None) -> int:
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
-    """Whether the file was not removed while we waited."""
+    """Whether the file was not removed during the wait."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
 
 
-# What is missing here is missing in this process: the cache is not to blame.
+# These errors are about this process, not about the cache.
 _RESOURCE_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class CorruptionError(Exception):
-    """An entry must not be used; says why, without a full stop.
+    """A cache entry must not be used; the message has the reason, without a full stop.
 
     Attributes:
-        path: the part that is damaged: of no use, and in the way of a new one.
+        path: the damaged part, to be removed before a new one is written.
     """
 
     def __init__(self, message: str, path: Path) -> None:
@@ -223,11 +223,11 @@ class CorruptionError(Exception):
 
 @contextmanager
 def detect_corruption(path: Path, name: str) -> Iterator[None]:
-    """Take what cannot be read for damaged; ``name`` is what messages call it.
+    """Treat unreadable files as damaged; ``name`` is their name for messages.
 
     Raises:
-        DamageError: it cannot be read.
-        UnreachableError: too much is open, or memory is short.
+        CorruptionError: a file cannot be read.
+        UnreachableError: too many files are open, or memory is short.
     """
     try:
         yield
@@ -241,14 +241,14 @@ def detect_corruption(path: Path, name: str) -> Iterator[None]:
 
 
 def read_cache_file(path: Path, name: str, *, limit_bytes: int) -> bytes | None:
-    """The content of a file of the cache, through no link; None where there is none.
+    """Read a file of the cache without following links; None if it does not exist.
 
     Args:
-        name: what messages call it.
+        name: for messages.
 
     Raises:
-        DamageError: it is no file, too large, or cannot be read.
-        UnreachableError: too much is open, or memory is short.
+        CorruptionError: it is not a regular file, too large, or cannot be read.
+        UnreachableError: too many files are open, or memory is short.
     """
     with detect_corruption(path, name):
         try:

@@ -9,7 +9,7 @@ ADK_MEASURE_PATH: Final = str(CHILD_FOLDER / "adk" / "measure.py")
 GRADE_PATH: Final = str(CHILD_FOLDER / "grading" / "grade.py")
 RENDER_PATH: Final = str(CHILD_FOLDER / "rendering" / "render.py")
 
-# ADK itself, and what only its extra for evaluation brings.
+# ADK, and a package that only its evaluation extra installs.
 ADK_PACKAGES: Final = ("google.adk", "vertexai")
 
 
@@ -21,5 +21,5 @@ def is_adk_installed() -> bool:
 def _is_importable(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # not even what it lies in
+    except ModuleNotFoundError:  # a parent package is missing
         return False

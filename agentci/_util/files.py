@@ -19,14 +19,13 @@ FOLDER_MODE: Final = 0o755
 
 
 def give_to_owner(path: Path, owner: Path | None) -> None:
-    """Root inside a container must not leave files that later steps cannot touch.
+    """Change the owner of a path, so that later steps can change what root in a container created.
 
-    Where root has no right to give files away, or the file system knows no owners, they stay its
-    own: to keep nothing at all would help nobody.
+    If root may not change owners, or the file system has none, the path stays owned by root.
 
     Args:
-        path: what we made; a link itself, not what it leads to.
-        owner: a path whose owner gets it; None leaves it as it is.
+        path: the created path; a link itself, not its target.
+        owner: path whose owner is used; None changes nothing.
     """
     if owner is not None and os.geteuid() == 0:
         status = owner.stat()
@@ -35,10 +34,10 @@ def give_to_owner(path: Path, owner: Path | None) -> None:
 
 
 def make_folder(folder: Path, owner: Path | None) -> None:
-    """Have ``folder`` and those above it; the ones that were missing go to the owner.
+    """Create ``folder`` and missing parents; the created ones get the owner.
 
     Raises:
-        OSError: it cannot be made, or is something else.
+        OSError: it cannot be created, or is not a folder.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
@@ -48,7 +47,7 @@ def make_folder(folder: Path, owner: Path | None) -> None:
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set the mode of a file or folder of ours; never of what a link leads to."""
+    """Set the mode of a file or folder; never follows a link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.fchmod(descriptor, mode)
@@ -58,15 +57,15 @@ def set_mode(path: Path, mode: int) -> None:
 
 TEMPORARY_PREFIX: Final = ".tmp-"
 
-# No writing takes that long: whoever began it was killed.
+# No write takes this long: the process that started it was killed.
 STALE_SECONDS: Final = 3600.0
 
 
 def write_file_atomically(path: Path, content: bytes, *, owner: Path | None) -> None:
-    """Write a file that is on disk, whole, before it gets its name; in place of an older one.
+    """Write a file atomically: it is complete and on disk before it replaces an older one.
 
     Raises:
-        OSError: it cannot be written; an older one is still there.
+        OSError: it cannot be written; an older file is unchanged.
     """
     descriptor, name = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=path.parent)
     try:
@@ -83,7 +82,7 @@ def write_file_atomically(path: Path, content: bytes, *, owner: Path | None) -> 
 
 
 def fsync_path(path: Path) -> None:
-    """Wait until a file or a folder's list of names is on disk, as far as the disk can tell."""
+    """Flush a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -92,9 +91,9 @@ def fsync_path(path: Path) -> None:
 
 
 def remove_path(path: Path) -> bool:
-    """Remove a file, a link or a whole folder, as far as we may; whether it is gone.
+    """Remove a file, a link or a folder, as far as permitted; return whether it is gone.
 
-    A folder is gone at once: nobody finds the half of it.
+    A folder is renamed first, so that its name is never a partly removed folder.
     """
     with suppress(OSError):
         if path.is_symlink() or not path.is_dir():
@@ -107,7 +106,7 @@ def remove_path(path: Path) -> bool:
 
 
 def remove_stale_temporaries(folder: Path) -> None:
-    """Remove what processes left half made in ``folder`` when they were killed."""
+    """Remove temporary files that killed processes left in ``folder``."""
     with suppress(OSError):
         for path in list_temporaries(folder):
             with suppress(OSError):
@@ -116,7 +115,7 @@ def remove_stale_temporaries(folder: Path) -> None:
 
 
 def list_temporaries(folder: Path) -> list[Path]:
-    """All that is being made in ``folder``, or was left half made.
+    """List the temporary files and folders in ``folder``.
 
     Raises:
         OSError: it cannot be read.
@@ -124,7 +123,7 @@ def list_temporaries(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name.startswith(TEMPORARY_PREFIX)]
 
 
-# Most runs never come to need a file.
+# Most runs stay below this and need no file.
 MEMORY_BYTES: Final = 8 * 1024**2
 
 _SIZE_BITS: Final = 40
@@ -132,9 +131,9 @@ _NO_ROOM: Final = "make room there, or let TMPDIR name a folder that has some"
 
 
 class SpooledChunks:
-    """Chunks of bytes, of any number and size, in a file without a name that goes with the spool.
+    """Chunks of bytes in memory and, beyond a size, in an unnamed temporary file.
 
-    Chunks may be taken by several threads at a time, once all are put.
+    Several threads may read at the same time, once all chunks are appended.
     """
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -144,10 +143,10 @@ class SpooledChunks:
         self._recent = bytearray()
 
     def append(self, chunk: bytes) -> int:
-        """Keep ``chunk``; the number is what it is taken by.
+        """Store ``chunk`` and return the number to read it by.
 
         Raises:
-            InputError: there is no room for it.
+            InputError: the disk is full.
         """
         if len(self._recent) + len(chunk) > self._memory_bytes:
             try:
@@ -160,7 +159,7 @@ class SpooledChunks:
         return offset << _SIZE_BITS | len(chunk)
 
     def read(self, number: int) -> bytes:
-        """The chunk that was put; it stays."""
+        """Return the chunk of a number; it stays stored."""
         offset, size = number >> _SIZE_BITS, number & (1 << _SIZE_BITS) - 1
         if self._file is None or offset >= self._filed:
             start = offset - self._filed
@@ -182,10 +181,10 @@ OUTPUT_FILE_MODE = 0o644
 
 
 def prepare_output_folder(given: str, workspace: Workspace) -> Path:
-    """Make the folder for reports, before anything is judged in vain.
+    """Create the folder for reports, before the evaluation starts.
 
     Raises:
-        InputError: it cannot be made or written to, or a link leads it out of the workspace.
+        InputError: it cannot be created or written to, or a link leads out of the workspace.
     """
     folder = workspace.cwd / given
     if not Path(given).is_absolute() and not workspace.contains(folder):
@@ -206,14 +205,14 @@ def prepare_output_folder(given: str, workspace: Workspace) -> Path:
 def write_output_files(
     folder: Path, files: Mapping[str, Iterable[str]], workspace: Workspace
 ) -> dict[str, str]:
-    """Write each file whole or not at all, owned by the owner of the workspace.
+    """Write each file atomically, with the owner of the workspace.
 
     Args:
-        files: pieces of text, by name.
+        files: pieces of text by file name.
 
     Returns:
-        By name, why a file could not be written; the others are. Nor is an old one of that name
-        left, which would speak of another run.
+        By name, why a file could not be written; the others are written. An old file of that name
+        is removed, as it is from another run.
     """
     refused: dict[str, str] = {}
     for name, pieces in files.items():
@@ -227,7 +226,7 @@ def write_output_files(
 
 
 def append_text(file: Path, text: str) -> str | None:
-    """Add ``text`` to a file that the runner reads after the step, or say why that cannot be."""
+    """Append ``text`` to a file that the runner reads after the step; return the error, if any."""
     try:
         with file.open("a", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
@@ -237,7 +236,7 @@ def append_text(file: Path, text: str) -> str | None:
 
 
 def get_file_size(file: Path) -> int:
-    """Bytes that others, or an earlier command of the step, wrote there; 0 where it is not."""
+    """Return the size of a file in bytes; 0 if it does not exist."""
     try:
         return file.stat().st_size
     except OSError:
@@ -245,9 +244,9 @@ def get_file_size(file: Path) -> int:
 
 
 def write_to_stream(text: str, stream: TextIO) -> None:
-    """Print at once; once a stream takes nothing any more, the rest of the run goes on in silence.
+    """Print and flush; after a write error, further output is discarded.
 
-    The verdict does not hang on who listens.
+    A closed stdout does not change the result.
     """
     try:
         stream.write(text)

@@ -15,17 +15,17 @@ V = TypeVar("V")
 
 
 class OncePerKey(Generic[K, V]):
-    """Remembers one answer a key; a failure too, which asking again would only draw out."""
+    """Computes one value per key; a failure is remembered, too, as a retry would only take time."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[K, Future[V]] = {}
 
     def get_or_compute(self, key: K, ask: Callable[[], V]) -> V:
-        """The answer to ``key``: by ``ask`` the first time; whoever comes meanwhile waits for it.
+        """Return the value for ``key``; ``ask`` computes it once while other threads wait.
 
         Raises:
-            Exception: what ``ask`` raised, every time.
+            Exception: the error of ``ask``, every time.
         """
         with self._lock:
             known = self._answers.get(key)
@@ -34,8 +34,8 @@ class OncePerKey(Generic[K, V]):
             try:
                 answer.set_result(ask())
             except BaseException as error:
-                # Whatever it is, those who wait must not wait for ever. But an interrupt is for
-                # us alone: in another thread it would end in a traceback.
+                # Waiting threads must be released in any case. An interrupt is raised only in this
+                # thread: in another one it would end in a traceback.
                 interrupted = UnreachableError(INTERRUPTED)
                 answer.set_exception(error if isinstance(error, Exception) else interrupted)
                 raise
@@ -49,12 +49,12 @@ MAX_WORKERS: Final = 8
 
 
 def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Do ``work`` for all ``items``, at most eight at a time, and return what came of each.
+    """Call ``work`` for all ``items``, at most eight at a time, and return the results in order.
 
-    After a failure nothing new is begun.
+    After a failure no further item is started.
 
     Raises:
-        Exception: what ``work`` raised for the first of ``items`` that it failed for.
+        Exception: the error of the first item in order that failed.
     """
     results: list[Future[R]] = [Future() for _ in items]
     left = deque(zip(results, items, strict=True))
@@ -67,14 +67,14 @@ def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
                 return
             try:
                 result.set_result(work(item))
-            except Exception as error:  # noqa: BLE001 (raised again where the result is wanted)
+            except Exception as error:  # noqa: BLE001 (raised again by result())
                 left.clear()
                 result.set_exception(error)
 
-    # A machine without a thread to spare has one hand at least: ours.
+    # If no thread can be started, the current thread does all the work.
     with suppress(RuntimeError):
         for _ in items[1:MAX_WORKERS]:
             Thread(target=work_on, daemon=True).start()
     work_on()
-    # What was never begun comes after what failed, and is not waited for.
+    # Items that were not started come after the failed one, so result() never waits for them.
     return [result.result() for result in results]

@@ -1,6 +1,6 @@
-"""What other packages bring for our tables: entry points, one group a table.
+"""Loads plugins: entry points of other packages, one group per table.
 
-An entry point that is broken is told as what it is: a package that does not fit, not a bug of ours.
+A broken entry point is reported as a problem of its package, not as a bug in agentci.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from agentci.errors import InputError
 
 
 def named(group: str, name: str) -> object | None:
-    """What another package brings to ``group`` under ``name``; None where none does.
+    """Load the plugin ``name`` of ``group``; None if no package has it.
 
     Raises:
-        InputError: it cannot be loaded, or two packages bring it.
+        InputError: it cannot be loaded, or two packages have it.
     """
     points = sorted(set(entry_points(group=group, name=name)), key=_format_package)
     if not points:
@@ -27,22 +27,22 @@ def named(group: str, name: str) -> object | None:
 
 
 def load_all_plugins(group: str) -> Mapping[str, object]:
-    """All that other packages bring to ``group``, by name.
+    """Load all plugins of ``group``, by name.
 
     Raises:
-        InputError: as above, for any of them.
+        InputError: one of them cannot be loaded, or two packages have it.
     """
     found = {name: named(group, name) for name in list_plugin_names(group)}
     return {name: each for name, each in found.items() if each is not None}
 
 
 def list_plugin_names(group: str) -> tuple[str, ...]:
-    """The names that other packages bring to ``group``, whether or not what they name works."""
+    """List the names of the plugins of ``group`` without loading them."""
     return tuple(sorted(entry_points(group=group).names))
 
 
 def make_plugin_error(group: str, name: str, *, wanted: str) -> InputError:
-    """The error of an entry point that loads, but is not ``wanted``."""
+    """Create the error of an entry point that loads, but is not ``wanted``."""
     return InputError.from_message(
         f"{find_plugin_package(group, name)} brings {name!r} for {group}, which is not {wanted}",
         hint="update or uninstall it",
@@ -50,14 +50,14 @@ def make_plugin_error(group: str, name: str, *, wanted: str) -> InputError:
 
 
 def find_plugin_package(group: str, name: str) -> str:
-    """The package that brings ``name`` to ``group``, for messages: ``the package NAME``."""
+    """Return the package with the plugin ``name`` of ``group``, as ``the package NAME``."""
     return next(map(_format_package, entry_points(group=group, name=name)), "a package")
 
 
 def _load_entry_point(point: EntryPoint) -> object:
     try:
         found: object = point.load()
-    except Exception as error:  # noqa: BLE001 (whatever a foreign module raises, it is not ours)
+    except Exception as error:  # noqa: BLE001 (a foreign module may raise anything)
         raise InputError.from_message(
             f"{_format_package(point)} brings {point.name!r} for {point.group}, which "
             "cannot be loaded:"

@@ -1,4 +1,4 @@
-"""The files of the user: found, named in messages, read, decoded, and kept inside the workspace."""
+"""The user's files: lookup, display names, reading, decoding, and the workspace boundary."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from msgspec import Struct
 from agentci.errors import InputError
 from agentci.model.problem import Place
 
-# A file in UTF-16 or UTF-32 begins with one of these, or with ASCII between NULs.
+# UTF-16 and UTF-32 files start with one of these marks, or with ASCII between NULs.
 _WIDE_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _WIDE_ASCII: Final = re.compile(
     rb"\A(?:[\t\n\r -~]\0{1,3}|\0{1,3}[\t\n\r -~])(?:.?\0|\0)", re.DOTALL
@@ -24,7 +24,7 @@ def decode_utf8(data: bytes, *, file: str) -> str:
     """Decode UTF-8, with or without a byte order mark.
 
     Raises:
-        InputError: the file is in another encoding, or no text at all.
+        InputError: the file has another encoding, or is not text.
     """
     if data.startswith(_WIDE_MARKS) or _WIDE_ASCII.match(data):
         message = "the file is UTF-16 or UTF-32, not UTF-8"
@@ -46,14 +46,14 @@ def decode_utf8(data: bytes, *, file: str) -> str:
 
 
 def find_place_after(before: str, *, file: str) -> Place:
-    """Where in a file the character stands that follows ``before``."""
+    """Return the place of the character after ``before``."""
     lines = before.split("\n")
     return Place(file=file, line=len(lines), column=len(lines[-1]) + 1)
 
 
 def _suggest_encoding(data: bytes) -> str | None:
-    """Name the encoding of what looks like a text of Western Europe."""
-    # Latin-1 has no characters from 0x80 to 0x9F; UTF-8 that is merely broken has many.
+    """Suggest the encoding of text that looks Western European."""
+    # Latin-1 has no characters from 0x80 to 0x9F; damaged UTF-8 has many bytes in that range.
     if re.search(rb"[\x80-\x9f]", data):
         return None
     return f"it looks like Latin-1; {_SAVE_AS_UTF8}"
@@ -63,10 +63,10 @@ CHUNK_BYTES: Final = 64 * 1024
 
 
 class Workspace(Struct, frozen=True, kw_only=True):
-    """The folder that configs may name files in.
+    """The folder in which configs may name files.
 
     Attributes:
-        root: real path of the repository, or of the working directory outside of one.
+        root: real path of the repository, or of the working directory outside a repository.
         cwd: real path of the working directory.
     """
 
@@ -74,19 +74,19 @@ class Workspace(Struct, frozen=True, kw_only=True):
     cwd: Path
 
     def display_path(self, path: Path) -> str:
-        """``path`` as it is shown: relative to the root where it lies inside, with ``/``."""
+        """Format ``path`` for messages: relative to the root if inside it, with ``/``."""
         absolute = Path(os.path.normpath(self.cwd / path))
         if absolute.is_relative_to(self.root):
             return absolute.relative_to(self.root).as_posix()
         return absolute.as_posix()
 
     def contains(self, path: Path) -> bool:
-        """Whether ``path`` lies inside after all symbolic links are followed."""
+        """Whether ``path`` is inside after resolving all symbolic links."""
         return resolve_path(path).is_relative_to(self.root)
 
 
 def find_workspace(cwd: Path, *, root: Path | None = None) -> Workspace:
-    """The workspace around ``cwd``: ``root`` where given, else the git repository."""
+    """Find the workspace of ``cwd``: ``root`` if given, else the git repository."""
     here = resolve_path(cwd)
     if root is not None and here.is_relative_to(resolve_path(root)):
         return Workspace(root=resolve_path(root), cwd=here)
@@ -97,31 +97,31 @@ def find_workspace(cwd: Path, *, root: Path | None = None) -> Workspace:
 
 
 def resolve_path(path: Path) -> Path:
-    """``path`` after all symbolic links; as far as they go, where they lead in a circle."""
+    """Resolve all symbolic links in ``path``; stops at a loop."""
     return Path(os.path.realpath(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Whether ``path`` leads to a folder; unlike pathlib, no name and no permission is too odd."""
+    """Whether ``path`` is a folder; unlike pathlib, never raises for odd names or permissions."""
     return stat.S_ISDIR(_read_mode(path))
 
 
 def is_file(path: Path) -> bool:
-    """Whether ``path`` leads to a regular file; as ``is_folder``."""
+    """Whether ``path`` is a regular file; never raises, like ``is_folder``."""
     return stat.S_ISREG(_read_mode(path))
 
 
 def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = None) -> bytes:
-    """The content of a file that the user names.
+    """Read a file that the user names.
 
     Args:
         path: the file.
-        name: how messages call it.
-        limit_bytes: the largest content that is accepted.
+        name: for messages.
+        limit_bytes: maximum size.
         place: where the file was named; by default problems are placed in the file itself.
 
     Raises:
-        InputError: it is missing, a folder, too large, or may not be read.
+        InputError: it is missing, a folder, too large, or not readable.
     """
     return b"".join(
         read_chunks(path, name=name, limit_bytes=limit_bytes, place=place, chunk_bytes=-1)
@@ -136,7 +136,7 @@ def read_chunks(
     place: Place | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[bytes]:
-    """As ``read_file``, a chunk at a time."""
+    """Read a file like ``read_file``, one chunk at a time."""
     place = place or Place(file=name)
     try:
         status = path.stat()
@@ -147,7 +147,7 @@ def read_chunks(
         if status.st_size > limit_bytes:
             message = f"{name} is larger than {limit_bytes // 1024**2} MiB"
             raise InputError.from_message(message, place=place, hint="split it into several files")
-        step = min(chunk_bytes, status.st_size + 1)  # room that is not needed takes time to make
+        step = min(chunk_bytes, status.st_size + 1)  # a larger buffer takes time to allocate
         with path.open("rb", buffering=0) as file:
             while chunk := file.read(step):
                 yield chunk
@@ -159,7 +159,7 @@ def read_chunks(
 
 
 def _read_mode(path: Path) -> int:
-    """What ``path`` leads to, as ``stat`` says it; 0 where it leads nowhere that we may see."""
+    """Return the ``st_mode`` of the file that ``path`` leads to; 0 if it cannot be read."""
     try:
         return path.stat().st_mode
     except (OSError, ValueError):

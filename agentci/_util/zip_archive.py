@@ -1,4 +1,4 @@
-"""Zip archives in memory, of which nothing is believed and nothing is unpacked to disk."""
+"""Reads untrusted zip archives in memory, without unpacking them to disk; writes archives."""
 
 import struct
 import zlib
@@ -16,7 +16,7 @@ from agentci._util.text.suggest import quote_name
 
 MAX_MEMBERS: Final = 10_000
 
-# All that the reader of the standard library is known to raise for bytes that are no archive.
+# All errors that the standard library is known to raise for invalid archives.
 ZIP_ERRORS: Final = (
     *(BadZipFile, zlib.error, struct.error),
     *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError),
@@ -29,17 +29,18 @@ _EARLIEST_DATE: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class ArchiveError(Exception):
-    """A file cannot be had from an archive; says why, without a full stop."""
+    """A file cannot be read from an archive; the message has the reason, without a full stop."""
 
 
 class ZipMember(Struct, frozen=True, kw_only=True):
-    """What an archive says of one of its members.
+    """One member of an archive.
 
     Attributes:
-        name: as it is written there.
-        mode: as ``st_mode`` has it; 0 where the archive is of a system without modes.
-        problem: why it may not be in an archive; empty where it may.
-        read: its content, at most so many bytes of it; one of ``ZIP_ERRORS`` where it is broken.
+        name: as written in the archive.
+        mode: as in ``st_mode``; 0 if the archive is from a system without modes.
+        problem: why the member is not allowed; empty if it is.
+        read: returns the content up to a number of bytes; raises one of ``ZIP_ERRORS`` if it is
+            damaged.
     """
 
     name: str
@@ -50,13 +51,13 @@ class ZipMember(Struct, frozen=True, kw_only=True):
 
 
 def count_headers(content: bytes) -> int:
-    """How many members there may be. Each costs memory once they are read, so count before."""
+    """Count the possible members, before reading them takes memory for each."""
     return content.count(_HEADER)
 
 
 def iterate_zip_members(content: bytes) -> Iterator[ZipMember]:
-    """All members of an archive; raises one of ``ZIP_ERRORS`` where it is none."""
-    archive = ZipFile(BytesIO(content))  # in memory, where nothing is left open
+    """List the members of an archive; raises one of ``ZIP_ERRORS`` if it is invalid."""
+    archive = ZipFile(BytesIO(content))  # in memory: nothing needs closing
     for info in archive.infolist():
         mode = info.external_attr >> 16
         yield ZipMember(
@@ -69,10 +70,10 @@ def iterate_zip_members(content: bytes) -> Iterator[ZipMember]:
 
 
 def read_zip_member(content: bytes, file_name: str, *, limit_bytes: int) -> bytes:
-    """The one file called ``file_name``, in whatever folder of the archive it lies.
+    """Read the only file called ``file_name``, in any folder of the archive.
 
     Raises:
-        ArchiveError: there is none, or several; or it is broken, encrypted or too large.
+        ArchiveError: there is none or more than one, or it is damaged, encrypted or too large.
     """
     if count_headers(content) > MAX_MEMBERS:
         raise ArchiveError(f"the archive has more than {MAX_MEMBERS:,} members")
@@ -93,7 +94,7 @@ def read_zip_member(content: bytes, file_name: str, *, limit_bytes: int) -> byte
 
 
 def make_zip_archive(file_name: str, data: bytes) -> bytes:
-    """An archive of one file, the same for the same content."""
+    """Create an archive of one file; equal content gives equal bytes."""
     content = BytesIO()
     with ZipFile(content, "w", ZIP_DEFLATED) as archive:
         archive.writestr(ZipInfo(file_name, _EARLIEST_DATE), data, ZIP_DEFLATED, COMPRESSION_LEVEL)
@@ -105,7 +106,7 @@ def _file_name(member: ZipMember) -> str:
 
 
 def _find_problem(info: ZipInfo, kind: int) -> str:
-    # Archives of Windows have no modes.
+    # Archives from Windows have no modes.
     if kind not in {0, S_IFREG, S_IFDIR}:
         return "is neither a file nor a folder"
     if info.flag_bits & _ENCRYPTED:

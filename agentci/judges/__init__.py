@@ -1,1 +1,1 @@
-"""Ask language models: providers, prompts, retries, budget."""
+"""Judges: calls to language models, with providers, retries and budgets."""

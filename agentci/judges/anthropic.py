@@ -1,4 +1,4 @@
-"""Anthropic's Messages."""
+"""Provider for Anthropic's Messages API."""
 
 from typing import Annotated, Final
 
@@ -31,7 +31,7 @@ ENDINGS: Final[dict[str, FinishStatus]] = {
 
 
 def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """The same for all models."""
+    """Return the same capabilities for all models."""
     del settings
     return ServiceCapabilities(format=FORMATS[0])
 
@@ -39,7 +39,7 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 def build_request(
     question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
 ) -> ProviderRequest:
-    """Make the request."""
+    """Build the HTTP request."""
     value: dict[str, Json] = {
         "model": settings.model,
         "max_tokens": settings.output_tokens,
@@ -65,12 +65,12 @@ def build_request(
 
 
 def make_key_header(key: str) -> tuple[str, str]:
-    """The header that carries a key, and its value."""
+    """Return the name and value of the header for an API key."""
     return "x-api-key", key
 
 
 def parse_response(content: bytes) -> ModelResponse:
-    """Read the body of a success."""
+    """Parse the body of a successful response."""
     answer = parse_body(_AnthropicResponse, content)
     reason = answer.stop_reason or ""
     return ModelResponse(

@@ -1,4 +1,4 @@
-"""Azure OpenAI: its v1 API, and the dated ones that name the deployment in the URL."""
+"""Provider for Azure OpenAI: the v1 API, and the dated APIs with the deployment in the URL."""
 
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ SUPPORTS_EFFORT = True
 
 
 def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """The same for all deployments: nobody can tell which model is behind one."""
+    """Return the same capabilities for all deployments, as their model is unknown."""
     del settings
     return ServiceCapabilities(format=FORMATS[0])
 
@@ -20,7 +20,7 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 def build_request(
     question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
 ) -> ProviderRequest:
-    """Make the request."""
+    """Build the HTTP request."""
     url = build_url(settings, chat.PATH)
     return ProviderRequest(
         url=url, headers=JSON_HEADERS, body=chat.build_body(question, settings, way)
@@ -28,7 +28,7 @@ def build_request(
 
 
 def build_url(settings: ModelSettings, path: str) -> str:
-    """Where the API that ``path`` names is.
+    """Build the URL of the API ``path``.
 
     ``base_url`` is the resource, with or without ``/openai/v1``.
     """
@@ -40,10 +40,10 @@ def build_url(settings: ModelSettings, path: str) -> str:
 
 
 def make_key_header(key: str) -> tuple[str, str]:
-    """The header that carries a key, and its value."""
+    """Return the name and value of the header for an API key."""
     return "api-key", key
 
 
 def parse_response(content: bytes) -> ModelResponse:
-    """Read the body of a success."""
+    """Parse the body of a successful response."""
     return chat.parse_response(content)

@@ -1,4 +1,4 @@
-"""What a run may spend on judges, counted across all of its threads."""
+"""The judge budget of a run, shared by all threads."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,29 +11,29 @@ from agentci.errors import EvaluatorError
 from agentci.model.judges import BudgetLimits, JudgePrompt, ModelResponse, ModelSettings
 from agentci.model.result import ModelCost
 
-# Of a token, as a rule of thumb, where nobody has counted them.
+# Rule of thumb for estimating tokens that have not been counted.
 CHARACTERS_PER_TOKEN: Final = 4
 _MILLION: Final = 1_000_000
-# Of dollars; sums of fractions are not exact.
+# In dollars: sums of floats are not exact.
 _ROUNDING_TOLERANCE: Final = 1e-9
 
 
 class PendingCharge:
-    """What one call costs: as much as was set aside for it, until somebody knows better."""
+    """The cost of one call: the reserved maximum until the actual cost is known."""
 
     def __init__(self, charge: ModelCost) -> None:
         self.charge = charge
 
     def cancel(self) -> None:
-        """It was refused, or never arrived: nobody is going to charge for it."""
+        """Set the cost to zero, as the request was refused or never arrived."""
         self.charge = ModelCost()
 
 
 class Budget:
-    """Sets aside what a call can cost at most before it is made, so that no cap is ever passed.
+    """Reserves the maximum cost of a call before it is made, so that no limit is exceeded.
 
     Args:
-        stopped: whether the run is to end.
+        stopped: returns True when the run has to end.
     """
 
     def __init__(self, caps: BudgetLimits, *, stopped: Callable[[], bool]) -> None:
@@ -46,24 +46,24 @@ class Budget:
 
     @property
     def spent(self) -> ModelCost:
-        """So far, without what is under way."""
+        """Cost so far, without calls in progress."""
         return self._spent
 
     @property
     def saved(self) -> ModelCost:
-        """What replies of earlier runs would have cost."""
+        """What cached responses would have cost."""
         return self._saved
 
     def add_savings(self, charge: ModelCost) -> None:
-        """A reply of an earlier run did."""
+        """Add the cost of a cached response."""
         with self._condition:
             self._saved += charge
 
     def compute_max_charge(self, question: JudgePrompt, settings: ModelSettings) -> ModelCost:
-        """What a question can cost at most, as far as one can tell before it is asked.
+        """Compute the maximum cost of a prompt, as far as it is known before the call.
 
         Raises:
-            EvaluatorError: nobody said what it costs, and there is a cap on that.
+            EvaluatorError: there is a limit in dollars, but no prices.
         """
         if self._caps.max_usd is not None and settings.prices is None:
             asked = settings.model or settings.provider
@@ -76,12 +76,12 @@ class Budget:
 
     @contextmanager
     def reserve(self, most: ModelCost) -> Iterator[PendingCharge]:
-        """Make a call.
+        """Reserve the maximum cost of a call while the block makes it.
 
-        Waits where it depends on calls under way whether there is enough.
+        Waits if calls in progress decide whether enough is left.
 
         Raises:
-            EvaluatorError: there is not enough left, or the run is to end.
+            EvaluatorError: not enough is left, or the run has to end.
         """
         self._wait_and_reserve(most)
         bill = PendingCharge(most)
@@ -107,7 +107,7 @@ class Budget:
             self._reserved += most
 
     def _find_exceeded_cap(self, charge: ModelCost) -> str:
-        """The cap that a sum passes, in words; empty where there is none."""
+        """Describe the limit that ``charge`` exceeds; empty if there is none."""
         caps = self._caps
         if caps.max_calls is not None and charge.calls > caps.max_calls:
             return f"max_calls is {caps.max_calls:,}"
@@ -121,7 +121,7 @@ class Budget:
 def compute_charge(
     question: JudgePrompt, settings: ModelSettings, reply: ModelResponse
 ) -> ModelCost:
-    """What a reply cost; where its service did not count, by our own estimate."""
+    """Compute the cost of a response; token counts that the service omits are estimated."""
     tokens_in, tokens_out = reply.tokens_in, reply.tokens_out
     return _make_charge(
         settings,

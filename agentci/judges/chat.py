@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, which most services speak: what requests and answers look like."""
+"""Request and response bodies of OpenAI's Chat Completions API, which most services support."""
 
 from typing import Annotated, Final
 
@@ -25,7 +25,7 @@ ENDINGS: Final[dict[str, FinishStatus]] = {
 
 
 def build_body(question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities) -> bytes:
-    """The body of a request; no parameter of sampling is in it unless it was set."""
+    """Build the body of a request; sampling parameters are included only if set."""
     value: dict[str, Json] = {
         "model": settings.model,
         "messages": [
@@ -45,7 +45,7 @@ def build_body(question: JudgePrompt, settings: ModelSettings, way: ServiceCapab
 
 
 def parse_response(content: bytes) -> ModelResponse:
-    """Read an answer."""
+    """Parse a response."""
     answer = parse_body(_ChatCompletion, content)
     choice = answer.choices[0]
     reason = choice.finish_reason or ""

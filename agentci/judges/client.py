@@ -46,16 +46,16 @@ FORMAT_NAMES: Final = (
     *("response_format", "json_schema", "output_config", "output_format", "text.format"),
     *("responsejsonschema", "response_json_schema", "responsemimetype", "response_mime_type"),
 )
-# A limit that is too large is no reason to call it by another name.
+# A limit that is too large is no reason to try the other parameter name.
 UNSUPPORTED_WORDS: Final = ("unsupported", "not supported", "unrecognized", "unknown", "extra")
 
 
 def find_fallback(
     way: ServiceCapabilities, complaint: ApiErrorDetails, formats: tuple[ResponseFormat, ...]
 ) -> ServiceCapabilities | None:
-    """The next way after one that a service complained of; None where there is none.
+    """Find the capabilities to try next after an error of the service; None if there are none.
 
-    Each step can be taken once, so that there is an end to them.
+    Each fallback is used at most once, so that retries end.
 
     Args:
         formats: those of the provider, the strictest first.
@@ -103,7 +103,7 @@ OUTAGE_HINT: Final = "try again later, or see whether the service has told of an
 
 
 class ApiRejectionError(Exception):
-    """A service refused what it was asked, and would again."""
+    """A service rejected a request and would reject it again."""
 
     def __init__(self, complaint: ApiErrorDetails, response: HttpResponse) -> None:
         self.details = complaint
@@ -113,10 +113,11 @@ class ApiRejectionError(Exception):
 
 
 class PreparedQuestion(Struct, frozen=True, kw_only=True):
-    """A question, and whom it is for.
+    """A prompt with its provider, service state and key.
 
     Attributes:
-        parse: as that of providers.
+        parse: parses the response, like ``Provider.parse_response``.
+        until: deadline, by the clock of the transport.
     """
 
     question: JudgePrompt
@@ -129,10 +130,10 @@ class PreparedQuestion(Struct, frozen=True, kw_only=True):
 
 
 class ServiceClient:
-    """Asks the models of services, from any number of threads.
+    """Calls the models of services; thread-safe.
 
     Args:
-        accounts: shared with others that ask the same services.
+        accounts: shared with other clients of the same services.
         now: seconds since 1970.
     """
 
@@ -152,14 +153,14 @@ class ServiceClient:
         self._service_states = accounts or ServiceStates()
 
     def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
-        """Ask once, in the strictest way that the service understands.
+        """Call a model once, with the strictest response format that the service supports.
 
         Args:
-            until: when nobody waits for a reply any more, by the clock of the transport.
+            until: deadline, by the clock of the transport.
 
         Raises:
-            EvaluatorError: there is no reply, or no budget for one.
-            SkippedError: there can be no key to the service.
+            EvaluatorError: there is no response, or no budget for one.
+            SkippedError: no key is available in this run, as expected.
         """
         read = PROVIDERS[settings.provider].parse_response
         posed = self._prepare(question, settings, read, until)
@@ -181,14 +182,14 @@ class ServiceClient:
                 return reply
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> ModelResponse:
-        """Ask for the vectors of two texts once; the text of the reply is their cosine.
+        """Request the embeddings of two texts once; the text of the response is their cosine.
 
         Args:
             until: as in ``ask``.
 
         Raises:
-            EvaluatorError: there are none that can be compared, or no budget for them.
-            SkippedError: there can be no key to the service.
+            EvaluatorError: there are no comparable embeddings, or no budget for them.
+            SkippedError: no key is available in this run, as expected.
         """
         settings = request.judge.settings
         posed = self._prepare(request.prompt, settings, embeddings.parse_response, until)
@@ -236,7 +237,7 @@ class ServiceClient:
     def _attempt(
         self, fetch: Callable[[], HttpResponse], bill: PendingCharge, posed: PreparedQuestion
     ) -> ModelResponse:
-        """One try; what was lost on the way may have been charged for, what was refused is not."""
+        """Make one attempt; charge for a lost response, but not for a refused request."""
         try:
             response = fetch()
         except RetryableError as failure:
@@ -254,7 +255,7 @@ class ServiceClient:
         return reply
 
     def _raise_for_error(self, response: HttpResponse, posed: PreparedQuestion) -> None:
-        """Say what an answer means that is no success; never returns."""
+        """Raise the error that an unsuccessful response means; never returns."""
         complaint = parse_api_error(response.status, response.content)
         if complaint.is_out_of_credit:
             why = format_api_error_with_advice(
@@ -272,10 +273,10 @@ class ServiceClient:
     def _find_fallback(
         self, way: ServiceCapabilities, error: ApiRejectionError, posed: PreparedQuestion
     ) -> ServiceCapabilities:
-        """The next way to ask.
+        """Find the capabilities to try next.
 
         Raises:
-            EvaluatorError: there is none.
+            EvaluatorError: there are none.
         """
         settings = posed.settings
         step = find_fallback(way, error.details, posed.provider.FORMATS)
@@ -295,7 +296,7 @@ def _format_rejection(error: ApiRejectionError, posed: PreparedQuestion) -> str:
 def _find_dropped_settings(
     way: ServiceCapabilities, step: ServiceCapabilities, settings: ModelSettings
 ) -> list[str]:
-    """What a user set and is not sent any more."""
+    """List settings of the user that are no longer sent."""
     lost = []
     if way.sends_temperature and not step.sends_temperature and settings.temperature is not None:
         lost.append("temperature")

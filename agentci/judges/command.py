@@ -1,4 +1,4 @@
-"""Any program as a judge: it is given a prompt, and prints a reply."""
+"""A program as a judge: it receives a prompt and prints a response."""
 
 import os
 import shutil
@@ -21,10 +21,10 @@ MAX_STDERR_SHOWN: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSandbox:
-    """Where a program runs, and what it may see.
+    """Where a judge command runs, and what it may access.
 
     Attributes:
-        environment: without the key, which is added under its name.
+        environment: without the key, which is added as its own variable.
     """
 
     executor: Executor
@@ -34,10 +34,10 @@ class CommandSandbox:
 
 
 class CommandClient:
-    """Asks a program, from any number of threads.
+    """Runs a judge command; thread-safe.
 
     Args:
-        clock: that ``until`` is told by.
+        clock: the clock of ``until``.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class CommandClient:
             raise EvaluatorError(f"the judge's program {key.redact(str(error))}") from None
 
     def _resolve_program(self, program: str) -> str:
-        """The program's path; as whoever it runs as one might not look into all of PATH."""
+        """Find the program in PATH; the user that it runs as may not read all folders in it."""
         if "/" in program:
             return program
         found = shutil.which(program, path=self._sandbox.environment.get("PATH", os.defpath))

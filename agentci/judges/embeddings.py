@@ -1,4 +1,4 @@
-"""Compares texts by their embeddings, requested by OpenAI's Embeddings API."""
+"""Compares texts by embeddings from OpenAI's Embeddings API."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, Protocol
@@ -27,25 +27,25 @@ from agentci.model.requests import CompareEmbeddings, EmbeddingSimilarity
 
 
 class EmbeddingClient(Protocol):
-    """Asks for embeddings, from any number of threads."""
+    """Requests embeddings; thread-safe."""
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> ModelResponse:
-        """Ask once; the text of the reply is the cosine.
+        """Request the embeddings of two texts once; the text of the response is their cosine.
 
         Args:
-            until: as for askers.
+            until: as for ``ModelClient.ask``.
 
         Raises:
-            EvaluatorError: there is none.
+            EvaluatorError: there are no comparable embeddings.
         """
         ...
 
 
 class EmbeddingComparer:
-    """Carries out ``CompareEmbeddings``, from any number of threads.
+    """Executes ``CompareEmbeddings``; thread-safe.
 
     Args:
-        clock: seconds from any fixed point on.
+        clock: seconds from any fixed point.
     """
 
     def __init__(self, embedder: EmbeddingClient, *, clock: Callable[[], float]) -> None:
@@ -55,14 +55,14 @@ class EmbeddingComparer:
     def compare(
         self, request: CompareEmbeddings, records: JudgeResponseCache = NO_RESPONSE_CACHE
     ) -> EmbeddingSimilarity:
-        """Ask, unless it is known.
+        """Compare two texts, from the cache if possible.
 
         Args:
-            records: taken before anybody is asked.
+            records: cached responses, used before the service is called.
 
         Raises:
-            EvaluatorError: there are no two vectors that can be compared.
-            SkippedError: nobody can be asked here.
+            EvaluatorError: there are no comparable embeddings.
+            SkippedError: the service cannot be called in this run, as expected.
         """
         with records.lock(0):
             known = records.find(0)
@@ -76,7 +76,7 @@ class EmbeddingComparer:
 
 
 PATH: Final = "embeddings"
-# Where a provider that has them is asked for something.
+# URL functions of the providers with embeddings.
 EMBEDDING_URLS: Final[Mapping[str, Callable[[ModelSettings, str], str]]] = {
     "openai": openai.build_url,
     "azure": azure.build_url,
@@ -84,7 +84,7 @@ EMBEDDING_URLS: Final[Mapping[str, Callable[[ModelSettings, str], str]]] = {
 
 
 def build_request(texts: Sequence[str], settings: ModelSettings) -> ProviderRequest:
-    """Make the request."""
+    """Build the HTTP request."""
     return ProviderRequest(
         url=EMBEDDING_URLS[settings.provider](settings, PATH),
         headers=JSON_HEADERS,
@@ -93,11 +93,11 @@ def build_request(texts: Sequence[str], settings: ModelSettings) -> ProviderRequ
 
 
 def parse_response(content: bytes) -> ModelResponse:
-    """Read the body of a success: the text of the reply is the cosine.
+    """Parse the body of a successful response; the text of the result is the cosine.
 
     Raises:
-        GarbledError: it is no JSON.
-        EvaluatorError: it has no two vectors that can be compared.
+        InvalidJsonError: the body is not JSON.
+        EvaluatorError: it does not contain two comparable embeddings.
     """
     answer = parse_body(_EmbeddingsResponse, content)
     vectors = {each.index: each.embedding for each in answer.data}
@@ -118,7 +118,7 @@ def parse_response(content: bytes) -> ModelResponse:
 
 
 def parse_cosine(reply: ModelResponse) -> float | None:
-    """The cosine that was read; None where a kept reply holds none."""
+    """Parse the cosine; None if a cached response has none."""
     try:
         value = float(reply.text)
     except ValueError:

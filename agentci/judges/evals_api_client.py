@@ -28,15 +28,15 @@ from agentci.judges.transport import (
 from agentci.model.json import Json, JsonObject
 from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades
 
-# A run that will not change any more.
+# Statuses that do not change any more.
 COMPLETED: Final = "completed"
 FINAL_STATUSES: Final = frozenset({COMPLETED, "failed", "canceled"})
-# Of a result: what people read of it.
+# Members of a result that are shown.
 DETAIL_KEYS: Final = ("label", "reason")
 
 
 def make_eval_body(request: GradeWithService) -> JsonObject:
-    """An eval whose items are graded as they are: nothing is sampled."""
+    """Build an eval that grades its items as given, without sampling."""
     properties = {name: _make_schema(value) for name, value in request.items[0].items()}
     return {
         "name": request.name,
@@ -54,17 +54,17 @@ def make_eval_body(request: GradeWithService) -> JsonObject:
 
 
 def make_run_body(request: GradeWithService) -> JsonObject:
-    """A run over all items."""
+    """Build a run over all items."""
     content: Json = [{"item": item} for item in request.items]
     source: JsonObject = {"type": "file_content", "content": content}
     return {"name": request.name, "data_source": {"type": "jsonl", "source": source}}
 
 
 def check_run(run: JsonObject, items: int) -> None:
-    """See whether a run that has ended graded everything.
+    """Check that a finished run graded all items.
 
     Raises:
-        EvaluatorError: it did not; says why.
+        EvaluatorError: it did not; the message has the reason.
     """
     if run.get("status") != COMPLETED:
         error = run.get("error")
@@ -77,10 +77,10 @@ def check_run(run: JsonObject, items: int) -> None:
 
 
 def parse_grades(found: Sequence[Json], items: int) -> tuple[ServiceGrade, ...]:
-    """The grades of all items by their numbers, whatever order they came in.
+    """Parse the grades of all items, sorted by item number.
 
     Raises:
-        EvaluatorError: an item has none, or more than one.
+        EvaluatorError: an item has no grade, or more than one.
     """
     grades = dict(map(_parse_item, found))
     if len(found) != items or grades.keys() != set(range(items)):
@@ -117,16 +117,16 @@ def _make_schema(value: Json) -> JsonObject:
 
 POLL_SECONDS: Final = 2.0
 PAGE_ITEMS: Final = 100
-# Beyond the time for a run, for what is left to be deleted.
+# Time to delete the eval, in addition to the timeout of the run.
 CLEANUP_SECONDS: Final = 10.0
 SUCCESSES: Final = range(200, 300)
 OUTAGE_HINT: Final = "try again later"
-# Whose keys stand in a header of their own; others take bearer tokens.
+# Hosts that expect the key in the `api-key` header; others expect bearer tokens.
 KEY_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com")
 
 
 class EvalsApiClient:
-    """Grades at services, from any number of threads.
+    """Grades items with services; thread-safe.
 
     Args:
         variables: the environment, for keys.
@@ -148,7 +148,7 @@ class EvalsApiClient:
         """Grade all items of a request.
 
         Raises:
-            EvaluatorError: not all of them have a grade in the end.
+            EvaluatorError: not all items were graded.
         """
         variable = request.service.key_variable
         until = self._transport.clock() + request.timeout_seconds
@@ -174,7 +174,7 @@ class EvalsApiClient:
                 self._wait(request, session)
                 run = session.get(at)
             check_run(run, len(request.items))
-            # One more than there should be is enough to know: pages may never end.
+            # One item too many is enough to detect an error: the pages may never end.
             items = [*islice(_fetch_items(session, f"{at}/output_items"), len(request.items) + 1)]
             return ServiceGrades(grades=parse_grades(items, len(request.items)))
         finally:
@@ -186,7 +186,7 @@ class EvalsApiClient:
         sleep_unless_stopped(POLL_SECONDS, sleep=self._sleep, stopped=self._transport.stopped)
 
     def _delete_eval(self, path: str, session: "_EvalsSession") -> None:
-        """Delete the eval; one that stays is told, and changes no grade."""
+        """Delete the eval; a failure is reported but does not change the grades."""
         session.until = self._transport.clock() + CLEANUP_SECONDS
         try:
             session.delete(path)
@@ -197,10 +197,10 @@ class EvalsApiClient:
 
 
 class OfflineEvalsApiClient:
-    """Asks no service."""
+    """Client for offline runs: calls no service."""
 
     def grade(self, _: GradeWithService) -> NoReturn:
-        """Say that nothing is asked.
+        """Refuse to grade.
 
         Raises:
             EvaluatorError: always.
@@ -210,10 +210,10 @@ class OfflineEvalsApiClient:
 
 @dataclass(slots=True, kw_only=True)
 class _EvalsSession:
-    """Requests to one service.
+    """A session with one service.
 
     Attributes:
-        until: when nobody waits for an answer any more, by the clock of the transport.
+        until: deadline, by the clock of the transport.
     """
 
     base_url: str
@@ -244,7 +244,7 @@ class _EvalsSession:
         return self.transport.send(letter, self.service_state, self._read)
 
     def _read(self, fetch: Callable[[], HttpResponse]) -> JsonObject:
-        """One try."""
+        """Make one attempt."""
         response = fetch()
         if response.status not in SUCCESSES:
             self._raise_for_error(response)
@@ -257,11 +257,11 @@ class _EvalsSession:
         return document
 
     def _redact_key(self, content: bytes) -> bytes:
-        """What a service said, which may be shown."""
+        """Remove the key from a response, which may be shown."""
         return content.replace(self.key.encode(), HIDDEN.encode()) if self.key else content
 
     def _raise_for_error(self, response: HttpResponse) -> None:
-        """Say what an answer means that is no success; never returns."""
+        """Raise the error that an unsuccessful response means; never returns."""
         complaint = parse_api_error(response.status, response.content)
         said = format_api_error(complaint, response, self.key)
         if is_retryable(response.status, response.headers) and not complaint.is_out_of_credit:
@@ -272,7 +272,7 @@ class _EvalsSession:
 
 
 def make_key_header(base_url: str, key: str) -> dict[str, str]:
-    """The header that a key is sent in; none without a key."""
+    """Return the header for a key; empty without a key."""
     if not key:
         return {}
     host = urlsplit(base_url).hostname or ""
@@ -282,7 +282,7 @@ def make_key_header(base_url: str, key: str) -> dict[str, str]:
 
 
 def _fetch_items(session: _EvalsSession, path: str) -> Iterator[Json]:
-    """All output items, page by page."""
+    """Fetch all output items, page by page."""
     after = ""
     while True:
         page = session.get(f"{path}?limit={PAGE_ITEMS}{after}")

@@ -1,7 +1,7 @@
-"""How services take the identity of a workflow for a key: what each is sent, and to where.
+"""Workload identity federation: exchanges the identity token of a workflow for an access token.
 
-The addresses are no settings: a config that named another one would be handed an identity that
-services trust.
+The addresses are not configurable: a config could otherwise send an identity token that
+services trust to any server.
 """
 
 import json
@@ -19,19 +19,19 @@ FORM_HEADERS: Final = {
     "Accept": "application/json",
     "Content-Type": "application/x-www-form-urlencoded",
 }
-# Of Azure's addresses, those of a project of Foundry.
+# Path of Azure addresses that belong to a Foundry project.
 FOUNDRY_PROJECT_PATH: Final = "/api/projects/"
 
 
 class TokenExchange(Struct, frozen=True, kw_only=True):
-    """How one service makes a token of an identity.
+    """How one service exchanges an identity token.
 
     Attributes:
-        audience: whom an identity is for, where a config does not say.
-        required_ids, optional_ids: the ids that a config names.
-        allowed_hosts: that tokens are sent to; with a dot before them, all below them.
-        headers: of questions, beside the token.
-        build_request: is given the identity.
+        audience: default audience of the identity token.
+        required_ids, optional_ids: the ids in a config.
+        allowed_hosts: hosts that may receive tokens; a leading dot allows all subdomains.
+        headers: sent with model requests in addition to the token.
+        build_request: builds the request from the settings, the ids and the identity token.
     """
 
     audience: str
@@ -45,7 +45,7 @@ class TokenExchange(Struct, frozen=True, kw_only=True):
 def find_federation_problems(
     settings: ModelSettings, federation: IdentityFederation
 ) -> Iterator[str]:
-    """What keeps an identity from being taken for a key, a sentence each."""
+    """List what prevents the exchange of an identity token, one sentence each."""
     exchange = TOKEN_EXCHANGES.get(settings.provider)
     if exchange is None:
         takers = join_with_or(tuple(TOKEN_EXCHANGES))

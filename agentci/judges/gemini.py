@@ -1,4 +1,4 @@
-"""Google's Gemini, by its own API."""
+"""Provider for Google's Gemini API."""
 
 from typing import Annotated, Final
 from urllib.parse import quote
@@ -33,7 +33,7 @@ ENDINGS: Final[dict[str, FinishStatus]] = {
 
 
 def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """The same for all models."""
+    """Return the same capabilities for all models."""
     del settings
     return ServiceCapabilities(format=FORMATS[0])
 
@@ -41,7 +41,7 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 def build_request(
     question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
 ) -> ProviderRequest:
-    """Make the request."""
+    """Build the HTTP request."""
     generation: dict[str, Json] = {}
     if question.schema is not None and way.format != "prompt":
         generation["responseMimeType"] = "application/json"
@@ -67,12 +67,12 @@ def build_request(
 
 
 def make_key_header(key: str) -> tuple[str, str]:
-    """The header that carries a key, and its value."""
+    """Return the name and value of the header for an API key."""
     return "x-goog-api-key", key
 
 
 def parse_response(content: bytes) -> ModelResponse:
-    """Read the body of a success; a prompt that is blocked has no candidates."""
+    """Parse the body of a successful response; a blocked prompt has no candidates."""
     answer = parse_body(_GeminiResponse, content)
     candidate = answer.candidates[0] if answer.candidates else _GeminiCandidate()
     reason, ending = candidate.finish_reason, ENDINGS.get(candidate.finish_reason, "unknown")

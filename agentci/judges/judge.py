@@ -1,4 +1,4 @@
-"""A judge: asks a language model, and combines the verdicts of several samples."""
+"""A judge: calls a language model and combines the verdicts of several samples."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ OFFLINE_CAUSE: Final = "with --offline"
 
 
 class JudgedResponse(Struct, frozen=True, kw_only=True):
-    """A verdict, and the reply that gave it, in this run or an earlier one."""
+    """A verdict and the response it was parsed from, new or cached."""
 
     verdict: Verdict
     response: ModelResponse
@@ -40,35 +40,35 @@ class JudgedResponse(Struct, frozen=True, kw_only=True):
 
 
 class JudgeResponseCache(Protocol):
-    """The replies to one question that gave verdicts, counted from 0."""
+    """The cached responses to one prompt, by sample number from 0."""
 
     def lock(self, number: int) -> AbstractContextManager[object]:
-        """Have nobody else look for the same one until it is kept."""
+        """Prevent other threads and processes from requesting the same response."""
         ...
 
     def find(self, number: int) -> ModelResponse | None:
-        """One that is known already; None where there is none."""
+        """Return a cached response; None if there is none."""
         ...
 
     def store(self, number: int, reply: ModelResponse) -> None:
-        """Take one for later runs."""
+        """Cache a response with a verdict for later runs."""
         ...
 
     def record(self, reply: ModelResponse) -> None:
-        """Take note of any reply, whether it gives a verdict or not."""
+        """Record a response for the report, with or without a verdict."""
         ...
 
 
 class NoJudgeResponseCache:
-    """Nothing is known, and nothing is kept."""
+    """A cache that is always empty."""
 
     def lock(self, number: int) -> AbstractContextManager[object]:
-        """Wait for nobody."""
+        """Return without waiting."""
         del number
         return nullcontext()
 
     def find(self, number: int) -> None:
-        """Nothing."""
+        """Return None."""
 
     def store(self, number: int, reply: ModelResponse) -> None:
         """Do nothing."""
@@ -78,29 +78,29 @@ class NoJudgeResponseCache:
 
 
 class OfflineModelClient:
-    """Asks nobody."""
+    """Client for offline runs: calls no model."""
 
     def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> NoReturn:
-        """Say that nothing is asked.
+        """Refuse to call a model.
 
         Raises:
-            UnrecordedError: always.
+            UncachedResponseError: always.
         """
         del question, settings, until
         raise make_unrecorded_error(OFFLINE_CAUSE)
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> NoReturn:
-        """Say the same.
+        """Refuse to request embeddings.
 
         Raises:
-            UnrecordedError: always.
+            UncachedResponseError: always.
         """
         del request, until
         raise make_unrecorded_error(OFFLINE_CAUSE)
 
 
 def make_unrecorded_error(why: str) -> UncachedResponseError:
-    """What is wrong where a reply is missing and nobody may be asked, and on whose say."""
+    """Create the error of a missing cached response; ``why`` says why no model may be called."""
     return UncachedResponseError(
         f"no reply to this question is recorded, and {why} no model is asked"
     )
@@ -111,27 +111,27 @@ NO_RESPONSE_CACHE: Final = NoJudgeResponseCache()
 
 
 class ModelClient(Protocol):
-    """Asks models, from any number of threads."""
+    """Calls models; thread-safe."""
 
     def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
-        """Ask once; a reply that ended early is a reply.
+        """Call a model once; a truncated response is returned, too.
 
         Args:
-            until: when nobody waits for it any more, in seconds from the same point as the clock
-                of the judge.
+            until: deadline, by the clock of the judge.
 
         Raises:
-            EvaluatorError: there is no reply.
+            EvaluatorError: there is no response.
         """
         ...
 
 
 class Judge:
-    """Carries out ``AskModel``, from any number of threads.
+    """Executes ``AskModel``; thread-safe.
 
     Args:
-        askers: by provider.
-        clock: seconds from any fixed point on.
+        askers: clients by provider.
+        clock: seconds from any fixed point.
+        verdict_seconds: time limit for one verdict.
     """
 
     def __init__(
@@ -148,15 +148,15 @@ class Judge:
     def evaluate(
         self, request: AskModel, records: JudgeResponseCache = NO_RESPONSE_CACHE
     ) -> AggregateVerdict:
-        """Ask until the verdicts that are left would change nothing.
+        """Request samples until further ones cannot change the result.
 
         Args:
-            records: taken before anybody is asked.
+            records: cached responses, used before the model is called.
 
         Raises:
-            EvaluatorError: a service could not be asked, or fewer than half of the samples gave a
+            EvaluatorError: a service could not be called, or fewer than half of the samples have a
                 verdict.
-            SkippedError: nobody can be asked here.
+            SkippedError: the model cannot be called in this run, as expected.
         """
         panel, form = request.judge, request.prompt.schema
         if form is None:
@@ -188,13 +188,13 @@ class Judge:
     def generate_text(
         self, question: JudgePrompt, settings: ModelSettings, *, seconds: float
     ) -> ModelResponse:
-        """What a model says, whatever its form.
+        """Return the text of a model, without parsing a verdict.
 
         Args:
-            seconds: for how long somebody waits for it; never longer than for a verdict.
+            seconds: time limit; at most that of a verdict is used.
 
         Raises:
-            EvaluatorError: there is no reply, or it was cut off or withheld.
+            EvaluatorError: there is no response, or it was truncated or refused.
         """
         until = self._clock() + min(seconds, self._verdict_seconds)
         reply = self._ask_model(question, settings, until, NO_RESPONSE_CACHE)
@@ -248,7 +248,7 @@ class Judge:
         until: float,
         records: JudgeResponseCache,
     ) -> ModelResponse:
-        """A reply; where it was cut off, another one with twice the room."""
+        """Request a response; if it is truncated, retry once with twice the token limit."""
         asker = self._clients[settings.provider]
         reply = asker.ask(question, settings, until=until)
         records.record(reply)
@@ -260,14 +260,14 @@ class Judge:
 
 
 def count_required_verdicts(samples: int) -> int:
-    """How many verdicts there have to be: half of them, and one in any case."""
+    """Return how many verdicts are needed: half of the samples, at least one."""
     return max(1, (samples + 1) // 2)
 
 
 def can_stop_sampling(
     verdicts: Sequence[Verdict], left: int, form: VerdictSchema, samples: int
 ) -> bool:
-    """Whether ``left`` more samples would change nothing, whatever they say."""
+    """Whether ``left`` more samples cannot change the result."""
     lacking = count_required_verdicts(samples) - len(verdicts)
     if lacking > 0:
         return lacking > left
@@ -282,12 +282,12 @@ def can_stop_sampling(
 def combine_verdicts(
     verdicts: Sequence[Verdict], form: VerdictSchema, combining: SampleAggregation
 ) -> Mapping[str, ScoreValue]:
-    """What several verdicts come to: of votes the majority, and a tie is none.
+    """Combine several verdicts: for booleans, the majority; a tie is False.
 
-    What fewer than half of them have a mark for is left out.
+    Criteria with a score in fewer than half of the verdicts are left out.
 
     Raises:
-        EvaluatorError: as many are for one label as for another.
+        EvaluatorError: two labels are equally frequent.
     """
     given = {name: _collect_values(verdicts, name) for name in form.names}
     return {
@@ -298,7 +298,7 @@ def combine_verdicts(
 
 
 def _collect_values(verdicts: Sequence[Verdict], name: str) -> list[ScoreValue]:
-    """The marks that there are for one thing."""
+    """List the scores that the verdicts have for ``name``."""
     return [verdict.scores[name].value for verdict in verdicts if name in verdict.scores]
 
 

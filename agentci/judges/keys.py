@@ -30,22 +30,23 @@ from agentci.model.judges import IdentityFederation, ModelResponse, ModelSetting
 from agentci.model.values import replace
 
 IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
-# Before its end; as long as a verdict may take, so that no question is under way with one at it.
+# Renew tokens this long before they expire: the time limit of a verdict, so that no token
+# expires during a request.
 EXPIRY_MARGIN_SECONDS: Final = 180.0
 SUCCESS_STATUSES: Final = range(200, 300)
 MAX_REASON_SHOWN: Final = 300
 OUTAGE_HINT: Final = "try again later"
-# Whatever could be a piece of a token.
+# Matches anything that may be part of a token.
 _SECRET: Final = re.compile(r"[A-Za-z0-9_.+/=-]{40,}")
 
 
 class TokenRefusedError(Exception):
-    """A service answered that it does not; says what, in words that may be shown."""
+    """A service refused to issue a token; the message is safe to show."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _CachedToken:
-    """The token for one way to ask, or why there is none."""
+    """The token of one service and identity, or the error of getting it."""
 
     lock: Lock = field(default_factory=Lock)
     token: str = field(default="", repr=False)
@@ -54,10 +55,10 @@ class _CachedToken:
 
 
 class ShortLivedTokens:
-    """The tokens of a run, for any number of threads: each is made once, and again at its end.
+    """Short-lived tokens of a run; thread-safe. Each is requested once, and again when it expires.
 
     Args:
-        variables: the environment, in which GitHub says where it gives identities.
+        variables: the environment, with the address of GitHub's identity tokens.
     """
 
     def __init__(self, variables: Mapping[str, str], transport: Transport) -> None:
@@ -67,10 +68,10 @@ class ShortLivedTokens:
         self._slots: dict[tuple[str, str, IdentityFederation], _CachedToken] = {}
 
     def get(self, settings: ModelSettings, federation: IdentityFederation, *, until: float) -> str:
-        """A token for a service.
+        """Return a token for a service.
 
         Raises:
-            EvaluatorError: it gives none.
+            EvaluatorError: the service issues none.
         """
         with self._lock:
             way = (settings.provider, settings.base_url, federation)
@@ -124,11 +125,11 @@ class ShortLivedTokens:
         ).value
 
     def _send(self, letter: ServiceRequest, kind: type[W], what: str, way_out: str) -> W:
-        """What a service answers.
+        """Send a request and parse the response.
 
         Raises:
-            RefusalError: it does not give it.
-            EvaluatorError: nobody knows, and it may do another time.
+            TokenRefusedError: the service refuses.
+            EvaluatorError: no response; a later attempt may succeed.
         """
 
         def attempt(fetch: Callable[[], HttpResponse]) -> W:
@@ -164,7 +165,7 @@ class _OauthErrorResponse(ServiceModel):
 
 
 def _format_reason(response: HttpResponse) -> str:
-    """Why a service refused, in its own words, without what may be a token."""
+    """Return the service's reason for a refusal, without anything that may be a token."""
     complaint = parse_api_error(response.status, response.content)
     try:
         said = (
@@ -184,28 +185,28 @@ NOT_IN_ACTIONS: Final = "`auth: {type: github-oidc}` works in GitHub Actions alo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What opens a service; empty where nothing has to."""
+    """An API key and its headers; empty if none is needed."""
 
     secret: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def redact(self, text: str) -> str:
-        """A text without the key."""
+        """Remove the key from a text."""
         return redact(text, (self.secret,)) if self.secret else text
 
     def redact_response(self, reply: ModelResponse) -> ModelResponse:
-        """A reply without the key: what models say is kept, and shown in reports."""
+        """Remove the key from a response, which is cached and shown in reports."""
         said, reason = self.redact(reply.text), self.redact(reply.finish_reason)
         return replace(reply, text=said, finish_reason=reason)
 
 
 class ApiKeys:
-    """The keys of a run, for any number of threads.
+    """The keys of a run; thread-safe.
 
     Args:
         variables: the environment.
-        transport: by which short-lived ones are got.
-        unavailable_reason: why keys are unavailable in this run; empty where they should exist.
+        transport: used to request short-lived tokens.
+        withheld: why keys are unavailable in this run; empty if they should exist.
     """
 
     def __init__(
@@ -216,7 +217,7 @@ class ApiKeys:
         self._tokens = ShortLivedTokens(variables, transport)
 
     def explain_missing(self, settings: ModelSettings) -> str:
-        """What is missing for a model to be asked; empty where nothing is."""
+        """Explain which key is missing for a model; empty if none is."""
         name = settings.key_variable
         if settings.federation is not None:
             if all(self._variables.get(each) for each in IDENTITY_VARIABLES):
@@ -228,14 +229,14 @@ class ApiKeys:
         return ""
 
     def get(self, settings: ModelSettings, *, until: float) -> ApiKey:
-        """The key to a service.
+        """Return the key of a service.
 
         Args:
-            until: when nobody waits for it any more, by the clock of the transport.
+            until: deadline, by the clock of the transport.
 
         Raises:
-            EvaluatorError: it is needed, and not there.
-            SkippedError: nor could it be.
+            EvaluatorError: a key is needed but missing.
+            SkippedError: a key is needed, but unavailable in this run, as expected.
         """
         if said := self.explain_missing(settings):
             if self.unavailable_reason:

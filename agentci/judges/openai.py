@@ -1,4 +1,4 @@
-"""OpenAI, and all that speak its Chat Completions: Ollama, vLLM, LiteLLM and others."""
+"""Provider for OpenAI and services with its Chat Completions API (Ollama, vLLM, LiteLLM, ...)."""
 
 from urllib.parse import urlsplit
 
@@ -12,7 +12,7 @@ SUPPORTS_EFFORT = True
 
 
 def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """OpenAI wants the new name of the limit; of the others not all heed it, all know the old."""
+    """Use the new name of the token limit only for OpenAI: not all other services support it."""
     is_openai = urlsplit(_base_url(settings)).hostname == urlsplit(BASE_URL).hostname
     return ServiceCapabilities(
         format=FORMATS[0], limit_parameter="max_completion_tokens" if is_openai else "max_tokens"
@@ -22,7 +22,7 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 def build_request(
     question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
 ) -> ProviderRequest:
-    """Make the request."""
+    """Build the HTTP request."""
     url = build_url(settings, chat.PATH)
     return ProviderRequest(
         url=url, headers=JSON_HEADERS, body=chat.build_body(question, settings, way)
@@ -30,17 +30,17 @@ def build_request(
 
 
 def build_url(settings: ModelSettings, path: str) -> str:
-    """Where the API that ``path`` names is."""
+    """Build the URL of the API ``path``."""
     return f"{_base_url(settings)}/{path}"
 
 
 def make_key_header(key: str) -> tuple[str, str]:
-    """The header that carries a key, and its value."""
+    """Return the name and value of the header for an API key."""
     return "Authorization", f"Bearer {key}"
 
 
 def parse_response(content: bytes) -> ModelResponse:
-    """Read the body of a success."""
+    """Parse the body of a successful response."""
     return chat.parse_response(content)
 
 

@@ -1,4 +1,4 @@
-"""What a provider of language models is, and the JSON bodies of its requests and responses."""
+"""The interface of model providers, and the JSON bodies of their requests and responses."""
 
 import json
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ JSON_HEADERS: Final = {"Accept": "application/json", "Content-Type": "applicatio
 
 
 class InvalidJsonError(Exception):
-    """A success whose body is no JSON; another try may do better."""
+    """A successful response has a body that is not JSON; a retry may help."""
 
 
 class ServiceModel(BaseModel):
-    """Part of an answer, of which we take what we know."""
+    """Base of response models; unknown members are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -31,17 +31,17 @@ W = TypeVar("W", bound=ServiceModel)
 
 
 def encode_body(value: JsonObject) -> bytes:
-    """The body of a request: compact, in UTF-8, members in their order."""
+    """Encode the body of a request: compact UTF-8, members in the given order."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return escape.replace_surrogates(text).encode()
 
 
 def parse_body(kind: type[W], content: bytes) -> W:
-    """Take the body of an answer apart.
+    """Parse the body of a response.
 
     Raises:
-        GarbledError: it is no JSON.
-        EvaluatorError: it is not what the API says.
+        InvalidJsonError: it is not JSON.
+        EvaluatorError: it does not match the API.
     """
     try:
         return kind.model_validate_json(content)
@@ -57,25 +57,25 @@ def parse_body(kind: type[W], content: bytes) -> W:
         ) from None
 
 
-# How a service is told the form of a reply, the strictest first. The prompt says it in any case.
+# How a service receives the schema of the response, the strictest first. The prompt also has it.
 ResponseFormat: TypeAlias = Literal["json_schema", "json_object", "prompt"]
-# What OpenAI calls the limit of a reply, and what it was called before.
+# OpenAI's parameter for the limit of a response, and its former name.
 TokenLimitName: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 
 
 class NoVerdictError(EvaluatorError):
-    """A reply came, and it is no verdict: this sample counts for nothing."""
+    """A response has no verdict; the sample does not count."""
 
 
 class UnreadableVerdictError(NoVerdictError):
-    """A reply holds no verdict in a form that we can read; the model may write it once more."""
+    """A response has no verdict that can be parsed; the model may be asked to correct it."""
 
 
 class ServiceCapabilities(Struct, frozen=True, kw_only=True):
-    """How much of its language a service is taken to understand.
+    """The request features that a service is assumed to support.
 
     Attributes:
-        has_switched_token_limit: whether ``token_limit_name`` is the second that was tried.
+        has_switched_token_limit: whether ``limit_parameter`` is the second name tried.
     """
 
     format: ResponseFormat
@@ -86,7 +86,7 @@ class ServiceCapabilities(Struct, frozen=True, kw_only=True):
 
 
 class ProviderRequest(Struct, frozen=True, kw_only=True):
-    """A request, but for the key: to be compared, shown and cached."""
+    """A request without the key, so that it can be compared, shown and cached."""
 
     url: str
     headers: Mapping[str, str]
@@ -94,7 +94,7 @@ class ProviderRequest(Struct, frozen=True, kw_only=True):
 
 
 class Provider(Protocol):
-    """Pure functions; a module is one."""
+    """A provider: pure functions, implemented by a module."""
 
     BASE_URL: str
     """Where its service is; empty where that has to be said."""
@@ -106,24 +106,24 @@ class Provider(Protocol):
     """Whether its API lets one say how long a model thinks."""
 
     def initial_capabilities(self, settings: ModelSettings) -> ServiceCapabilities:
-        """How the service is asked before it has objected to anything."""
+        """Return the capabilities to assume before the service has rejected anything."""
         ...
 
     def build_request(
         self, question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
     ) -> ProviderRequest:
-        """Make the request."""
+        """Build the HTTP request."""
         ...
 
     def make_key_header(self, key: str) -> tuple[str, str]:
-        """The header that carries a key, and its value."""
+        """Return the name and value of the header for an API key."""
         ...
 
     def parse_response(self, content: bytes) -> ModelResponse:
-        """Read the body of a success.
+        """Parse the body of a successful response.
 
         Raises:
-            GarbledError: it is no JSON.
-            EvaluatorError: it is not what the API says.
+            InvalidJsonError: it is not JSON.
+            EvaluatorError: it does not match the API.
         """
         ...

@@ -1,4 +1,4 @@
-"""The providers that a config can name: a new one is a file and a line here."""
+"""The providers that a config can name; a new one needs a module and an entry here."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from agentci.judges import anthropic, azure, gemini, openai
 from agentci.judges.provider import Provider
 
-# Its replies come from a program, not from a service.
+# Its responses come from a program instead of a service.
 COMMAND_PROVIDER: Final = "command"
 
 PROVIDERS: Final[Mapping[str, Provider]] = {

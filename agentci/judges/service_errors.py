@@ -11,12 +11,12 @@ from agentci._util.text.secrets import redact
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import ModelSettings
 
-# Of an answer; what is longer is no message.
+# In characters; longer texts are truncated.
 MAX_MESSAGE: Final = 2000
 
 PAYMENT_REQUIRED: Final = 402
 BAD_REQUEST: Final = 400
-# Waiting does not mend these, though they come as 429 or 400.
+# Retrying does not help with these, although their status is 429 or 400.
 OUT_OF_CREDIT_CODES: Final = frozenset(
     {
         "insufficient_quota",
@@ -33,12 +33,12 @@ CONTENT_FILTER_CODE: Final = "content_filter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiErrorDetails:
-    """A refusal.
+    """The error response of a service.
 
     Attributes:
-        codes: every name that it has for its kind.
-        param: of the request, that it is about.
-        message: in words; may quote what was sent, the key included.
+        codes: all its error codes and types.
+        param: the request parameter that it is about.
+        message: may quote the request, including the key.
     """
 
     status: int
@@ -48,7 +48,7 @@ class ApiErrorDetails:
 
     @property
     def is_out_of_credit(self) -> bool:
-        """Whether the money is at its end, so that no further question would be answered."""
+        """Whether the credit is used up, so that further requests would fail, too."""
         return (
             self.status == PAYMENT_REQUIRED
             or not OUT_OF_CREDIT_CODES.isdisjoint(self.codes)
@@ -57,12 +57,12 @@ class ApiErrorDetails:
 
     @property
     def is_content_filtered(self) -> bool:
-        """Whether a filter kept the question from the model."""
+        """Whether a content filter blocked the prompt."""
         return self.status == BAD_REQUEST and CONTENT_FILTER_CODE in self.codes
 
 
 def parse_api_error(status: int, content: bytes) -> ApiErrorDetails:
-    """Read the body of an answer that is no success; any bytes will do."""
+    """Parse the body of an unsuccessful response; accepts any bytes."""
     try:
         document: Json = json.loads(content)
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ def parse_api_error(status: int, content: bytes) -> ApiErrorDetails:
 
 
 def _find_error_objects(document: Json) -> Iterator[JsonObject]:
-    """The objects that may speak of the error, the innermost first."""
+    """Find the objects that may describe the error, the innermost first."""
     if isinstance(document, list):
         document = document[0] if document else None
     if isinstance(document, Mapping):
@@ -105,15 +105,15 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id")
 def format_api_error_with_advice(
     complaint: ApiErrorDetails, response: HttpResponse, settings: ModelSettings, key: str
 ) -> str:
-    """What a service answered to a question, and what to do."""
+    """Format an error response with advice on what to do."""
     said = format_api_error(complaint, response, key)
     return f"the judge's service {said}: {_advise(complaint, settings)}"
 
 
 def format_api_error(complaint: ApiErrorDetails, response: HttpResponse, key: str) -> str:
-    """What a service answered, as the end of a sentence about it."""
+    """Format an error response as the end of a sentence about the service."""
     said = f"answered {complaint.status}"
-    # A service may quote the key that it did not like, or a part of it.
+    # A service may quote the rejected key, or a part of it.
     if complaint.message and complaint.status not in UNAUTHORIZED:
         said += f" ({truncate.short(_hide_key(complaint.message, key), MAX_MESSAGE_SHOWN)})"
     if request_id := _find_request_id(response, key):

@@ -1,6 +1,6 @@
-"""AgentV's target proxy: a local HTTP server through which one program asks a model.
+"""AgentV's target proxy: a local HTTP server through which one program can call a model.
 
-Responses use the names of all AgentV versions at once: ``outputMessages`` and ``output``,
+Responses use the member names of all AgentV versions at once: ``outputMessages`` and ``output``,
 ``target`` and ``provider``.
 """
 
@@ -26,17 +26,17 @@ from agentci.model.judges import JudgePrompt, ModelResponse
 NO_QUESTION: Final = "Missing required field: question"
 NO_REQUESTS: Final = "Missing required field: requests (array)"
 SHUTTING_DOWN: Final = "Proxy is shutting down"
-# What JSON says takes up to thirty times its own size. Nobody has two bodies in memory at a time,
-# nor one for as long as a model answers.
+# Parsed JSON takes up to 30 times the size of its text. The lock keeps at most one parsed body
+# in memory, and none while a model is called.
 PARSE_LOCK: Final = threading.Lock()
 
 
 class ProxyRequest(Struct, frozen=True, kw_only=True):
-    """A request as it came.
+    """A received request.
 
     Attributes:
         path: with its query.
-        authorization: the header of that name; empty where there is none.
+        authorization: the header of that name; empty without one.
     """
 
     method: str
@@ -46,10 +46,10 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
 
 
 class ProxyResponse(Struct, frozen=True, kw_only=True):
-    """What is answered.
+    """The response to a request.
 
     Attributes:
-        content: an object of JSON; None for no body at all.
+        content: a JSON object; None for no body.
     """
 
     status: HTTPStatus
@@ -57,7 +57,7 @@ class ProxyResponse(Struct, frozen=True, kw_only=True):
 
 
 class _ModelQuestion(Struct, frozen=True, kw_only=True):
-    """One question; a text is empty where there is none that is a text."""
+    """One question; values that are missing or not a string are empty."""
 
     question: str
     system: str
@@ -65,7 +65,7 @@ class _ModelQuestion(Struct, frozen=True, kw_only=True):
 
 
 class ProxyRefusalError(Exception):
-    """A request that is not carried out, and why."""
+    """A refused request, with the status and the reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         self.status = status
@@ -73,13 +73,13 @@ class ProxyRefusalError(Exception):
 
 
 class ProxyTarget:
-    """A model that one program may ask, from any number of threads.
+    """A model that one program may call; thread-safe.
 
     Args:
-        ask: has the model answer; raises EvaluatorError where there is no answer.
+        ask: calls the model; raises EvaluatorError if there is no response.
         name: of the model.
-        token: that only the program knows.
-        max_calls: how often the model may be asked; failures count.
+        token: known only to the program.
+        max_calls: limit of calls; failed calls count.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class ProxyTarget:
         self._closed = False
 
     def close(self) -> None:
-        """Have the model asked no more."""
+        """Refuse further calls."""
         self._closed = True
 
     def respond(self, asked: ProxyRequest) -> ProxyResponse:
-        """Do what is asked for."""
+        """Handle a request."""
         if asked.method == "OPTIONS":
             return ProxyResponse(status=HTTPStatus.NO_CONTENT, content=None)
         try:
@@ -170,7 +170,7 @@ class ProxyTarget:
             raise ProxyRefusalError(HTTPStatus.TOO_MANY_REQUESTS, why)
 
     def _count_call(self) -> None:
-        """Count a call; others may have been counted since there was room for it."""
+        """Count a call; check the limit again, as other threads may have made calls since."""
         if self._closed:
             raise ProxyRefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
         with self._lock:
@@ -179,12 +179,12 @@ class ProxyTarget:
 
 
 def make_error_response(refusal: ProxyRefusalError) -> ProxyResponse:
-    """The answer to what is not carried out."""
+    """Build the response to a refused request."""
     return ProxyResponse(status=refusal.status, content={"error": str(refusal)})
 
 
 def _parse_object(body: bytes) -> Mapping[str, Json]:
-    """What a body says; nothing where it is no object."""
+    """Parse a body; empty if it is not an object."""
     try:
         return _mapping_or_empty(json.loads(body.decode("utf-8")))
     except (ValueError, RecursionError) as error:
@@ -218,7 +218,7 @@ def _format_model_response(reply: ModelResponse) -> JsonObject:
 
 
 HOST: Final = "127.0.0.1"
-# Connections at a time; others wait at the door.
+# Limit of open connections; further ones wait in the backlog.
 MAX_CONNECTIONS: Final = 16
 BACKLOG: Final = 64
 MAX_SECONDS: Final = 30.0
@@ -226,7 +226,7 @@ MAX_SHUTDOWN_SECONDS: Final = 1.0
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_BODY_BYTES: Final = 10 * 1024**2
 CHUNK_BYTES: Final = 64 * 1024
-# How long somebody may go on sending what is not read, so that the answer reaches them.
+# How long to read a refused request, so that the client receives the response.
 DRAIN_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05
 
@@ -242,13 +242,13 @@ RESPONSE_HEADERS: Final = (
 
 @contextmanager
 def serve_target(target: ProxyTarget, *, max_seconds: float = MAX_SECONDS) -> Iterator[int]:
-    """Answer for ``target`` at a port of this machine, while the block lasts.
+    """Serve ``target`` at a port of this machine while the block runs.
 
     Args:
-        max_seconds: to send a request, and as long again to take the answer.
+        max_seconds: time limit for receiving a request, and again for sending the response.
 
     Raises:
-        OSError: there is no port.
+        OSError: no port is available.
     """
     server = _ProxyServer(target, max_seconds)
     try:
@@ -272,10 +272,10 @@ class _ProxyServer:
         self._accepting.start()
 
     def close(self) -> None:
-        """Take no more, and leave those who are here; for a model's answer nobody waits."""
+        """Stop accepting and close all connections, without waiting for a model's response."""
         self._closing = True
         with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts, which closing would not
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() would not
         self._free_slots.release()
         with self._lock:
             for connection in self._connections:
@@ -303,7 +303,7 @@ class _ProxyServer:
 
     def _handle_connection(self, connection: socket.socket) -> None:
         try:
-            with suppress(OSError):  # whoever asked has gone, or takes too long
+            with suppress(OSError):  # the client disconnected or is too slow
                 self._handle_request(_ProxyConnection(connection, self._max_seconds))
         finally:
             with self._lock:
@@ -322,7 +322,7 @@ class _ProxyServer:
 
 
 class _ProxyConnection:
-    """One request, and what is answered to it."""
+    """One request and its response."""
 
     def __init__(self, connection: socket.socket, max_seconds: float) -> None:
         self._connection = connection
@@ -334,8 +334,8 @@ class _ProxyConnection:
         """Read the request.
 
         Raises:
-            OSError: it does not come, or not in time.
-            RefusalError: it is none, or too large.
+            OSError: it does not arrive, or not in time.
+            ProxyRefusalError: it is invalid or too large.
         """
         while END_OF_HEAD not in self._received:
             if len(self._received) > MAX_HEAD_BYTES:
@@ -358,7 +358,7 @@ class _ProxyConnection:
         )
 
     def send_response(self, answer: ProxyResponse, *, to: str) -> None:
-        """Send the answer, without a body where a request of method ``to`` gets none."""
+        """Send the response; ``to`` is the request method, as HEAD gets no body."""
         lines = [f"HTTP/1.1 {answer.status.value} {answer.status.phrase}", *RESPONSE_HEADERS]
         content = b""
         if answer.content is not None:
@@ -369,7 +369,7 @@ class _ProxyConnection:
         self._connection.sendall(head if to == "HEAD" else head + content)
 
     def drain(self) -> None:
-        """Let go of what is still being sent: to end at once would take the answer back."""
+        """Read and drop the rest of the request: closing at once would discard the response."""
         self._connection.shutdown(socket.SHUT_WR)
         self._until = time.monotonic() + DRAIN_SECONDS
         while True:

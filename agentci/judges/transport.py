@@ -32,14 +32,14 @@ TOO_MANY_REQUESTS: Final = 429
 
 FIRST_BACKOFF_SECONDS: Final = 0.5
 MAX_BACKOFF_SECONDS: Final = 30.0
-# Of a wait; so that those who failed together do not come back together.
+# Share of a wait; spreads the retries of requests that failed together.
 MAX_JITTER: Final = 0.25
 
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
 
 
 def is_retryable(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether another try may do better; a service that says so itself is believed.
+    """Whether a retry may succeed; the ``x-should-retry`` header overrides the status.
 
     Args:
         headers: by name in lower case.
@@ -49,10 +49,10 @@ def is_retryable(status: int, headers: Mapping[str, str]) -> bool:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """How long a service asks to be left alone; None where it does not.
+    """Parse how many seconds a service asks to wait; None if it does not.
 
     Args:
-        now: seconds since 1970, for a date where the service does not say its own time.
+        now: seconds since 1970, used with a date if the service does not send its own time.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _NUMBER.fullmatch(milliseconds):
@@ -67,13 +67,13 @@ def parse_retry_after(headers: Mapping[str, str], *, now: float) -> float | None
 
 
 def compute_backoff(tries: int) -> float:
-    """How long to wait after ``tries`` tries where nobody says: twice as long each time."""
+    """Compute the wait after ``tries`` attempts without a Retry-After; it doubles each time."""
     seconds = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** (tries - 1))
     return seconds * (1 - random.uniform(0, MAX_JITTER))  # noqa: S311 (nothing to guess)
 
 
 class ServiceState:
-    """One account at one service."""
+    """The state of one account at one service: pauses, failure, capabilities of models."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -82,10 +82,10 @@ class ServiceState:
         self._capabilities: dict[str, ServiceCapabilities] = {}
 
     def wait_seconds(self, now: float) -> float:
-        """How long it wants to be left alone.
+        """Return how long to wait before the next request.
 
         Raises:
-            EvaluatorError: for good.
+            EvaluatorError: the service is disabled.
         """
         with self._lock:
             if self._disabled_reason:
@@ -93,33 +93,33 @@ class ServiceState:
             return max(0.0, self._not_before - now)
 
     def pause_until(self, until: float) -> None:
-        """Nobody asks it before ``until``."""
+        """Delay all requests until ``until``."""
         with self._lock:
             self._not_before = max(self._not_before, until)
 
     def disable(self, why: str) -> None:
-        """Nobody asks it any more."""
+        """Refuse all further requests."""
         with self._lock:
             self._disabled_reason = why
 
     def known_capabilities(self, model: str) -> ServiceCapabilities | None:
-        """How a model was asked when it understood; None where it has not yet."""
+        """Return the capabilities that worked for a model; None before its first response."""
         return self._capabilities.get(model)
 
     def remember_capabilities(self, model: str, way: ServiceCapabilities) -> None:
-        """A model understood what it was asked."""
+        """Remember the capabilities that worked for a model."""
         self._capabilities[model] = way
 
 
 class ServiceStates:
-    """The accounts of one run."""
+    """The service states of one run."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._states: dict[Hashable, ServiceState] = {}
 
     def get(self, settings: ModelSettings) -> ServiceState:
-        """The one that is asked with ``settings``."""
+        """Return the state for ``settings``."""
         key = (settings.provider, settings.base_url, settings.key_variable, settings.federation)
         with self._lock:
             return self._states.setdefault(key, ServiceState())
@@ -127,7 +127,7 @@ class ServiceStates:
 
 T = TypeVar("T")
 
-# No verdict is near it.
+# Far above the size of any verdict.
 MAX_RESPONSE_BYTES: Final = 4 * 1024**2
 
 LIMITS: Final = HttpLimits(tries=5, connect_seconds=5, silence_seconds=60, longest_wait_seconds=60)
@@ -138,9 +138,9 @@ class ServiceRequest:
     """A request with its key.
 
     Attributes:
-        content: is sent along; None where there is none.
-        method: of HTTP; by default content is posted, and something else just asked for.
-        until: when nobody waits for an answer any more, by the clock of the transport.
+        content: body; None for none.
+        method: HTTP method; empty for POST with a body and GET without one.
+        until: deadline, by the clock of the transport.
     """
 
     url: str
@@ -152,11 +152,11 @@ class ServiceRequest:
 
 
 class Transport:
-    """Connections to services, for any number of threads.
+    """Connections to services; thread-safe.
 
     Args:
-        report: is called with a line for every wait.
-        stopped: whether the run is to end; every wait and every read does within a moment.
+        tell: receives a line for every wait.
+        stopped: returns True when the run has to end; it interrupts every wait and read.
     """
 
     def __init__(
@@ -182,17 +182,17 @@ class Transport:
         account: ServiceState,
         attempt: Callable[[Callable[[], HttpResponse]], T],
     ) -> T:
-        """Ask, and again while that may help.
+        """Send a request, with retries.
 
         Args:
-            attempt: makes one try by calling what it is given once, and returns what that means;
-                a PassingError of its own leads to another try, too.
+            attempt: makes one attempt by calling its argument once, and returns the result; a
+                RetryableError that it raises leads to a retry, too.
 
         Raises:
-            EvaluatorError: no try led to anything, or no time is left for one.
-            FetchError: the service cannot be trusted, or the run is to end.
+            EvaluatorError: no attempt succeeded, or no time is left for one.
+            FetchError: the service cannot be trusted, or the run has to end.
         """
-        # requests is slow to import, and most runs ask no model.
+        # requests is slow to import, and most runs call no model.
         from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (see above)
 
         wish = make_http_request(
@@ -205,7 +205,7 @@ class Transport:
         )
         tries = 1
         while True:
-            # Whoever else asks it may be told to wait in the meantime.
+            # Another thread may extend the wait in the meantime.
             while (seconds := account.wait_seconds(self.clock())) > 0:
                 self._wait(seconds, letter, "it asked to be left alone")
             try:
@@ -215,14 +215,14 @@ class Transport:
             tries += 1
 
     def _send_once(self, wish: "HttpRequest", letter: ServiceRequest) -> HttpResponse:
-        """Ask once.
+        """Send the request once.
 
         Raises:
-            PassingError: another try may do better.
+            RetryableError: a retry may succeed.
         """
         check_stopped(self.stopped)
         seconds = letter.until - self.clock()
-        if seconds <= 0:  # what is sent may cost something, and nobody would see the answer
+        if seconds <= 0:  # the request may cost money, and its response would be lost
             raise EvaluatorError(f"no time is left to ask {wish.address.shown}")
         try:
             return run_with_deadline(
@@ -242,10 +242,10 @@ class Transport:
         letter: ServiceRequest,
         account: ServiceState,
     ) -> None:
-        """Wait for the next try, or have everybody wait.
+        """Wait for the next attempt, or make all threads wait.
 
         Raises:
-            EvaluatorError: there is no next try.
+            EvaluatorError: there is no next attempt.
         """
         most, longest = self._limits.tries, self._limits.longest_wait_seconds
         asked = failure.asked_seconds
@@ -277,4 +277,4 @@ class Transport:
 
 
 class RateLimitedError(RetryableError):
-    """A service was asked too often, by all of us together."""
+    """A service received too many requests from all threads together."""

@@ -22,7 +22,7 @@ OK: Final = 200
 
 
 def reports_shutdown_dates(settings: ModelSettings) -> bool:
-    """Whether the service of a model tells of its end: OpenAI does, at its own address."""
+    """Whether the service reports shutdown dates of models: only OpenAI's own address does."""
     if settings.provider != "openai":
         return False
     given, own = (urlsplit(url).hostname for url in (settings.base_url, openai.BASE_URL))
@@ -32,12 +32,12 @@ def reports_shutdown_dates(settings: ModelSettings) -> bool:
 def find_shutdown_warning(
     settings: ModelSettings, transport: Transport, *, keys: ApiKeys, today: date
 ) -> str:
-    """What a user should know of the end of a model at OpenAI; empty where there is nothing.
+    """Warn about the shutdown date of a model at OpenAI; empty if there is nothing to warn about.
 
-    Other services do not tell. Where nothing can be found out, that is left to the first question.
+    Other services do not report it. If the request fails, the first judge call shows the error.
 
     Raises:
-        EvaluatorError: the model has ended.
+        EvaluatorError: the model has been shut down.
     """
     until = transport.clock() + LOOK_UP_SECONDS
     base = (settings.base_url or openai.BASE_URL).rstrip("/")
@@ -78,7 +78,7 @@ def _format_shutdown(model: str, end: date, today: date) -> str:
     return f"the model {model} ends on {end}, in {format_count((end - today).days, 'day')}"
 
 
-# Hosts of services that have ended, and since when.
+# Hosts of retired services, with the date.
 GITHUB_MODELS: Final = "GitHub Models, which ended on 2026-07-30"
 RETIRED_HOSTS: Final[Mapping[str, str]] = {
     "models.github.ai": GITHUB_MODELS,
@@ -90,7 +90,7 @@ ALTERNATIVE_HINT: Final = (
 
 
 def find_settings_problems(settings: ModelSettings) -> Iterator[str]:
-    """What keeps a model from being asked, a sentence each; nothing is asked to find out."""
+    """List problems that prevent calls of a model, one sentence each; makes no request."""
     if settings.provider == COMMAND_PROVIDER:
         if not settings.command:
             yield "the provider 'command' needs a command"

@@ -23,11 +23,11 @@ from agentci.model.judges import (
 
 
 def parse_checklist_verdict(document: JsonObject, form: ChecklistSchema) -> Verdict | None:
-    """What an object says; None where it is no checklist, or has none of the criteria.
+    """Parse an object; None if it is not a checklist or has none of the criteria.
 
     Raises:
-        UnreadableError: a mark is none that was asked for.
-        NoVerdictError: a criterion has two marks that differ.
+        UnreadableVerdictError: a score does not match the schema.
+        NoVerdictError: a criterion has two different scores.
     """
     checks = document.get(CHECKS)
     marks: dict[str, JudgeScore] = {}
@@ -41,7 +41,7 @@ def parse_checklist_verdict(document: JsonObject, form: ChecklistSchema) -> Verd
             raise NoVerdictError(said)
     if not marks:
         return None
-    # In the order of the form, whatever that of the reply.
+    # In schema order, whatever the order of the response.
     return Verdict(
         scores={name: marks[name] for name in form.names if name in marks},
         reason=_text_or_empty(document.get(OVERALL)),
@@ -76,7 +76,7 @@ VALUE_KEYS: Final = ("score", "result", "pass", "passed", "verdict", "rating")
 REASON_KEYS: Final = ("reasoning", "reason", "explanation")
 TRUE_WORDS: Final = frozenset({"true", "pass", "passed", "yes", "valid"})
 FALSE_WORDS: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
-# The notes that AgentV 4 makes one list of.
+# The notes that AgentV 4 combines in one list.
 HITS, MISSES, ASSERTIONS = "hits", "misses", "assertions"
 MAX_RESPONSE_CHARACTERS: Final = 200_000
 
@@ -89,11 +89,11 @@ _BRACE: Final = re.compile("[{}]")
 
 
 def parse_verdict(reply: ModelResponse, form: VerdictSchema) -> Verdict:
-    """What a whole reply says.
+    """Parse the verdict of a whole response.
 
     Raises:
-        UnreadableError: there is no verdict in it.
-        NoVerdictError: it was cut off or withheld, or it contradicts itself.
+        UnreadableVerdictError: it contains no verdict.
+        NoVerdictError: it was truncated or refused, or contradicts itself.
     """
     if reply.ending != "complete":
         raise NoVerdictError(explain_incomplete_response(reply))
@@ -110,7 +110,7 @@ def parse_verdict(reply: ModelResponse, form: VerdictSchema) -> Verdict:
 
 
 def explain_incomplete_response(reply: ModelResponse) -> str:
-    """Why a reply is none, of one that did not come to its own end."""
+    """Explain why a response that did not complete has no verdict."""
     said = f" ({reply.finish_reason})" if reply.finish_reason else ""
     match reply.ending:
         case "truncated":
@@ -122,12 +122,12 @@ def explain_incomplete_response(reply: ModelResponse) -> str:
 
 
 def _find_objects(text: str) -> Iterator[JsonObject]:
-    """The JSON objects in a reply that stand in no other.
+    """Find the top-level JSON objects in a response.
 
     Raises:
-        UnreadableError: something like one cannot be read. What is inside of it or behind it may
-            be a quotation, so none of it is believed.
-        NoVerdictError: it is too long to be sent back.
+        UnreadableVerdictError: an object cannot be parsed. Text in or after it may be a quotation,
+            so that none of it is used.
+        NoVerdictError: the response is too long to send back for correction.
     """
     if len(text) > MAX_RESPONSE_CHARACTERS:
         raise NoVerdictError("the judge's reply is far too long for a verdict")
@@ -147,7 +147,7 @@ def _find_objects(text: str) -> Iterator[JsonObject]:
 
 
 def _find_closing_brace(text: str, start: int) -> int:
-    """Where the braces that open at ``start`` are closed again, or the end of the text."""
+    """Find the end of the brace pair that opens at ``start``, or the end of the text."""
     depth = 0
     for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
@@ -191,7 +191,7 @@ def _parse_notes(document: JsonObject, form: ScoreSchema) -> dict[str, tuple[str
 
 
 def _parse_assertion(given: Json) -> tuple[str, str]:
-    """Which note an assertion is one of, and what it says; of neither where that cannot be told."""
+    """Return the note an assertion belongs to and its text; an empty note if unknown."""
     if not isinstance(given, dict):
         return "", ""
     holds = _parse_boolean(given.get("passed"))
@@ -205,13 +205,13 @@ def _parse_assertion(given: Json) -> tuple[str, str]:
 
 
 def _filter_texts(value: Json) -> tuple[str, ...]:
-    """The texts in a list, blank ones left out."""
+    """List the texts in a list, without blank ones."""
     given = value if isinstance(value, list) else []
     return tuple(each for each in given if isinstance(each, str) and each.strip())
 
 
 def _parse_value(value: Json, form: ScoreSchema) -> ScoreValue | None:
-    """A value of the kind that was asked for; None where it is of another."""
+    """Parse a value of the requested kind; None if it is of another kind."""
     match form.kind:
         case "boolean":
             return _parse_boolean(value)
@@ -230,7 +230,9 @@ def _parse_number(value: Json, form: ScoreSchema) -> float | None:
     text = value.strip() if isinstance(value, str) else ""
     if form.is_bounded:
         return _parse_numeric_text(text)
-    return float(text) if _PLAIN.fullmatch(text) else None  # parts of what, nobody says
+    return (
+        float(text) if _PLAIN.fullmatch(text) else None
+    )  # no percentages or ratios without bounds
 
 
 def _parse_boolean(value: Json) -> bool | None:
@@ -251,7 +253,7 @@ def _parse_numeric_text(text: str) -> float | None:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Json]]) -> JsonObject:
-    """An object, each name of which stands in it once."""
+    """Build an object; its keys must be unique."""
     value = dict(pairs)
     if len(value) != len(pairs):
         raise ValueError("a name stands twice in an object")
@@ -265,7 +267,7 @@ def _parse_finite_float(text: str) -> float:
     return value
 
 
-# Integers are floats here, because some are too long to be written.
+# Integers are parsed as floats, because very long ones cannot be printed.
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_reject_duplicate_keys,
     parse_constant=_parse_finite_float,

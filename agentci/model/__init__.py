@@ -1,1 +1,1 @@
-"""Shared value types: frozen, standard library only."""
+"""Shared frozen value types."""

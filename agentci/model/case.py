@@ -11,11 +11,11 @@ from agentci.model.trace import Trace, Transcript, Turn
 
 
 class Rubric(Struct, frozen=True, kw_only=True):
-    """One property that a model looks for.
+    """One property that a judge checks.
 
     Attributes:
-        id: unique among those of a turn.
-        type: ADK's designator of what it is about; empty where there is none.
+        id: unique within a turn.
+        type: the rubric type in ADK; empty if there is none.
     """
 
     id: str
@@ -24,19 +24,19 @@ class Rubric(Struct, frozen=True, kw_only=True):
 
 
 class AgentvCase(Struct, frozen=True, kw_only=True):
-    """What an agent was asked, and what a good answer does.
+    """One case of an AgentV eval file: the input of the agent and the criteria of a good answer.
 
     Attributes:
         id: unique in its file.
-        criteria: what a good answer does, in words; empty where the file does not say.
-        input_messages: as they are written, shorthands written out.
-        expected_messages: likewise, with the text of each file in the place of its reference.
-        guideline_files, input_files: absolute paths of what the input messages refer to.
-        input_texts: what those that are no guidelines say, by their names in the messages.
+        criteria: what a good answer does; empty if the file does not state it.
+        input_messages: as written, with shorthands expanded.
+        expected_messages: likewise, with each file reference replaced by the text of the file.
+        guideline_files, input_files: absolute paths of the files that the input messages refer to.
+        input_texts: contents of the input files that are not guidelines, by their names in the
+            messages.
         metadata: the author's own.
-        judge_template: how language models are asked about this case, where their entries do not
-            say.
-        place: the case in its file.
+        judge_template: the judge prompt of this case, for evaluators that do not set one.
+        place: position of the case in its file.
     """
 
     id: str
@@ -51,22 +51,21 @@ class AgentvCase(Struct, frozen=True, kw_only=True):
     judge_template: str = ""
 
 
-# Columns that say what the agent did: the answer and the calls, each by either name, and its tools.
+# Columns with the output of the agent: its answer and its tool calls (two names each), its tools.
 ANSWER_COLUMNS: Final = ("response", "output_text")
 TOOL_CALL_COLUMNS: Final = ("tool_calls", "output_tools")
 TOOL_DEFINITIONS_COLUMN: Final = "tool_definitions"
 
 
 class DatasetRow(Struct, frozen=True, kw_only=True):
-    """One row.
+    """One row of a dataset.
 
     Attributes:
         id: unique in its dataset.
-        query: what the agent is asked; empty where no column says so.
-        columns: all of them, as they are written.
-        tool_definitions: the tools that the agent had, as they are written; empty where the row
-            does not say.
-        turn: what the agent did; None where the row does not carry that.
+        query: the input of the agent; empty if no column has it.
+        columns: all columns, as written.
+        tool_definitions: the tools that the agent had, as written; empty if the row has none.
+        turn: what the agent did; None if the row does not have it.
     """
 
     id: str
@@ -78,23 +77,23 @@ class DatasetRow(Struct, frozen=True, kw_only=True):
 
     @property
     def input_columns(self) -> JsonObject:
-        """The columns that say nothing of what the agent did."""
+        """The columns that do not hold output of the agent."""
         done = {*ANSWER_COLUMNS, *TOOL_CALL_COLUMNS, TOOL_DEFINITIONS_COLUMN}
         return {name: value for name, value in self.columns.items() if name not in done}
 
 
 class Dataset(Struct, frozen=True, kw_only=True):
-    """The rows of one file, in its order."""
+    """The rows of one file, in file order."""
 
     rows: tuple[DatasetRow, ...] = field(default=())
     place: Place
 
 
 class EvalCase(Struct, frozen=True, kw_only=True):
-    """A golden case: the turns that a good agent would take.
+    """An eval case: the expected turns.
 
     Attributes:
-        rubrics: what the answer to each turn has to fulfil; those of the whole case included.
+        rubrics: the rubrics of each turn's answer, including those of the whole case.
     """
 
     id: str
@@ -104,7 +103,7 @@ class EvalCase(Struct, frozen=True, kw_only=True):
 
 
 class EvalSet(Struct, frozen=True, kw_only=True):
-    """The golden cases of one eval set file, in its order; those without turns included."""
+    """The eval cases of one eval set file, in file order, including those without turns."""
 
     id: str
     cases: tuple[EvalCase, ...]
@@ -112,16 +111,16 @@ class EvalSet(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A recorded run and, where one was found, its golden case.
+    """A recorded run and, if one matches, its eval case.
 
     Attributes:
-        id: unique in a run; the golden case's id where there is one (it stays the same when the
-            agent is recorded anew), else the trace's or the conversation's.
+        id: unique in a run; the id of the eval case if there is one (it stays the same when the
+            agent is recorded again), else of the trace or the conversation.
         unmatched_reason: why ``expected`` is None ("no matching eval case").
-        agentv_case, transcript: the case of an eval file, and the messages of its run; None for
+        agentv_case, transcript: the case of an eval file and the messages of its run; None for
             cases from traces.
-        missing_run_reason: why there is no run, where that is known; its checks are errored.
-        dataset_row: of the dataset, that the agent was asked by; None where there is none.
+        missing_run_reason: why there is no run, if known; the checks of the case are errored.
+        dataset_row: the dataset row that the agent was run with; None if there is none.
     """
 
     id: str
@@ -135,24 +134,24 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class DialogueTurn(Struct, frozen=True, kw_only=True):
-    """What reports quote of a turn; ``answered`` is None where the agent gave no answer."""
+    """The part of a turn that reports quote; ``answer`` is None if the agent gave none."""
 
     question: str
     answer: str | None
 
 
 class CaseSummary(Struct, frozen=True, kw_only=True):
-    """What reports show of a case: all that is kept of it, since there may be very many.
+    """The part of a case that reports show; the rest is dropped, as there may be very many cases.
 
     Attributes:
-        id, trace_id, eval_case_id: the ids of the case, of its trace and of its golden case.
-        group: what it shares with cases that are no others: a golden case, the row of a dataset, a
-            conversation; else its own id.
+        id, trace_id, eval_case_id: ids of the case, its trace and its eval case.
+        group: shared by cases that are not independent: the id of an eval case, a dataset row or a
+            conversation; else the case's own id.
         unmatched_reason, missing_run_reason: as in ``Case``.
-        recording: where it was recorded.
-        dialogue: one a turn.
-        warnings: what had to be guessed or dropped while it was read.
-        performance: latency, tokens and counts in JSON, on one line.
+        recording: place of the recorded run.
+        dialogue: one entry per turn.
+        warnings: what was guessed or dropped while reading the run.
+        performance: latency, tokens and counts as JSON on one line.
     """
 
     id: str

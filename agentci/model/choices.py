@@ -1,8 +1,8 @@
-"""The closed choices of a user, wherever they are made: in configs, as options, as inputs."""
+"""The fixed choices of options, in configs, on the command line and as action inputs."""
 
 from typing import Final, Literal, TypeAlias, get_args
 
-# What is one case: a trace, or all traces of a conversation.
+# What makes up one case: a trace, or all traces of a conversation.
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 GROUP_BY_CHOICES: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
 
@@ -10,25 +10,25 @@ GROUP_BY_CHOICES: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 MATCH_TYPES: Final[tuple[MatchType, ...]] = get_args(MatchType)
 
-# What the gate makes of errors, of skips, and of turns that are missing or unexpected.
+# How the gate treats errored checks, skipped checks, and missing or unexpected turns.
 OnError: TypeAlias = Literal["fail", "warn"]
 OnSkip: TypeAlias = Literal["fail", "allow"]
 OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 
-# Whether the packages of a requirements.txt beside a program are installed for it.
+# Whether the requirements.txt next to a program is installed for it.
 RequirementsMode: TypeAlias = Literal["auto", "none"]
 
-# How the process of a program begins: as a fork of one that has started already, or by itself.
+# How the process of a program starts: forked from a running interpreter, or as a new process.
 IsolationMode: TypeAlias = Literal["fork", "spawn"]
 
-# What the answers of an evaluator come to that is asked several times.
+# How the results of an evaluator that runs several times are combined.
 RepeatAggregation: TypeAlias = Literal["majority", "mean"]
 
-# Which findings may shut the gate.
+# Which findings fail the gate: failed checks and errors, only errors, or none.
 FailOn: TypeAlias = Literal["never", "error", "failed"]
 FAIL_ON_CHOICES: Final[tuple[FailOn, ...]] = get_args(FailOn)
 
-# Whether something is shown where that is possible, or nowhere.
+# Whether something is shown where possible, or never.
 DisplayMode: TypeAlias = Literal["auto", "none"]
 DISPLAY_MODES: Final[tuple[DisplayMode, ...]] = get_args(DisplayMode)
 
@@ -36,7 +36,7 @@ DISPLAY_MODES: Final[tuple[DisplayMode, ...]] = get_args(DisplayMode)
 CommentMode: TypeAlias = Literal["never", "always", "changed", "failed"]
 COMMENT_MODES: Final[tuple[CommentMode, ...]] = get_args(CommentMode)
 
-# Of which checks it is shown what their evaluators were sent and what came back.
+# The checks whose evaluator input and output are included in the report.
 CallScope: TypeAlias = Literal["failed", "all", "none"]
 CALL_SCOPES: Final[tuple[CallScope, ...]] = get_args(CallScope)
 

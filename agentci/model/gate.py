@@ -10,7 +10,7 @@ from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
 ]
-# What is no pass: what a gate may be shut by.
+# The outcomes other than "pass", which a config may let fail the gate.
 RegressionOutcome: TypeAlias = Literal[
     "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
 ]
@@ -21,9 +21,9 @@ class RegressionThresholds(Struct, frozen=True, kw_only=True):
     """How much worse than the baseline a run may be.
 
     Attributes:
-        max_drop: of the mean score of an evaluator over the checks of both runs, 0 to 1.
-        confidence: how sure it has to be that a drop is none by chance, from 0 to below 1.
-        shuts: the outcomes that shut the gate.
+        max_drop: allowed drop of an evaluator's mean score over the checks of both runs, 0 to 1.
+        confidence: confidence needed to call a drop significant, from 0 to below 1.
+        shuts: the outcomes that fail the gate.
     """
 
     max_drop: float = 0.0
@@ -35,7 +35,7 @@ class ChangedCheck(Struct, frozen=True, kw_only=True):
     """A check that passed in one run and failed in the other.
 
     Attributes:
-        before, after: its scores; None where it had none.
+        before, after: its scores; None for a run without one.
     """
 
     case: str
@@ -44,15 +44,15 @@ class ChangedCheck(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatorComparison(Struct, frozen=True, kw_only=True):
-    """The checks of one evaluator that both runs judged.
+    """The checks of one evaluator that were scored in both runs.
 
     Attributes:
         config: the config file, as shown to the user.
-        pairs: how many they are.
+        pairs: the number of these checks.
         before, after: their mean scores; None without any.
-        chance: of a drop like this one if nothing had changed, raised by Holm's rule for the number
-            of evaluators; None where that was not asked.
-        why: the outcome in words.
+        chance: p-value of the drop, adjusted for the number of evaluators by Holm's method; None
+            if no test was made.
+        why: the outcome as text.
     """
 
     config: str
@@ -69,15 +69,15 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """A run beside a baseline.
+    """The comparison of a run with a baseline.
 
     Attributes:
         baseline: where it was found, as shown to the user.
-        refused: why nothing can be compared; empty where something can.
-        added, gone: how many checks only this run has, and only the baseline.
-        commit: that the baseline is of; empty where it does not say.
-        stale: why it may be of another commit than it should be; empty where it is of the right
-            one. A comparison is stale as a whole: no evaluator of its own is.
+        refused: why the runs are not comparable; empty if they are.
+        added, gone: number of checks that only this run has, and that only the baseline has.
+        commit: commit of the baseline; empty if unknown.
+        stale: why the baseline may be of another commit than required; empty if it is not. Only a
+            whole comparison is stale, never that of a single evaluator.
     """
 
     baseline: str
@@ -90,19 +90,20 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 class GateThresholds(Struct, frozen=True, kw_only=True):
-    """The demands on a set of checks.
+    """The thresholds of a set of checks.
 
     Attributes:
-        min_pass_rate: passed over passed and failed, 0 to 1; None for an evaluator whose checks
-            count among those of all others.
-        pass_rate_confidence: how sure it has to be that the pass rate of all cases like these is as
-            high, 0 to 1; None asks it of this run alone. Of no effect on a rate of 0 or 1.
-        min_score: mean over the checks that have a score, 0 to 1; None asks for nothing, or for
-            an evaluator, counts it among the others.
-        on_error: whether a check that could not be judged shuts the gate or only warns.
-        on_skip: whether a check that had nothing to judge, or a golden case that no recording
-            matched, shuts the gate.
-        on_turn_mismatch: whether missing or unexpected turns fail a check whatever its score.
+        min_pass_rate: passed / (passed + failed), 0 to 1; None for an evaluator whose checks count
+            toward the overall pass rate.
+        pass_rate_confidence: confidence with which the pass rate of all cases like these must reach
+            ``min_pass_rate``, 0 to 1; None compares only the rate of this run. Has no effect on a
+            rate of 0 or 1.
+        min_score: mean over the checks that have a score, 0 to 1; None for no threshold, or for an
+            evaluator whose checks count toward the overall mean.
+        on_error: whether an errored check fails the gate or only warns.
+        on_skip: whether a skipped check, or an eval case without a matching recorded run, fails
+            the gate.
+        on_turn_mismatch: whether missing or unexpected turns fail a check regardless of its score.
     """
 
     min_pass_rate: float | None = 1.0
@@ -114,11 +115,11 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
 
 
 class CaseThresholds(Struct, frozen=True, kw_only=True):
-    """The demands on whole cases, each with the weighted mean of its checks' scores.
+    """The thresholds of whole cases, each scored with the weighted mean of its checks' scores.
 
     Attributes:
-        threshold: score that a case has to reach to pass, 0 to 1.
-        min_pass_rate: share of cases that have to pass.
+        threshold: score that a case needs to pass, 0 to 1.
+        min_pass_rate: share of cases that must pass.
         pass_rate_confidence: as in ``GateThresholds``.
     """
 
@@ -128,14 +129,14 @@ class CaseThresholds(Struct, frozen=True, kw_only=True):
 
 
 class GatePolicy(Struct, frozen=True, kw_only=True):
-    """The ``gate:`` of one config: a bar for all its checks, and bars for single evaluators.
+    """The ``gate:`` section of one config: overall thresholds and thresholds of single evaluators.
 
     Attributes:
-        overall: each of its demands holds over the checks of all evaluators together, save those
-            that have such a demand of their own.
-        evaluators: by name; what they say holds over that evaluator's checks alone.
-        cases: None where cases are not looked at as a whole.
-        regression: how much worse than a baseline it may be; None where a comparison only informs.
+        overall: each threshold applies to the checks of all evaluators together, except those of
+            evaluators that set this threshold themselves.
+        evaluators: by name; thresholds of that evaluator's checks only.
+        cases: None if whole cases are not scored.
+        regression: how much worse than a baseline a run may be; None if a comparison is only shown.
     """
 
     overall: GateThresholds = field(default_factory=GateThresholds)
@@ -145,12 +146,12 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """The gate of one config, and what it is over.
+    """The gate of one config, and what it covers.
 
     Attributes:
         config: the config file, as shown to the user.
-        evaluators: names of those that judge, in the config's order.
-        uncovered: how many golden cases no recording matched.
+        evaluators: names of the evaluators, in config order.
+        uncovered: number of eval cases without a matching recorded run.
     """
 
     config: str

@@ -1,4 +1,4 @@
-"""JSON as a type, so that no part of the tool needs ``Any`` for foreign data."""
+"""JSON types, so that external data needs no ``Any``."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""The identity of an evaluator, and its judgement of a case."""
+"""The identity of an evaluator, and its result for a case."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ from agentci.model.problem import Place
 
 
 class Repetition(Struct, frozen=True, kw_only=True):
-    """How often an evaluator is asked about each case, as it does not say the same each time.
+    """How often an evaluator runs on each case, for evaluators whose results vary.
 
     Attributes:
-        aggregation: whether the majority of its verdicts counts, or the mean of its scores.
+        aggregation: "majority" of the pass/fail results, or "mean" of the scores.
     """
 
     times: int = 1
@@ -24,17 +24,17 @@ NO_REPETITION: Final = Repetition()
 
 
 class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
-    """What an evaluator is called, and what it asks for.
+    """The name of an evaluator and its settings for the gate.
 
     Attributes:
         name: unique in its config.
         type: the ``type`` of its entry: ``code``, ``builtin``.
-        requirement: what has to be reached, in words.
+        requirement: what a check needs to pass, as text.
         required: False makes it advisory.
         place: its entry in the config.
-        needs_golden: it compares with golden cases, and has nothing to say without.
-        weight: how much its score counts in the score of its case.
-        repetition: what the pipeline does, around it.
+        needs_golden: it needs an eval case to compare with.
+        weight: weight of its score in the score of the case.
+        repetition: applied by the pipeline, not by the evaluator.
     """
 
     name: str
@@ -49,15 +49,15 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """A verdict with its reasons.
+    """The score of a check, and the reasons for it.
 
     Attributes:
-        score: 0 to 1; None where none was given, which is not zero.
-        passed: None where the evaluator declined to judge (NOT_EVALUATED), which is not a failure.
-        reason: why it passed or failed in spite of its score; else None.
-        turn_scores: one a turn, as the evaluator gave them; None for a turn it left out.
-        hits, misses: what was right and what was not, a line each.
-        details: whatever else the evaluator wants to be shown.
+        score: 0 to 1; None without a score, which is not 0.
+        passed: None if the evaluator returned NOT_EVALUATED, which is not a failure.
+        reason: why it passed or failed regardless of its score; else None.
+        turn_scores: one per turn, as the evaluator returned them; None for a turn it left out.
+        hits, misses: what was right and what was wrong, one line each.
+        details: further data of the evaluator for the reports.
     """
 
     score: float | None

@@ -9,36 +9,36 @@ from msgspec import Struct, field
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place
 
-# What a mark is: a grade, whether something holds, or one of several words.
+# The type of a score: a number, true or false, or one of several labels.
 ScoreKind: TypeAlias = Literal["number", "boolean", "label"]
-# What becomes of several grades.
+# How several scores are combined.
 SampleAggregation: TypeAlias = Literal["median", "mean"]
-# Whether replies of earlier runs will do: before a model is asked, instead of asking it, or never.
+# Whether cached responses are used: before calling a model, instead of calling it, or never.
 CacheMode: TypeAlias = Literal["first", "only", "never"]
-# How a reply ended: at its own end, at a limit, withheld, or in a way that we do not know.
+# How a response ended: by itself, at a token limit, withheld by the model, or in an unknown way.
 FinishStatus: TypeAlias = Literal["complete", "truncated", "refused", "unknown"]
 
-# Of a reply; models that reason spend it on that, too.
+# Limit for one response; reasoning models spend reasoning tokens from it, too.
 DEFAULT_OUTPUT_TOKENS: Final = 1024
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True):
-    """What tokens cost, in dollars a million of them."""
+    """Token prices in US dollars per million tokens."""
 
     input_usd: float
     output_usd: float
 
 
 class ScoreSchema(Struct, frozen=True, kw_only=True):
-    """What a verdict looks like that is one mark.
+    """The shape of a verdict with one score.
 
     Attributes:
-        value_name, reason_name: of members of the object that is to be replied.
-        low, high: the bounds of a number, both within; infinite where only the author of a prompt
-            knows them.
-        labels: the words of which a label is one.
-        notes: names of further members, lists of short texts; none of them has to be there. What
-            AgentV 4 calls ``assertions`` is read as ``hits`` and ``misses``.
+        value_name, reason_name: names of the members of the response object.
+        low, high: inclusive bounds of a number; infinite if only the author of the prompt knows
+            them.
+        labels: the allowed labels.
+        notes: names of further optional members, lists of short texts. ``assertions``, as in AgentV
+            4, is read as ``hits`` and ``misses``.
     """
 
     kind: ScoreKind = "number"
@@ -51,23 +51,23 @@ class ScoreSchema(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What marks are given to."""
+        """The names of the scores."""
         return (self.value_name,)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the bounds of a number are known."""
+        """Whether the bounds of a number are finite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
 class ChecklistSchema(Struct, frozen=True, kw_only=True):
-    """What a verdict looks like that has a mark for each of several criteria.
+    """The shape of a verdict with one score for each of several criteria.
 
     Attributes:
         names: of the criteria, each once.
         kind: whether criteria are met, graded or labelled.
-        low, high: the bounds of grades, which are whole numbers.
-        labels: the words of which a label is one.
+        low, high: bounds of the grades, which are whole numbers.
+        labels: the allowed labels.
     """
 
     names: tuple[str, ...]
@@ -81,12 +81,12 @@ VerdictSchema: TypeAlias = ScoreSchema | ChecklistSchema
 
 
 class JudgePrompt(Struct, frozen=True, kw_only=True):
-    """One question to a model.
+    """One prompt to a model.
 
     Attributes:
-        system: our words, and those of whoever wrote the config; empty for none.
-        user: what is to be judged, text of strangers between markers.
-        schema: of the verdict that is asked for; None where any text will do.
+        system: instructions of agentci and of the config's author; empty for none.
+        user: the content to grade, with untrusted text between markers.
+        schema: of the requested verdict; None if any text is accepted.
     """
 
     system: str
@@ -95,11 +95,11 @@ class JudgePrompt(Struct, frozen=True, kw_only=True):
 
 
 class IdentityFederation(Struct, frozen=True, kw_only=True):
-    """How the identity of a workflow is to be taken for a key.
+    """How to exchange the identity token of a workflow for an access token.
 
     Attributes:
-        ids: by the names that the service has for them.
-        audience: whom the identity is for; empty for what the service expects.
+        ids: by the names that the service uses for them.
+        audience: audience of the identity token; empty for the default of the service.
     """
 
     ids: tuple[tuple[str, str], ...]
@@ -107,20 +107,20 @@ class IdentityFederation(Struct, frozen=True, kw_only=True):
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True):
-    """Which model is asked, and how.
+    """Which model is called, and how.
 
     Attributes:
         provider: name in the table of providers.
-        model: as its service calls it; the deployment at Azure. Empty for a command.
-        embedding_model: likewise, the one that makes vectors of texts; empty for none.
-        base_url: of the service; empty for the provider's own.
-        api_version: of Azure's dated API, or of Anthropic's; empty for what we know best.
-        key_variable: name of the environment variable with the key; empty where none is needed.
-        federation: where there is no key, and an identity is taken for one.
-        temperature, effort: sent only where they are set; most models take no temperature.
-        output_tokens: of one reply, at most; twice that where a reply was cut off.
-        command: of the provider ``command``; an argument may hold ``{prompt}``, else the prompt
-            is its stdin.
+        model: its name at the service; the deployment at Azure. Empty for a command.
+        embedding_model: likewise, for embeddings; empty for none.
+        base_url: of the service; empty for the provider's default.
+        api_version: of Azure's dated API or of Anthropic's API; empty for the default version.
+        key_variable: name of the environment variable with the key; empty if none is needed.
+        federation: used instead of a key.
+        temperature, effort: sent only if set; most models accept no temperature.
+        output_tokens: limit for one response; doubled after a truncated response.
+        command: of the provider ``command``; an argument may contain ``{prompt}``, else the prompt
+            is passed on stdin.
         prices: for budgets in dollars.
     """
 
@@ -139,7 +139,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
 
 
 class BudgetLimits(Struct, frozen=True, kw_only=True):
-    """The most that may be spent; None for any amount."""
+    """Spending limits; None for no limit."""
 
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -147,14 +147,14 @@ class BudgetLimits(Struct, frozen=True, kw_only=True):
 
 
 class JudgeConfig(Struct, frozen=True, kw_only=True):
-    """Who judges, how often, and for how much: what a config says under ``judge``.
+    """The ``judge`` section of a config: the model, the number of samples and the budget.
 
     Attributes:
-        samples: how often a model is asked; the majority, the median or the mean counts.
-        payer: whose budget it is, shared by all panels of the same payer.
-        folder: absolute path of the one that a program of theirs runs in; empty for the working
+        samples: number of responses per prompt; they are combined by majority, median or mean.
+        payer: key of the budget, which all judges with the same payer share.
+        folder: absolute path of the folder in which the judge command runs; empty for the working
             directory.
-        caps: of that budget.
+        caps: limits of that budget.
     """
 
     settings: ModelSettings
@@ -167,11 +167,11 @@ class JudgeConfig(Struct, frozen=True, kw_only=True):
 
 
 class RequiredJudge(Struct, frozen=True, kw_only=True):
-    """A panel that has to be able to judge before anything is judged.
+    """A judge that has to be usable before any evaluation starts.
 
     Attributes:
         name: of the evaluator, for messages.
-        place: where a config names the panel.
+        place: where the config names the judge.
     """
 
     judge: JudgeConfig
@@ -180,11 +180,11 @@ class RequiredJudge(Struct, frozen=True, kw_only=True):
 
 
 class ModelAccess(Struct, frozen=True, kw_only=True):
-    """What a program may ask while it runs.
+    """The model that a program may call while it runs.
 
     Attributes:
-        judge: its model answers, once a question.
-        max_calls: questions of one run of the program, those that failed included.
+        judge: its model is called, once per request.
+        max_calls: limit for one run of the program, including failed calls.
     """
 
     judge: JudgeConfig
@@ -192,18 +192,18 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
 
 
 class AskModel(Struct, frozen=True, kw_only=True):
-    """Have a model judge."""
+    """Request a verdict from a judge."""
 
     prompt: JudgePrompt
     judge: JudgeConfig
 
 
 class ModelResponse(Struct, frozen=True, kw_only=True):
-    """What a model answered.
+    """The response of a model.
 
     Attributes:
-        finish_reason: why it ended, in the words of its service.
-        tokens_in, tokens_out: as its service counted them; None where it did not say.
+        finish_reason: why it ended, as named by its service.
+        tokens_in, tokens_out: as counted by its service; None if not reported.
     """
 
     text: str
@@ -217,10 +217,10 @@ ScoreValue: TypeAlias = bool | float | str
 
 
 class JudgeScore(Struct, frozen=True, kw_only=True):
-    """What one reply says of one thing.
+    """One score in a response.
 
     Attributes:
-        reason: in the words of the model, which strangers may have put into its mouth.
+        reason: text of the model; untrusted, as content that it graded may have influenced it.
     """
 
     value: ScoreValue
@@ -228,11 +228,12 @@ class JudgeScore(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What one reply says.
+    """The parsed content of one response.
 
     Attributes:
-        scores: by the names of its form; of a checklist the model may have left some out.
-        reason, notes, details: as that of a mark; details are whatever else it wants to be shown.
+        scores: by the names in the schema; a model may leave out some criteria of a checklist.
+        reason, notes, details: untrusted like the reason of a score; details are further data for
+            the reports.
     """
 
     scores: Mapping[str, JudgeScore]
@@ -242,24 +243,24 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     @property
     def values(self) -> dict[str, ScoreValue]:
-        """The marks without their reasons."""
+        """The scores without their reasons."""
         return {name: mark.value for name, mark in self.scores.items()}
 
     @property
     def value(self) -> ScoreValue:
-        """The mark of a form that has one."""
+        """The only score, for a schema that has one."""
         return get_single_value(self.values)
 
 
 class AggregateVerdict(Struct, frozen=True, kw_only=True):
-    """What all samples say together.
+    """The combined verdict of all samples.
 
     Attributes:
-        values: by the names of the form, what the samples come to.
-        verdicts: in the order of asking.
-        failures: why samples gave none.
-        responses: what gave the verdicts, in their order.
-        cached_responses: those of them that are of earlier runs.
+        values: the combined scores, by the names in the schema.
+        verdicts: in request order.
+        failures: why samples have no verdict.
+        responses: the responses of the verdicts, in the same order.
+        cached_responses: those of ``responses`` that are from the cache.
     """
 
     values: Mapping[str, ScoreValue]
@@ -270,26 +271,26 @@ class AggregateVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> ScoreValue:
-        """The mark of a form that has one."""
+        """The only score, for a schema that has one."""
         return get_single_value(self.values)
 
     @property
     def is_split(self) -> bool:
-        """Whether not all verdicts are the same."""
+        """Whether the verdicts differ."""
         return any(each.values != self.verdicts[0].values for each in self.verdicts)
 
     @property
     def is_cached(self) -> bool:
-        """Whether no model was asked for it."""
+        """Whether all verdicts come from cached responses."""
         return len(self.cached_responses) == len(self.verdicts) and not self.failures
 
     @property
     def representative_verdict(self) -> Verdict:
-        """The verdict that is nearest to what all say together, for its reasons."""
+        """The verdict closest to the combined one; its reasons are shown."""
         return min(self.verdicts, key=self._distance)
 
     def find_score(self, name: str) -> JudgeScore:
-        """The mark of one thing that is nearest to what all say of it, for its reason."""
+        """Return the sample score of ``name`` closest to the combined one; its reason is shown."""
         given = (verdict.scores[name] for verdict in self.verdicts if name in verdict.scores)
         return min(given, key=lambda mark: _score_distance(self.values[name], mark.value))
 
@@ -300,7 +301,7 @@ class AggregateVerdict(Struct, frozen=True, kw_only=True):
 
 
 def get_single_value(values: Mapping[str, ScoreValue]) -> ScoreValue:
-    """The value, where there is one."""
+    """Return the only value."""
     [value] = values.values()
     return value
 

@@ -1,4 +1,4 @@
-"""What was agreed on: the commits, the contents and the packages of evaluators."""
+"""The lock file: pinned commits, file contents and packages of evaluators."""
 
 import re
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ class LockedProgram(Struct, frozen=True, kw_only=True):
     """One remote evaluator.
 
     Attributes:
-        source, repository, revision, ref: as a config names it, completed by its source.
-        commit: what the revision meant when it was locked.
+        source, repository, revision, ref: as in the config, completed by the source.
+        commit: the commit of the revision when it was locked.
         files: sha256 in hexadecimal of every file, by path relative to the program's folder.
-        executables: those of the files that can be run.
+        executables: the files that are executable.
     """
 
     source: str
@@ -35,15 +35,15 @@ class LockedProgram(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> ProgramKey:
-        """What it is found by."""
+        """The lookup key."""
         return (self.source, self.repository, self.revision, self.ref)
 
 
 class LockedRequirements(Struct, frozen=True, kw_only=True):
-    """What one ``requirements.txt`` comes to.
+    """The resolved packages of one ``requirements.txt``.
 
     Attributes:
-        file: where it lay when it was locked; for people.
+        file: its path when it was locked, for readers of the lock file.
         sha256: of its content, in hexadecimal.
         packages: hashes (``sha256:...``) by requirement (``numpy==2.3.1``).
     """
@@ -54,7 +54,7 @@ class LockedRequirements(Struct, frozen=True, kw_only=True):
 
     @property
     def requirement_lines(self) -> tuple[str, ...]:
-        """As installers read them, a package a line."""
+        """The packages in requirements format, one per line."""
         return tuple(
             " ".join((package, *(f"--hash={each}" for each in hashes)))
             for package, hashes in self.packages.items()
@@ -68,7 +68,7 @@ class Lock(Struct, frozen=True, kw_only=True):
     requirements: tuple[LockedRequirements, ...] = ()
 
     def find(self, program: RemoteProgram) -> LockedProgram | None:
-        """What a completed program is locked to; no lock speaks against what its config pins."""
+        """Find the entry of a completed program; skip entries that differ from a pinned commit."""
         wanted, pinned = make_program_key(program), _extract_pinned_commit(program)
         return next(
             (each for each in self.programs if each.key == wanted and pinned in {"", each.commit}),
@@ -76,18 +76,18 @@ class Lock(Struct, frozen=True, kw_only=True):
         )
 
     def find_requirements(self, sha256: str) -> LockedRequirements | None:
-        """What a requirements file of that content is locked to; no packages are no lock."""
+        """Find the entry of a requirements file with that content; entries need packages."""
         found = (each for each in self.requirements if each.sha256 == sha256 and each.packages)
         return next(found, None)
 
 
 def make_program_key(program: RemoteProgram) -> ProgramKey:
-    """What a completed program is found by in a lock."""
+    """Build the lookup key of a completed program."""
     return (program.source, program.repository, program.revision, program.ref)
 
 
 def _extract_pinned_commit(program: RemoteProgram) -> str:
-    """The commit that the config itself says, as its source names it; empty where it says none."""
+    """Return the commit that the config pins, in the source's notation; empty if it pins none."""
     if program.source == "url":
         return f"sha256:{program.sha256}"
     is_commit = program.source == "github" and _COMMIT.fullmatch(program.revision)

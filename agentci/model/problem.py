@@ -1,4 +1,4 @@
-"""Problems with the input of a user, and the places in files that they point to."""
+"""Problems with the user's input, and the places in files that they refer to."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -6,12 +6,12 @@ from msgspec import Struct
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A spot in a file of the user.
+    """A position in a file of the user.
 
     Attributes:
-        file: path as the user would write it, with ``/``, relative to the workspace if inside it.
+        file: path with ``/``, relative to the workspace if inside it.
         line: counted from 1.
-        column: counted from 1; None where only the line is known.
+        column: counted from 1; None if only the line is known.
     """
 
     file: str
@@ -25,7 +25,7 @@ class Place(Struct, frozen=True, kw_only=True):
         return f"{self.file}:{self.line}{column}"
 
 
-# Stands for the file of what is given on the command line.
+# Used as the file of values from the command line.
 COMMAND_LINE: Final = Place(file="<command line>")
 
 
@@ -33,13 +33,13 @@ Severity: TypeAlias = Literal["error", "warning", "notice"]
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """One thing to tell the user about a config, an eval set or a recording.
+    """One error, warning or note about a config, an eval set or a recorded run.
 
     Attributes:
-        message: one sentence that says what is wrong, without a full stop.
-        place: where; None where no file is to blame (a flag, say).
-        hint: a way out, where one is known ("did you mean 'threshold'?").
-        severity: an ``error`` makes the input unusable (exit 2), the others are only shown.
+        message: one sentence that states what is wrong, without a full stop.
+        place: None if it is not about a file (a flag, for example).
+        hint: what the user can do, if known ("did you mean 'threshold'?").
+        severity: an ``error`` makes the input unusable (exit 2); the others are only shown.
     """
 
     message: str

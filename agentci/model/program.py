@@ -8,23 +8,22 @@ from msgspec import Struct
 
 from agentci.model.problem import Place
 
-# A line for the shell, or words that no shell reads.
+# A shell command line, or arguments that are passed without a shell.
 CommandTemplate: TypeAlias = str | tuple[str, ...]
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """What is run for a case that has no recorded output.
+    """The program to run for a case without a recorded run.
 
     Attributes:
         command: with placeholders for the case, such as ``{PROMPT}``.
         folder: absolute path of its working directory.
-        home: absolute path of the repository that its file is from, where that is not the
-            workspace.
+        home: absolute path of the repository that its file is from, if that is not the workspace.
         timeout_seconds: wall time of one run.
-        variables: names of variables of ours that it may see beside the harmless ones.
-        sandboxed: whether it runs in the jail of evaluators.
-        network: whether it may use the network there.
-        files_format: each file in ``{FILES}``, made of ``{path}`` and ``{basename}``.
+        variables: names of environment variables that it may see besides the harmless ones.
+        sandboxed: whether it runs in the sandbox of evaluators.
+        network: whether it may use the network in the sandbox.
+        files_format: format of each file in ``{FILES}``, with ``{path}`` and ``{basename}``.
     """
 
     command: CommandTemplate
@@ -40,7 +39,7 @@ class Agent(Struct, frozen=True, kw_only=True):
 
 # The source of evaluators in a folder of the workspace.
 LOCAL_SOURCE: Final = "local"
-# Beside a Python program: the packages that it needs.
+# The file next to a Python program that lists the packages it needs.
 REQUIREMENTS_NAME: Final = "requirements.txt"
 
 
@@ -49,9 +48,8 @@ class LocalProgram(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: absolute path of its file.
-        requirements: absolute path of the requirements file that it needs installed, if any.
-        home: absolute path of the repository that its config is from, where that is not the
-            workspace.
+        requirements: absolute path of the requirements file to install, if any.
+        home: absolute path of the repository that its config is from, if that is not the workspace.
     """
 
     path: str
@@ -60,7 +58,7 @@ class LocalProgram(Struct, frozen=True, kw_only=True):
 
 
 class RemoteProgram(Struct, frozen=True, kw_only=True):
-    """A program that is kept elsewhere, as a config names it; empty texts leave it to the source.
+    """A program from a remote source, as a config names it; empty values are set by the source.
 
     Attributes:
         source: name in the table of sources.
@@ -68,7 +66,7 @@ class RemoteProgram(Struct, frozen=True, kw_only=True):
         revision: branch, tag or commit.
         ref: the program's file in the repository, or its URL.
         sha256: of the file that ``ref`` names, in hexadecimal.
-        installs_requirements: whether a ``requirements.txt`` beside it is installed.
+        installs_requirements: whether a ``requirements.txt`` next to it is installed.
     """
 
     source: str
@@ -80,7 +78,7 @@ class RemoteProgram(Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies in the workspace: versioned with the config, it needs no lock."""
+        """Whether it is in the workspace: versioned with the config, it needs no lock."""
         return self.source == LOCAL_SOURCE
 
 
@@ -88,11 +86,11 @@ Program: TypeAlias = LocalProgram | RemoteProgram
 
 
 class RequiredProgram(Struct, frozen=True, kw_only=True):
-    """A program that has to be there before anything is judged by it.
+    """A program that has to be available before any evaluation starts.
 
     Attributes:
         name: of the evaluator, for messages.
-        place: where a config names the program.
+        place: where the config names the program.
     """
 
     program: Program
@@ -101,7 +99,7 @@ class RequiredProgram(Struct, frozen=True, kw_only=True):
 
 
 class ProgramFile(Struct, frozen=True, kw_only=True):
-    """One file of a program, as it was fetched."""
+    """One fetched file of a program."""
 
     content: bytes
     executable: bool = False
@@ -109,7 +107,7 @@ class ProgramFile(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSnapshot:
-    """A remote program and all that lies in its folder, at one commit.
+    """A remote program and all files in its folder, at one commit.
 
     Attributes:
         entry: the program's own file, one of ``files``.
@@ -121,12 +119,12 @@ class ProgramSnapshot:
 
 
 class CatalogEntry(Struct, frozen=True, kw_only=True):
-    """What a catalogue says of one evaluator.
+    """The entry of one evaluator in a catalogue.
 
     Attributes:
         source: name in the table of sources; ``builtin`` for metrics.
         ref: how a config names it; its name for metrics.
-        language: ``python``, ``javascript``, ``typescript``; empty where it is not said.
+        language: ``python``, ``javascript``, ``typescript``; empty if unknown.
     """
 
     name: str

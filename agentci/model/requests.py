@@ -1,4 +1,4 @@
-"""Requests of evaluators and the responses to them: values that can be compared and cached."""
+"""Requests of evaluators and the responses to them: comparable, cacheable values."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -23,11 +23,11 @@ from agentci.model.trace import Turn
 
 
 class CompareEmbeddings(Struct, frozen=True, kw_only=True):
-    """Have a model make a vector of each of two texts, and compare these.
+    """Embed two texts with a model and compare the vectors.
 
     Attributes:
-        texts: neither is empty.
-        judge: its model is the one that makes vectors.
+        texts: not empty.
+        judge: its embedding model is used.
     """
 
     texts: tuple[str, str]
@@ -35,17 +35,17 @@ class CompareEmbeddings(Struct, frozen=True, kw_only=True):
 
     @property
     def prompt(self) -> JudgePrompt:
-        """What is sent, as far as tokens are counted by it."""
+        """A prompt with the same text, for counting tokens."""
         return JudgePrompt(system="", user="".join(self.texts), schema=None)
 
 
 class EmbeddingSimilarity(Struct, frozen=True, kw_only=True):
-    """How alike the vectors are.
+    """The similarity of two embeddings.
 
     Attributes:
-        cosine: of the angle between them, -1 to 1.
-        response: it again, as it is kept for later runs, with the tokens that it took.
-        is_cached: whether it is of an earlier run.
+        cosine: cosine similarity, -1 to 1.
+        response: the same value as it is cached, with the tokens used.
+        is_cached: whether it comes from the cache.
     """
 
     cosine: float
@@ -54,11 +54,11 @@ class EmbeddingSimilarity(Struct, frozen=True, kw_only=True):
 
 
 class EvalsService(Struct, frozen=True, kw_only=True):
-    """A server of OpenAI's Evals API.
+    """A server with OpenAI's Evals API.
 
     Attributes:
-        base_url: what its paths begin with, ``/openai/v1`` included.
-        key_variable: name of the environment variable with the key; empty where none is needed.
+        base_url: prefix of its paths, including ``/openai/v1``.
+        key_variable: name of the environment variable with the key; empty if none is needed.
     """
 
     base_url: str
@@ -66,11 +66,11 @@ class EvalsService(Struct, frozen=True, kw_only=True):
 
 
 class RequiredService(Struct, frozen=True, kw_only=True):
-    """A service that has to be able to grade before anything is judged.
+    """A grading service that has to be usable before any evaluation starts.
 
     Attributes:
         name: of the evaluator, for messages.
-        place: where a config names the service.
+        place: where the config names the service.
     """
 
     service: EvalsService
@@ -79,11 +79,11 @@ class RequiredService(Struct, frozen=True, kw_only=True):
 
 
 class GradeWithService(Struct, frozen=True, kw_only=True):
-    """Have a service grade.
+    """Grade items with a service.
 
     Attributes:
         name: of the run, at the service.
-        criterion: the grader, as the API writes it.
+        criterion: the grader, in the format of the API.
         items: what is graded, each with the same members.
         timeout_seconds: from the first request to the last grade.
     """
@@ -96,11 +96,11 @@ class GradeWithService(Struct, frozen=True, kw_only=True):
 
 
 class ServiceGrade(Struct, frozen=True, kw_only=True):
-    """What a service says of one item.
+    """The grade of one item.
 
     Attributes:
         score: on the scale of the grader.
-        details: in the words of the service.
+        details: as returned by the service.
     """
 
     score: float
@@ -109,33 +109,34 @@ class ServiceGrade(Struct, frozen=True, kw_only=True):
 
 
 class ServiceGrades(Struct, frozen=True, kw_only=True):
-    """The grades of all items, in their order."""
+    """The grades of all items, in item order."""
 
     grades: tuple[ServiceGrade, ...]
 
 
-# Generous: no honest evaluator comes near them, and none beyond them takes the machine along.
+# Far above what normal evaluators need; they only protect the machine.
 DEFAULT_MEMORY_MB: Final = 4096
 DEFAULT_PROCESSES: Final = 512
 
-# The executor that runs programs on this machine, and the one that runs them in images.
+# The executors that run programs on this machine and in container images.
 LOCAL_EXECUTOR: Final = "local"
 DOCKER_EXECUTOR: Final = "docker"
 
 
 class ExecutionRequest(Struct, frozen=True, kw_only=True):
-    """What is said of every program that is run.
+    """Settings shared by all programs that are run.
 
     Attributes:
-        stdin: what it reads, all of it, before the end of file.
-        timeout_seconds: wall time, start of the process included.
+        stdin: complete standard input.
+        timeout_seconds: wall time, including the start of the process.
         executor: name in the table of executors.
         network: whether it may use the network.
-        variables: names of variables of ours that it may see beside the harmless ones.
-        memory_mb, processes: how much it may use: MiB a process, threads included.
-        isolation: whether a Python program may begin as a fork, where its executor has that.
-        image: what it runs in, with the interpreters and packages of that; empty for this machine.
-        cached: whether an earlier reply will do where nothing has changed that it was made from.
+        variables: names of environment variables that it may see besides the harmless ones.
+        memory_mb, processes: memory limit in MiB per process, and limit of processes and threads.
+        isolation: whether a Python program may start as a fork, if the executor supports it.
+        image: container image that it runs in, with the interpreters and packages of the image;
+            empty for this machine.
+        cached: whether a cached result is used if its inputs have not changed.
     """
 
     stdin: str = ""
@@ -154,8 +155,8 @@ class RunProgram(ExecutionRequest, frozen=True, kw_only=True):
     """Run an evaluator's program.
 
     Attributes:
-        program: where it is; a remote one is made ready before anything is judged.
-        key_file: which of ``variables`` names a file, if it is set, that it may read as well.
+        program: a remote one is fetched before any evaluation starts.
+        key_file: which of ``variables`` names a file, if it is set, that it may also read.
         calls_function: whether a function of its Python file is called, with stdin as for
             ``execution/child/grading/grade.py``; else the file itself is run.
     """
@@ -166,14 +167,13 @@ class RunProgram(ExecutionRequest, frozen=True, kw_only=True):
 
 
 class RunCommand(ExecutionRequest, frozen=True, kw_only=True):
-    """Run a command line, as it stands in a config; in an image there is a copy of ``folder``.
+    """Run a command line from a config; in an image, with a copy of ``folder``.
 
     Attributes:
-        command: the program, by path or as found in ``PATH``, and its arguments.
+        command: the program (a path, or a name in ``PATH``) and its arguments.
         folder: absolute path of the working directory.
-        home: absolute path of the repository that its config is from, where that is not the
-            workspace.
-        model_access: the model that it may ask, where it may ask any.
+        home: absolute path of the repository that its config is from, if that is not the workspace.
+        model_access: the model that it may call, if any.
     """
 
     command: tuple[str, ...]
@@ -183,11 +183,11 @@ class RunCommand(ExecutionRequest, frozen=True, kw_only=True):
 
 
 class ComputeMetric(Struct, frozen=True, kw_only=True):
-    """Compute a metric of ours over pairs of turns.
+    """Compute a built-in metric over pairs of turns.
 
     Attributes:
         metric: name in the table of metrics.
-        actual, expected: of any length; pairs are made by index.
+        actual, expected: of any length, paired by index.
     """
 
     metric: str
@@ -197,24 +197,24 @@ class ComputeMetric(Struct, frozen=True, kw_only=True):
 
 
 class Skip(Struct, frozen=True, kw_only=True):
-    """Do nothing: there is nothing to judge, and this is why."""
+    """Skip the check, for the reason given."""
 
     reason: str
 
 
 class ConstantJudgement(Struct, frozen=True, kw_only=True):
-    """Do nothing: what is recorded says all, and this is what comes of it."""
+    """Return a result that follows from the recorded run without running anything."""
 
     judgement: Judgement
 
 
 class Compose(Struct, frozen=True, kw_only=True):
-    """Do several things, and then what follows from what came back.
+    """Run several tasks, then the task that follows from their responses.
 
     Attributes:
-        parts: what is done first, each with the name that messages call it by.
-        then: says by the replies, in the order of ``parts``, what is done next; pure. Raises
-            EvaluatorError where they are off protocol.
+        parts: the first tasks, each with its name for messages.
+        then: returns the next task from the responses, in the order of ``parts``; pure. Raises
+            EvaluatorError if a response breaks the protocol.
     """
 
     parts: "tuple[tuple[str, Task], ...]"
@@ -232,16 +232,16 @@ Task: TypeAlias = (
     | Compose
 )
 Request: TypeAlias = Task | Skip
-# What has to be there before anything is asked for.
+# What has to be available before any request is made.
 Prerequisite: TypeAlias = RequiredProgram | RequiredJudge | RequiredService
 
 
 class ProgramOutput(Struct, frozen=True, kw_only=True):
-    """What a program left behind that ended by itself.
+    """The output of a program that exited.
 
     Attributes:
         stdout: as printed, undecoded.
-        stderr: decoded with replacement characters, clipped to its last part.
+        stderr: decoded with replacement characters, truncated to its last part.
         exit_code: negative for the number of a signal.
     """
 
@@ -251,13 +251,13 @@ class ProgramOutput(Struct, frozen=True, kw_only=True):
 
 
 class MetricResult(Struct, frozen=True, kw_only=True):
-    """What a metric found.
+    """The result of a metric.
 
     Attributes:
         score: 0 to 1, the mean over pairs.
-        turn_scores: one a pair.
-        misses: what fell short, in words, one line each.
-        details: what the reports show beside the score.
+        turn_scores: one per pair.
+        misses: the differences found, one line each.
+        details: further data for the reports.
     """
 
     score: float

@@ -16,13 +16,13 @@ TrialStrategy: TypeAlias = Literal["pass_at_k", "mean", "confidence_interval"]
 
 
 class TrialSettings(Struct, frozen=True, kw_only=True):
-    """How often a case is run, and what becomes of the scores.
+    """How often a case is run, and how the scores are combined.
 
     Attributes:
-        count: runs of a case at most.
-        strategy: the best run counts, the mean of all, or the lower end of its 95 % confidence
+        count: maximum number of runs per case.
+        strategy: use the best run, the mean of all, or the lower end of the 95 % confidence
             interval.
-        cost_limit_usd: no further run once those of a case have cost as much.
+        cost_limit_usd: stop running a case once its runs have cost this much.
     """
 
     count: int
@@ -32,12 +32,12 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
 
 
 class TrialScore(Struct, frozen=True, kw_only=True):
-    """What one evaluator said of one run.
+    """The score of one run by one evaluator.
 
     Attributes:
         attempt: counted from 0.
-        score: None where the run could not be judged.
-        reason: why not.
+        score: None if the run has no score.
+        reason: why it has none.
     """
 
     attempt: int
@@ -46,10 +46,10 @@ class TrialScore(Struct, frozen=True, kw_only=True):
 
 
 class TrialRecord(Struct, frozen=True, kw_only=True):
-    """What a result was made of.
+    """The runs that a result combines.
 
     Attributes:
-        cost_limited: whether the limit of costs kept further runs from being made.
+        cost_limited: whether the cost limit prevented further runs.
     """
 
     strategy: TrialStrategy
@@ -58,7 +58,7 @@ class TrialRecord(Struct, frozen=True, kw_only=True):
 
 
 class ModelCost(Struct, frozen=True, kw_only=True):
-    """What something costs, or can cost at most."""
+    """An actual cost, or an upper bound."""
 
     calls: int = 0
     tokens: int = 0
@@ -76,13 +76,13 @@ class ModelCost(Struct, frozen=True, kw_only=True):
 
 
 class JudgeSpending(Struct, frozen=True, kw_only=True):
-    """What the judges of one config cost.
+    """The cost of the judges of one config.
 
     Attributes:
         config: as shown to the user.
-        spent: in this run, on whatever came of it.
-        saved: by replies of earlier runs.
-        priced: whether the dollars are known, since all of its models have prices.
+        spent: in this run, including calls that failed.
+        saved: by cached responses.
+        priced: whether the dollars are known, because all its models have prices.
     """
 
     config: str
@@ -91,7 +91,7 @@ class JudgeSpending(Struct, frozen=True, kw_only=True):
     priced: bool
 
     def __add__(self, other: "JudgeSpending") -> "JudgeSpending":
-        """Of the same config, in two parts of a run."""
+        """Add two parts of a run with the same config."""
         return JudgeSpending(
             config=self.config,
             spent=self.spent + other.spent,
@@ -101,7 +101,7 @@ class JudgeSpending(Struct, frozen=True, kw_only=True):
 
 
 def sum_by_config(parts: Iterable[JudgeSpending]) -> tuple[JudgeSpending, ...]:
-    """What all parts of a run spent on the judges of each config."""
+    """Sum the judge spending of all parts of a run per config."""
     whole: dict[str, JudgeSpending] = {}
     for each in parts:
         known = whole.get(each.config)
@@ -110,13 +110,13 @@ def sum_by_config(parts: Iterable[JudgeSpending]) -> tuple[JudgeSpending, ...]:
 
 
 class CallPayload(Struct, frozen=True, kw_only=True):
-    """One text that went one way.
+    """One text that an evaluator received or returned.
 
     Attributes:
         name: "stdin", "reply".
-        content: what of it is shown.
-        size: how many bytes all of it has.
-        notes: how ``content`` differs from it, in words.
+        content: the part that is shown.
+        size: size of the whole text in bytes.
+        notes: how ``content`` differs from the whole text.
     """
 
     name: str
@@ -126,12 +126,12 @@ class CallPayload(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatorCall(Struct, frozen=True, kw_only=True):
-    """One thing that was asked of a program, a model or a service.
+    """One call of a program, a model or a service.
 
     Attributes:
-        name: on whose behalf, an evaluator or a part of one.
-        outcome: what was asked, and how that ended.
-        texts: in the order in which they went.
+        name: the evaluator, or the part of one, that made the call.
+        outcome: what was called, and how it ended.
+        texts: in the order of the exchange.
     """
 
     name: str
@@ -140,12 +140,12 @@ class EvaluatorCall(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatorCalls(Struct, frozen=True, kw_only=True):
-    """Those of the checks of a run, as far as there was room for them.
+    """The evaluator calls of a run's checks, up to a size limit.
 
     Attributes:
-        json_by_check: a list of ``EvaluatorCall`` by check id, as JSON that a page can hold.
-        omitted_checks: ids of checks that there was no room for.
-        kept_in_parts: the runs of which this report was merged had them.
+        json_by_check: a list of ``EvaluatorCall`` by check id, as JSON that a page can embed.
+        omitted_checks: ids of checks beyond the size limit.
+        kept_in_parts: this report is merged, and the calls are in the reports of its parts.
     """
 
     json_by_check: Mapping[str, str] = field(default_factory=dict)
@@ -155,17 +155,17 @@ class EvaluatorCalls(Struct, frozen=True, kw_only=True):
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
 
-# Exit codes of the process, by what shut the gate.
+# Exit codes of the process, by the cause of the failure.
 EXIT_GATE_FAILED: Final = 1
 EXIT_INVALID_INPUT: Final = 2
 EXIT_ERRORED: Final = 3
 
 
 class RepeatOutcome(Struct, frozen=True, kw_only=True):
-    """What one of several answers of an evaluator about the same case was.
+    """One of several results of an evaluator for the same case.
 
     Attributes:
-        score: None where there is none.
+        score: None if there is none.
         reason: as in ``CheckResult``.
     """
 
@@ -175,12 +175,12 @@ class RepeatOutcome(Struct, frozen=True, kw_only=True):
 
 
 class RepeatRecord(Struct, frozen=True, kw_only=True):
-    """All answers that a result was made of.
+    """All results that a repeated check combines.
 
     Attributes:
-        flip_rate: the share of them whose verdict is another than that of most, 0 to 1; None where
-            one could not be judged.
-        repeats: in the order of asking.
+        flip_rate: share of repeats whose pass/fail result differs from the majority, 0 to 1; None
+            if one has no result.
+        repeats: in execution order.
     """
 
     aggregation: RepeatAggregation
@@ -189,16 +189,17 @@ class RepeatRecord(Struct, frozen=True, kw_only=True):
 
 
 class CheckResult(Struct, frozen=True, kw_only=True):
-    """One evaluator beside one case.
+    """The result of one evaluator for one case.
 
     Attributes:
-        id: digest of config path, case id and evaluator name; the same on every run.
+        id: digest of config path, case id and evaluator name; the same in every run.
         config: the config file, as shown to the user.
-        reason: why it errored or was skipped, or passed or failed in spite of its score; else None.
-        trials: what it was made of, where the case was run several times.
-        repeats: what it was made of, where the evaluator was asked several times; of several runs
-            of a case those of the one that is shown.
-        fingerprint: digest of what it was judged by: the evaluator and the golden case.
+        reason: why it errored or was skipped, or passed or failed regardless of its score; else
+            None.
+        trials: the trials that it combines, if the case was run several times.
+        repeats: the repeats that it combines, if the evaluator ran several times; with trials,
+            those of the trial that is shown.
+        fingerprint: digest of the evaluator and the eval case.
     """
 
     id: str
@@ -216,7 +217,7 @@ class CheckResult(Struct, frozen=True, kw_only=True):
 
 
 class Totals(Struct, frozen=True, kw_only=True):
-    """Counts over all results; ``score`` is the mean of what passed or failed, or None."""
+    """Counts over all results; ``score`` is the mean over passed and failed checks, or None."""
 
     checks: int
     passed: int
@@ -227,9 +228,10 @@ class Totals(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """Whether the gate is open, the process's exit code, and why, the weightiest reason first.
+    """Whether the gate passed, the exit code, and the reasons, most important first.
 
-    A shard never opens it: where nothing keeps it shut (exit code 0), other shards still may.
+    A single shard never passes the gate: exit code 0 means that this shard does not fail it, but
+    other shards still may.
     """
 
     open: bool
@@ -238,18 +240,18 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     @property
     def is_failure(self) -> bool:
-        """Whether something was found that keeps the gate shut."""
+        """Whether a finding fails the gate."""
         return self.exit_code != 0
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """What an evaluator from elsewhere was when it judged.
+    """The version of a remote evaluator in a run.
 
     Attributes:
-        config, evaluator: whose program it is.
-        source, repository, revision, ref: as the config names it, completed by its source.
-        commit: what the revision meant.
-        digest: of all its files; two that have the same one are the same evaluator.
+        config, evaluator: which evaluator of which config.
+        source, repository, revision, ref: as in the config, completed by the source.
+        commit: the commit of the revision.
+        digest: of all its files; equal digests mean the same evaluator.
     """
 
     config: str
@@ -263,19 +265,19 @@ class Provenance(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything that is said about one run.
+    """The full report of one run.
 
     Attributes:
-        complete: False where the run was broken off; ``results`` then holds what was judged.
-        results: config order, then case, then evaluator.
-        problems: broken recordings (errors), and warnings and notices about the input.
-        provenance: of the evaluators that are kept elsewhere.
-        gates: of all configs, in their order.
-        shard_info: what of a whole it is about; None for a whole run.
-        spending: of the judges of all configs that have some, in their order.
-        comparison: with a baseline, where one was named.
-        commit: that was checked out while it was judged; empty where nobody knows one.
-        evaluator_calls: what evaluators were sent and what came back, for ``report.html`` alone.
+        complete: False if the run was interrupted; ``results`` then holds what was finished.
+        results: in the order of config, case, evaluator.
+        problems: unreadable recorded runs (errors), and warnings and notes about the input.
+        provenance: of remote evaluators.
+        gates: of all configs, in config order.
+        shard_info: which part of a whole run it covers; None for a whole run.
+        spending: of the judges of all configs that have one, in config order.
+        comparison: with a baseline, if one was given.
+        commit: the commit that was checked out; empty if unknown.
+        evaluator_calls: input and output of evaluators, only for ``report.html``.
     """
 
     complete: bool

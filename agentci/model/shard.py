@@ -1,4 +1,4 @@
-"""Shards: parts of a run that are judged apart, and merged before anything is decided."""
+"""Shards: parts of a run that are evaluated separately and merged before the gate decision."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 MAX_SHARDS: Final = 256
 
-# For the shard that a job's place in its matrix says.
+# Selects the shard by the job's index in its matrix.
 AUTO_SHARD: Final = "auto"
 
 _FRACTION: Final = re.compile("([0-9]{1,3})/([0-9]{1,3})")
@@ -21,9 +21,9 @@ class Shard(Struct, frozen=True, kw_only=True):
     total: int
 
     def contains(self, check: str) -> bool:
-        """Whether the check of this id falls into it.
+        """Whether the check with this id belongs to the shard.
 
-        The id is a digest, so that the parts are about equal, and a new check moves no other.
+        The id is a digest: shards are about equal in size, and a new check moves no other check.
         """
         return int(check, 16) % self.total == self.index - 1
 
@@ -32,13 +32,13 @@ class Shard(Struct, frozen=True, kw_only=True):
 
 
 class ShardInfo(Struct, frozen=True, kw_only=True):
-    """What the report of a shard is a part of.
+    """Which part of a whole run a report covers.
 
     Attributes:
-        plan_digest: a digest of the whole; shards that do not share it are not of one run.
-        checks: the ids of all checks of the whole, in its order.
-        shard_keys: what says in the place of a check's id to which shard it belongs, by that id:
-            checks that need the same run of an agent go together.
+        plan_digest: digest of the whole run; only shards with the same digest can be merged.
+        checks: ids of all checks of the whole run, in order.
+        shard_keys: by check id, the id that selects the shard in its place; checks that need the
+            same run of an agent share one.
     """
 
     shard: Shard
@@ -47,19 +47,19 @@ class ShardInfo(Struct, frozen=True, kw_only=True):
     shard_keys: Mapping[str, str] = field(default_factory=dict)
 
     def contains(self, check: str) -> bool:
-        """Whether the check of this id falls into the shard."""
+        """Whether the check with this id belongs to the shard."""
         return self.shard.contains(self.shard_keys.get(check, check))
 
 
 def parse_shard(text: str, *, matrix_job: str = "") -> Shard:
-    """Read ``2/5``, or ``auto``.
+    """Parse ``2/5`` or ``auto``.
 
     Args:
-        text: as a user gives it.
-        matrix_job: for ``auto``: a job's place in its matrix, counted from 0, and the jobs in it.
+        text: as given by the user.
+        matrix_job: for ``auto``: "index/count" of the job in its matrix, the index from 0.
 
     Raises:
-        ValueError: it is no shard.
+        ValueError: the text is not a valid shard.
     """
     automatic = text.casefold() == AUTO_SHARD
     fraction = _FRACTION.fullmatch(matrix_job if automatic else text)

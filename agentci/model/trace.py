@@ -9,10 +9,10 @@ from agentci.model.problem import Place
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):
-    """A tool that was used in a message.
+    """A tool use in a message.
 
     Attributes:
-        input, output: as recorded; None where they are missing.
+        input, output: as recorded; None if missing.
         timestamp, start_time, end_time: ISO 8601, as recorded.
     """
 
@@ -31,7 +31,7 @@ class Message(Struct, frozen=True, kw_only=True):
     """One message of a run.
 
     Attributes:
-        content: text, or any other JSON value; None where there is none.
+        content: text, or any other JSON value; None if there is none.
     """
 
     role: str
@@ -46,7 +46,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
-    """Tokens that a run took."""
+    """Number of tokens that a run used."""
 
     input: float
     output: float
@@ -54,10 +54,10 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
-    """One recorded run; None stands for what was not recorded.
+    """One recorded run; None stands for values that were not recorded.
 
     Attributes:
-        answer: what is judged, where that is not the last thing that the agent said.
+        answer: the text to evaluate, if it is not the last message of the agent.
     """
 
     messages: tuple[Message, ...]
@@ -75,10 +75,10 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A tool that was asked for.
+    """A requested tool call.
 
     Attributes:
-        args: as given; None where a golden case leaves them out, or where they could not be read.
+        args: as given; None if an eval case leaves them out, or if they could not be read.
     """
 
     name: str
@@ -87,19 +87,19 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     @property
     def named_args(self) -> JsonObject:
-        """The arguments as an object: empty where there are none, else a bare one as ``value``."""
+        """The arguments as an object: empty without any; a non-object as ``value``."""
         if isinstance(self.args, Mapping):
             return self.args
         return {} if self.args is None else {"value": self.args}
 
 
 class ToolResponse(Struct, frozen=True, kw_only=True):
-    """What a tool answered.
+    """The response of a tool.
 
     Attributes:
-        output: any JSON value; None where the tool gave none.
-        failed: the tool's span was marked as failed.
-        call_index: index in the turn's ``tool_calls`` of the call that it answers, where known.
+        output: any JSON value; None if the tool returned none.
+        failed: the tool's span has an error status.
+        call_index: index in the turn's ``tool_calls`` of the call that it responds to, if known.
     """
 
     name: str
@@ -110,14 +110,14 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """One round of a conversation: what the user asked, what the agent did and answered.
+    """One turn of a conversation: the user's message, and what the agent did and answered.
 
     Attributes:
-        id: the anchor span's id in a recording, ``invocation_id`` (or "") in a golden case.
-        user_text: "" where nothing was recorded.
-        answer_parts: the text parts of the final answer; empty where there is none.
-        intermediate_texts: what other model calls of the turn said, in order.
-        trace_id, span_id: the anchor span; None in a golden case.
+        id: the anchor span's id in a recorded run, ``invocation_id`` (or "") in an eval case.
+        user_text: "" if none was recorded.
+        answer_parts: the text parts of the final answer; empty if there is none.
+        intermediate_texts: output of the turn's other model calls, in order.
+        trace_id, span_id: the anchor span; None in an eval case.
     """
 
     id: str
@@ -131,22 +131,23 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     @property
     def final_text(self) -> str | None:
-        """The final answer in one piece, None where the agent gave none."""
+        """The final answer as one text; None if the agent gave none."""
         return "".join(self.answer_parts) if self.answer_parts else None
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """One recorded run of an agent: the unit that is judged.
+    """One recorded run of an agent, the unit of evaluation.
 
     Attributes:
-        id: trace id; of the earliest member where several traces make one conversation.
-        key: what the traces of one conversation share (a session id, say), else the trace id.
-        conversation: the same, also where every trace is judged by itself; None where they share
-            nothing.
-        eval_case_id: the golden case that the recording itself names (``agentevals.eval.case.id``).
+        id: trace id; of the earliest trace if a conversation has several.
+        key: shared by the traces of one conversation (a session id, for example), else the trace
+            id.
+        conversation: the same, also when every trace is its own case; None if there is no shared
+            key.
+        eval_case_id: the eval case that the recording names (``agentevals.eval.case.id``).
         performance: latency, tokens and counts as agentevals reports them; None without spans.
-        warnings: what had to be guessed or dropped while reading, sorted and unique.
-        place: the recording.
+        warnings: what was guessed or dropped while reading, sorted and unique.
+        place: position of the recording.
     """
 
     id: str

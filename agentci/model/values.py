@@ -1,7 +1,8 @@
-"""Frozen values: which fields they have, and how to change some.
+"""Helpers for frozen values: list their fields, copy them with changes.
 
-Values are ``msgspec.Struct``: such a class is made forty times as fast as a dataclass, and its
-instances ten times. Those that must not show a field (a secret, a whole file) are dataclasses.
+Values are ``msgspec.Struct``: its classes are created 40 times as fast as dataclasses, and
+its instances 10 times. Values with a field that must not be shown (a secret, a whole file) are
+dataclasses.
 """
 
 import dataclasses
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct, structs
 
 if TYPE_CHECKING:
-    # Type checkers know which fields these take, of both kinds.
+    # Type checkers check the field names of both kinds with this one.
     from dataclasses import replace as replace  # noqa: PLC0414, TID251
 else:
 
     def replace(value: object, /, **changes: object) -> object:
-        """A copy of ``value`` with some fields changed."""
+        """Copy ``value`` with some fields changed."""
         kind = structs if isinstance(value, Struct) else dataclasses
         return kind.replace(value, **changes)
 
@@ -24,9 +25,9 @@ T = TypeVar("T")
 
 
 class IdentityKey(Generic[T]):
-    """Stands for ``value`` in the key of a cache: it is equal to itself alone.
+    """A cache key for ``value`` that compares by identity.
 
-    To compare large values, or to hash them, would take as long as what is cached.
+    Comparing or hashing large values would take as long as computing what is cached.
     """
 
     def __init__(self, value: T) -> None:
@@ -40,7 +41,7 @@ class IdentityKey(Generic[T]):
 
 
 def list_field_names(value: object) -> tuple[str, ...]:
-    """The names of a value's fields, in their order; none of what is no such value."""
+    """List the field names of a value in order; empty for other objects."""
     if isinstance(value, Struct):
         return value.__struct_fields__
     return (

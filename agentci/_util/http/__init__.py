@@ -1,1 +1,1 @@
-"""Documents from servers, with errors, retries and limits."""
+"""HTTP requests with error handling, retries and limits."""

@@ -1,4 +1,4 @@
-"""Where documents may be got from: https, and this machine for tests and mirrors."""
+"""Checks URLs: https for all hosts, http only for this machine (tests and mirrors)."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ _HINT: Final = "write it as https://HOST/PATH"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """A URL that may be asked for.
+    """A checked URL.
 
     Attributes:
-        url: as ``requests`` sends it, so that what was looked at is what is connected to.
-        shown: for messages; without name, password and query, which may be secrets.
-        origin: scheme, host and port: whom a request and its headers go to.
+        url: as ``requests`` sends it, so that the checked host is the one connected to.
+        shown: for messages; without user name, password and query, which may be secrets.
+        origin: scheme, host and port that receive a request and its headers.
     """
 
     url: str = field(repr=False)
@@ -32,18 +32,18 @@ class HttpAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether the host is this machine."""
         return _is_loopback(self.origin[1])
 
 
 def parse_address(url: str, *, unencrypted: bool = False) -> HttpAddress:
-    """Take a URL apart.
+    """Parse and check a URL.
 
     Args:
-        unencrypted: whether http will do for other machines, too.
+        unencrypted: whether http is allowed for other machines, too.
 
     Raises:
-        RefusedError: it is none, or nothing may be got from there.
+        PermanentFetchError: it is not a URL, or not allowed.
     """
     prepared = requests.PreparedRequest()
     try:
@@ -69,10 +69,11 @@ def parse_address(url: str, *, unencrypted: bool = False) -> HttpAddress:
 
 
 def parse_base_url(url: str, *, unencrypted: bool = False) -> HttpAddress:
-    """Take the address of an API apart, behind which paths are written.
+    """Parse the base URL of an API, to which paths are appended.
 
     Raises:
-        RefusedError: as ``parse_address``, or it holds more than that, which may be a secret.
+        PermanentFetchError: as for ``parse_address``, or it has further parts, which may be
+            secrets.
     """
     address = parse_address(url, unencrypted=unencrypted)
     parts = urlsplit(url)
@@ -85,10 +86,10 @@ def parse_base_url(url: str, *, unencrypted: bool = False) -> HttpAddress:
 
 
 def resolve_redirect(address: HttpAddress, location: str) -> HttpAddress:
-    """Where a redirect leads.
+    """Return the target of a redirect.
 
     Raises:
-        RefusedError: it is not followed there.
+        PermanentFetchError: the target is not allowed.
     """
     try:
         target = parse_address(urljoin(address.url, _decode_location(location)))
@@ -115,7 +116,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _decode_location(location: str) -> str:
-    """A header is read as Latin-1, but URLs are UTF-8 where they are not ASCII."""
+    """Decode a header that was read as Latin-1, since URLs are UTF-8 if not ASCII."""
     try:
         return location.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -129,7 +130,7 @@ def _format_address(scheme: str, host: str, port: int | None, path: str) -> str:
 
 
 def _redact_url(url: str) -> str:
-    """What may be shown of a URL of which nobody can tell where its secrets are."""
+    """Return what may be shown of an unparsed URL, whose secrets may be anywhere."""
     if any(mark in url for mark in "@?#"):
         return "what is asked for"
     return truncate.short(escape.flatten_line(url), MAX_SHOWN)

@@ -1,4 +1,4 @@
-"""Gets documents from servers that fail, stall and lie."""
+"""An HTTP client for unreliable and untrusted servers, with retries and deadlines."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -35,11 +35,11 @@ def _find_no_failure(_: HttpResponse) -> None:
 
 
 class HttpClient:
-    """The ``Http`` of a run.
+    """The HTTP client of a run; implements ``HttpGetter``.
 
     Args:
-        tell: is called with a line for every wait; from the thread that waits.
-        stopped: whether the run is to end; every wait and every read does within a moment.
+        tell: receives a line for every wait, in the waiting thread.
+        stopped: returns True when the run has to end; it interrupts every wait and read.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class HttpClient:
     def get(
         self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        """Get ``url``; waits and tries again where that may help.
+        """Get ``url``, with retries.
 
-        Of an answer that is no success, ``limit_bytes`` are read and the rest is left.
+        Of an unsuccessful response, at most ``limit_bytes`` are read and the rest is dropped.
 
         Raises:
-            UnreachableError: no whole answer came, however often it was asked for; or the run is
-                to end.
-            RefusedError: the answer is too large, or leads to where we do not follow.
+            UnreachableError: no attempt got a complete response, or the run has to end.
+            PermanentFetchError: the response is too large, or redirects to an address that is not
+                allowed.
         """
         return self.ask(url, limit_bytes=limit_bytes, headers=headers or {})
 
@@ -83,15 +83,15 @@ class HttpClient:
         content: bytes | None = None,
         busy: Callable[[HttpResponse], RetryableError | None] = _find_no_failure,
     ) -> HttpResponse:
-        """As ``get``; with another method, no redirect is followed.
+        """Send a request, with retries; redirects are followed only for GET.
 
-        What is posted is so once: it is not tried again where a server may have taken it.
+        A POST is not retried if a server may have processed it.
 
         Args:
-            busy: what an answer says that another try may mend, for servers that say it in words.
+            busy: returns an error if a response asks for a retry in its body.
 
         Raises:
-            FetchError: as above.
+            FetchError: as for ``get``.
         """
         # requests is slow to import, and most runs fetch nothing.
         from agentci._util.http.transport import HttpTransport, make_http_request  # noqa: PLC0415 (see above)
@@ -124,7 +124,7 @@ class HttpClient:
             raise RetryableError(said, hint=NETWORK_HINT) from error
 
     def _wait(self, failure: RetryableError, wish: "HttpRequest", tries: int) -> None:
-        """Wait for the next try.
+        """Wait for the next attempt.
 
         Raises:
             UnreachableError: there is none.

@@ -16,13 +16,14 @@ MAX_REDIRECTS: Final = 5
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
-    """What is borne of a server.
+    """Limits for requests to a server.
 
     Attributes:
-        tries: of one document, the first included.
-        silence_seconds: between two bytes, and before the first.
-        document_seconds: from the name of the host to the last byte, redirects included, a try.
-        longest_wait_seconds: that is obeyed where a server asks to be left alone.
+        tries: attempts per document, including the first.
+        silence_seconds: maximum time between two bytes, and before the first.
+        document_seconds: time limit of one attempt, from resolving the host name to the last byte,
+            redirects included.
+        longest_wait_seconds: longest wait that a server may ask for.
     """
 
     tries: int = MAX_TRIES
@@ -37,7 +38,7 @@ DEFAULT_LIMITS: Final = HttpLimits()
 
 
 class HttpResponse(Struct, frozen=True, kw_only=True):
-    """What a server said in the end: a success, or a refusal that trying again does not mend.
+    """The final response: a success, or an error that a retry does not help with.
 
     Attributes:
         headers: by name in lower case.
@@ -49,31 +50,32 @@ class HttpResponse(Struct, frozen=True, kw_only=True):
 
 
 class HttpGetter(Protocol):
-    """Gets documents, from any number of threads at once."""
+    """Downloads documents; thread-safe."""
 
     def get(
         self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        """Get ``url``; waits and tries again where that may help.
+        """Get ``url``, with retries.
 
         Args:
-            limit_bytes: the largest content that is accepted.
-            headers: sent to the host of ``url`` alone, wherever it redirects to.
+            limit_bytes: maximum size of the content.
+            headers: sent only to the host of ``url``, not to redirect targets.
 
         Raises:
-            UnreachableError: no whole answer came, however often it was asked for.
-            RefusedError: the answer is too large, or leads to where we do not follow.
+            UnreachableError: no attempt got a complete response.
+            PermanentFetchError: the response is too large, or redirects to an address that is not
+                allowed.
         """
         ...
 
 
 class OfflineHttp:
-    """Gets nothing: whoever asks is told that it is not there."""
+    """Client for offline runs: every request fails."""
 
     def get(
         self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
     ) -> NoReturn:
-        """Refuse.
+        """Refuse the request.
 
         Raises:
             OfflineError: always.

@@ -1,4 +1,4 @@
-"""Retries and deadlines: which failures may pass, how long to wait, and when to give up."""
+"""Retries and deadlines: which failures to retry, how long to wait, when to give up."""
 
 import math
 import random
@@ -11,14 +11,14 @@ from typing import Final, TypeVar
 from agentci.errors import UnreachableError
 
 INTERRUPTED: Final = "was interrupted"
-# Between two looks at whether the run is to end; an answer is seen at once.
+# Interval of checks whether the run has to end; results are seen at once.
 POLL_SECONDS: Final = 0.1
 
 T = TypeVar("T")
 
 
 class DeadlineExceededError(Exception):
-    """The work was not done in time."""
+    """The work was not finished in time."""
 
 
 def run_with_deadline(
@@ -28,19 +28,19 @@ def run_with_deadline(
     clock: Callable[[], float],
     stopped: Callable[[], bool],
 ) -> T:
-    """Do ``work`` in a thread of its own, which is left to itself when it takes too long.
+    """Run ``work`` in its own thread, which is abandoned at the deadline.
 
-    No socket can be told to heed a deadline in everything it does, and no look-up of a name can
-    be broken off at all. The thread does not keep the process from ending.
+    Sockets cannot enforce a deadline for everything, and a name lookup cannot be cancelled. The
+    thread is a daemon, so it does not keep the process alive.
 
     Args:
-        work: is given what tells it that nobody waits for it any more.
+        work: receives a function that returns True once the result is no longer needed.
 
     Raises:
-        OverdueError: it was not done after ``seconds``.
-        UnreachableError: the run is to end.
+        DeadlineExceededError: it was not finished after ``seconds``.
+        UnreachableError: the run has to end.
     """
-    from concurrent.futures import Future, wait  # noqa: PLC0415 (most runs ask for nothing)
+    from concurrent.futures import Future, wait  # noqa: PLC0415 (most runs fetch nothing)
 
     left = Event()
     future: Future[T] = Future()
@@ -48,7 +48,7 @@ def run_with_deadline(
     def carry_out() -> None:
         try:
             future.set_result(work(left.is_set))
-        except BaseException as error:  # noqa: BLE001 (is raised where it is waited for)
+        except BaseException as error:  # noqa: BLE001 (raised by result())
             future.set_exception(error)
 
     until = clock() + seconds
@@ -66,10 +66,10 @@ def run_with_deadline(
 def sleep_unless_stopped(
     seconds: float, *, sleep: Callable[[float], None], stopped: Callable[[], bool]
 ) -> None:
-    """Sleep, in pieces short enough for a run to end within one.
+    """Sleep in short pieces, so that the run can end quickly.
 
     Raises:
-        UnreachableError: the run is to end.
+        UnreachableError: the run has to end.
     """
     left = seconds
     while left > 0:
@@ -80,17 +80,17 @@ def sleep_unless_stopped(
 
 
 def check_stopped(stopped: Callable[[], bool]) -> None:
-    """Go no further when the run is to end.
+    """Raise if the run has to end.
 
     Raises:
-        UnreachableError: it is.
+        UnreachableError: the run has to end.
     """
     if stopped():
         raise UnreachableError(INTERRUPTED)
 
 
 FIRST_WAIT_SECONDS: Final = 1.0
-# Of a wait; so that those who failed together do not come back together.
+# Share of a wait; spreads the retries of requests that failed together.
 MAX_JITTER: Final = 0.5
 
 RETRYABLE_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
@@ -103,19 +103,19 @@ NETWORK_HINT: Final = (
 )
 STATUS_HINT: Final = "try again later, or see whether the server has told of an outage"
 
-# Longer than any wait that is obeyed, and than any that is meant.
+# Allows more than any accepted or plausible wait.
 _SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
 _MAX_DATE_CHARACTERS = 64
 
 
 class RetryableError(Exception):
-    """A failure that another try may mend; says which, as a sentence that starts with "it".
+    """A failure that a retry may fix; the message is a sentence whose subject is usually "it".
 
     Attributes:
-        hint: a way out, for when no try has mended it.
-        asked_seconds: how long the server asked to be left alone, where it did.
-        arrived: whether the server may have done what it was asked for; False where nobody could
-            be reached, or would hear of it.
+        hint: what the user can do if all attempts failed.
+        asked_seconds: how long the server asked to wait, if it did.
+        arrived: whether the server may have processed the request; False if it was not reached or
+            refused.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class RetryableError(Exception):
 def find_retryable_error(
     who: str, status: int, headers: Mapping[str, str], *, now: float
 ) -> RetryableError | None:
-    """What a status says that another try may mend; None where it says something else.
+    """Return the error of a status that a retry may fix; None for other statuses.
 
     Args:
-        who: answered; the start of the sentence.
-        now: seconds since 1970, for a server that does not say its own time.
+        who: start of the error message.
+        now: seconds since 1970, if the server does not send its own time.
     """
     limited = status == TOO_MANY_REQUESTS or _is_rate_limit(status, headers)
     if not limited and status not in RETRYABLE_STATUSES:
@@ -148,7 +148,7 @@ def find_retryable_error(
 
 
 def compute_wait_seconds(failure: RetryableError, tries: int) -> float:
-    """How long to wait after ``tries`` tries: as asked, else twice as long each time."""
+    """Compute the wait after ``tries`` attempts: as asked, else doubled each time."""
     if failure.asked_seconds is not None:
         return failure.asked_seconds
     jitter = random.uniform(0, MAX_JITTER)  # noqa: S311 (there is nothing to guess)
@@ -156,7 +156,7 @@ def compute_wait_seconds(failure: RetryableError, tries: int) -> float:
 
 
 def _is_rate_limit(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether a 403 is GitHub's way to say 429."""
+    """Whether a 403 is a rate limit, for which GitHub uses it like 429."""
     return status == FORBIDDEN and (_is_quota_exhausted(headers) or "retry-after" in headers)
 
 
@@ -165,7 +165,7 @@ def _is_quota_exhausted(headers: Mapping[str, str]) -> bool:
 
 
 def _parse_retry_after(headers: Mapping[str, str], *, limited: bool, now: float) -> float | None:
-    """What the server asks for; None where it asks for nothing, or for what makes no sense."""
+    """Parse how many seconds the server asks to wait; None if it does not, or invalidly."""
     said = headers.get("retry-after", "")
     reset = headers.get("x-ratelimit-reset", "") if limited and _is_quota_exhausted(headers) else ""
     moment = parse_http_date(headers.get("date", ""))
@@ -175,17 +175,17 @@ def _parse_retry_after(headers: Mapping[str, str], *, limited: bool, now: float)
     elif (until := parse_http_date(said)) is not None:
         asked = until - here
     elif _SECONDS.fullmatch(reset):
-        asked = float(reset) - here + 1  # the second that is named has to be over
+        asked = float(reset) - here + 1  # the limit resets after the named second
     else:
         return None
     return math.ceil(asked) if asked > 0 else None
 
 
 def parse_http_date(date: str) -> float | None:
-    """Seconds since 1970 of an HTTP date; None where it is none."""
+    """Parse an HTTP date to seconds since 1970; None if it is invalid."""
     if not 0 < len(date) <= _MAX_DATE_CHARACTERS:
         return None
-    # Brings sockets and all of mail along, which runs that fetch nothing need not load.
+    # Imports sockets and the email package, which offline runs need not load.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 (see above)
 
     try:

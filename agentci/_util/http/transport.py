@@ -36,10 +36,10 @@ MAX_REASON: Final = 200
 def classify_http_error(
     error: Exception, who: str, address: HttpAddress, limits: HttpLimits
 ) -> FetchError | RetryableError:
-    """What an error of requests, of urllib3 or of a socket means for whoever wants the document.
+    """Convert an error of requests, urllib3 or a socket.
 
     Args:
-        who: failed; the start of the sentence.
+        who: start of the error message.
     """
     causes = tuple(_iterate_causes(error))
     return _find_permanent_error(causes, address) or _make_retryable_error(causes, who, limits)
@@ -48,10 +48,10 @@ def classify_http_error(
 def _find_permanent_error(
     causes: tuple[BaseException, ...], address: HttpAddress
 ) -> FetchError | None:
-    """What would be the same another time."""
+    """Return the error that a retry would not fix, if any."""
     for cause in causes:
         match cause:
-            # The other side hung up in the middle: that is a broken connection as any other.
+            # The server closed the connection early: an ordinary broken connection.
             case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
                 pass
             case ssl.SSLError():
@@ -59,7 +59,7 @@ def _find_permanent_error(
                     f"{address.shown} cannot be trusted: TLS failed ({_format_tls_reason(cause)})"
                 )
                 return UnreachableError(reason, hint=TLS_HINT)
-            case InvalidSchema() | InvalidURL():  # of the proxy: ours was looked at before
+            case InvalidSchema() | InvalidURL():  # of the proxy: our URL is already checked
                 reason = f"{address.shown} is behind a proxy whose address is not understood"
                 return UnreachableError(reason, hint=PROXY_HINT)
             case LocationValueError():
@@ -72,7 +72,7 @@ def _find_permanent_error(
 def _make_retryable_error(
     causes: tuple[BaseException, ...], who: str, limits: HttpLimits
 ) -> RetryableError:
-    """What may be better another time; the most telling of the causes says what it was."""
+    """Create an error that a retry may fix; the most specific cause sets its message."""
     for kind, said, hint in (
         (ProxyError, "could not be reached through the proxy", PROXY_HINT),
         (socket.gaierror, "has a name that was not found", NAME_HINT),
@@ -91,13 +91,13 @@ def _format_silence(said: str, seconds: float) -> str:
 
 
 def _format_tls_reason(error: ssl.SSLError) -> str:
-    """What OpenSSL says, without the line of its source that says it."""
+    """Return OpenSSL's reason, without its source location."""
     said = getattr(error, "verify_message", None) or (error.reason or "").replace("_", " ").lower()
     return truncate.short(escape.flatten_line(said or "no reason given"), MAX_REASON)
 
 
 def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and all that are inside: each library wraps in a way of its own."""
+    """List an error and all errors inside: each library wraps them differently."""
     waiting, seen = [error], set[int]()
     while waiting:
         cause = waiting.pop(0)
@@ -109,7 +109,7 @@ def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
         waiting += [each for each in inside if isinstance(each, BaseException)]
 
 
-# At once; a drip of bytes is passed on as it comes.
+# Read size; fewer bytes are passed on as they arrive.
 CHUNK_BYTES: Final = 64 * 1024
 MAX_ENCODING_SHOWN: Final = 40
 _LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -118,12 +118,12 @@ _EMPTY: Final = frozenset({204, 304})
 
 
 class ResponseBody(Struct, frozen=True, kw_only=True):
-    """What follows the headers of an answer.
+    """The body of a response.
 
     Attributes:
-        who: sends it; the start of a sentence.
-        raw: the answer as urllib3 has it.
-        unwanted: tells that nobody waits for it any more.
+        who: start of error messages.
+        raw: the response object of urllib3.
+        unwanted: returns True once the result is no longer needed.
     """
 
     address: HttpAddress
@@ -134,11 +134,11 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
     unwanted: Callable[[], bool]
 
     def read(self, limit_bytes: int) -> bytes:
-        """All of it; of an answer that is no success, as much as the limit lets through.
+        """Read the whole body; of an unsuccessful response, at most ``limit_bytes``.
 
         Raises:
-            RefusedError: it is larger, or packed.
-            PassingError: it is not whole.
+            PermanentFetchError: it is too large or compressed.
+            RetryableError: it is incomplete.
         """
         if self.status in _EMPTY:
             return self._take(0, limit_bytes)
@@ -157,7 +157,7 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
         return self.status in _SUCCESSES
 
     def _is_packed(self) -> bool:
-        """Whether it is packed, which was not asked for: nobody knows how large it is inside."""
+        """Whether it is compressed, although not requested: its real size is unknown."""
         packing = self.headers.get("content-encoding", "identity").strip().lower()
         if packing in {"", "identity"}:
             return False
@@ -170,26 +170,26 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
         return True
 
     def _length(self) -> int | None:
-        """How many bytes are to come; None where the server marks the end in another way."""
+        """Return the announced size in bytes; None if the server marks the end in another way."""
         said = self.headers.get("content-length")
-        # Not more lenient than http.client, which has to see the same end.
+        # As strict as http.client, which has to find the same end.
         chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
         if said is not None and not chunked and _LENGTH.fullmatch(said.strip(" \t")):
             return int(said)
-        # Without a length, an answer that was cut off would look whole.
+        # Without a length, a truncated response would look complete.
         if said is not None or (self._is_success and not chunked):
             raise self._broken("did not make clear how long its answer is")
         return None
 
     def _take(self, length: int | None, limit_bytes: int) -> bytes:
-        """All that comes, but no more than a byte over the limit."""
+        """Read everything, but at most one byte more than the limit."""
         content = bytearray()
         while len(content) <= limit_bytes:
             left = CHUNK_BYTES if length is None else length - len(content)
             if left == 1 and self._has_excess():
                 raise self._broken("sent more than it had announced")
-            # The last byte alone: once it is read, urllib3 throws away what came behind it. And
-            # once more after it, which gives the connection back.
+            # Read the last byte separately: after it, urllib3 discards excess bytes. One more
+            # read then releases the connection.
             chunk = self.raw.read1(max(1, min(left - 1, CHUNK_BYTES)))
             if not chunk:
                 break
@@ -199,11 +199,11 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
         return bytes(content)
 
     def _has_excess(self) -> bool:
-        """Whether more came with the last byte: one of the two is wrong, and nobody knows which."""
-        return len(self.raw._original_response.fp.peek(2)) > 1  # noqa: SLF001 (only it can tell)
+        """Whether more data follows the last byte: the length or the data is wrong."""
+        return len(self.raw._original_response.fp.peek(2)) > 1  # noqa: SLF001 (no public way)
 
     def _refuse(self, size: str, limit_bytes: int) -> None:
-        """Refuse a document; the rest of an error page is just left."""
+        """Refuse a document that is too large; an error page is only truncated."""
         if self._is_success:
             limit = format_count(limit_bytes, "byte")
             raise PermanentFetchError(
@@ -215,7 +215,7 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
         return RetryableError(f"{self.who} {said}", hint=NETWORK_HINT)
 
 
-# How many hosts, and how many connections to each, are kept open for the next document.
+# Number of hosts, and of connections per host, that are kept open.
 KEPT_HOSTS: Final = 16
 KEPT_CONNECTIONS: Final = 16
 
@@ -226,11 +226,11 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """What is asked for.
+    """A checked request.
 
     Attributes:
-        method: of HTTP.
-        content: is sent along; None where there is none.
+        method: HTTP method.
+        content: body; None for none.
     """
 
     address: HttpAddress
@@ -249,17 +249,17 @@ def make_http_request(
     method: str = "",
     unencrypted: bool = False,
 ) -> HttpRequest:
-    """Look at what is asked for before anybody is asked.
+    """Check and build a request without sending it.
 
     Args:
-        method: of HTTP; by default content is posted, and a document is got.
-        unencrypted: whether http will do for other machines, too.
+        method: HTTP method; empty for POST with a body and GET without one.
+        unencrypted: whether http is allowed for other machines, too.
 
     Raises:
-        RefusedError: it cannot be asked for.
+        PermanentFetchError: the URL or a header is not allowed.
     """
     for name, value in headers.items():
-        # Not shown: it may be a token.
+        # The value is not shown: it may be a token.
         if not (_HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()):
             raise PermanentFetchError(
                 "a header holds what cannot be sent in one",
@@ -276,23 +276,23 @@ def make_http_request(
 
 
 class HttpTransport:
-    """Asks servers once each, over connections that it keeps; from any number of threads."""
+    """Sends single requests over pooled connections; thread-safe."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        # Not a session's own way to send: it reads redirects of any size, and looks into ~/.netrc.
+        # Not Session.send, which reads redirects of any size and uses ~/.netrc.
         self._session = requests.Session()
         self._adapter = HTTPAdapter(KEPT_HOSTS, KEPT_CONNECTIONS)
 
     def fetch(self, wish: HttpRequest, unwanted: Callable[[], bool]) -> HttpResponse:
-        """Ask, and follow redirects.
+        """Send a request and follow redirects.
 
         Args:
-            unwanted: tells that nobody waits for it any more.
+            unwanted: returns True once the result is no longer needed.
 
         Raises:
-            PassingError: another try may do better.
-            FetchError: it would not.
+            RetryableError: a retry may succeed.
+            FetchError: a retry would fail, too.
         """
         address, who = wish.address, "it"
         for _ in range(self._limits.redirects + 1):
@@ -306,24 +306,24 @@ class HttpTransport:
         )
 
     def send_once(self, wish: HttpRequest, unwanted: Callable[[], bool]) -> HttpResponse:
-        """Ask, and return whatever is answered: nothing is followed, no status is a failure.
+        """Send a request and return any response: no redirects, no status is an error.
 
         Args:
-            unwanted: tells that nobody waits for it any more.
+            unwanted: returns True once the result is no longer needed.
 
         Raises:
-            PassingError: no whole answer came; another try may do better.
-            FetchError: it would not.
+            RetryableError: no complete response; a retry may succeed.
+            FetchError: a retry would fail, too.
         """
         with self._answer(wish.address, "it", wish) as (answer, headers):
             return _read_response(answer, headers, wish, wish.address, "it", unwanted)
 
     def send_checked(self, wish: HttpRequest, unwanted: Callable[[], bool]) -> HttpResponse:
-        """As ``once``, but for what a status says that another try may mend.
+        """Send a request like ``send_once``, but raise for statuses that a retry may fix.
 
         Raises:
-            PassingError: another try may do better.
-            FetchError: it would not.
+            RetryableError: a retry may succeed.
+            FetchError: a retry would fail, too.
         """
         response = self.send_once(wish, unwanted)
         if failure := find_retryable_error(
@@ -335,7 +335,7 @@ class HttpTransport:
     def _ask(
         self, address: HttpAddress, who: str, wish: HttpRequest, unwanted: Callable[[], bool]
     ) -> HttpResponse | HttpAddress:
-        """An answer, or where to ask instead."""
+        """Return the response, or the target of a redirect."""
         with self._answer(address, who, wish) as (answer, headers):
             status = answer.status_code
             if failure := find_retryable_error(who, status, headers, now=time.time()):
@@ -348,11 +348,11 @@ class HttpTransport:
     def _answer(
         self, address: HttpAddress, who: str, wish: HttpRequest
     ) -> Iterator[tuple[requests.Response, Mapping[str, str]]]:
-        """An answer whose body is still to come, and its headers by name in lower case."""
+        """Yield a response with an unread body, and its headers by name in lower case."""
         try:
             with closing(self._send(address, wish)) as answer:
                 yield answer, {name.lower(): value for name, value in answer.headers.items()}
-        except (OSError, HTTPError) as error:  # those of requests are OSErrors
+        except (OSError, HTTPError) as error:  # errors of requests are OSErrors
             raise classify_http_error(error, who, address, self._limits) from error
 
     def _send(self, address: HttpAddress, wish: HttpRequest) -> requests.Response:
@@ -374,7 +374,7 @@ class HttpTransport:
             stream=True,
             timeout=(self._limits.connect_seconds, self._limits.silence_seconds),
             verify=verify,
-            # A proxy has a loopback of its own.
+            # Loopback addresses must not go through a proxy: they would mean the proxy's machine.
             proxies={} if address.is_loopback else settings["proxies"],
         )
 

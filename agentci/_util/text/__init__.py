@@ -1,1 +1,1 @@
-"""Strings to strings: escaping, truncating, JSON with places."""
+"""Text helpers: escaping, truncating, JSON with places."""

@@ -1,4 +1,4 @@
-"""Makes foreign text harmless where it is shown: terminals, workflow logs, XML and Markdown."""
+"""Escapes untrusted text for terminals, workflow logs, XML and Markdown."""
 
 import re
 from collections.abc import Iterable
@@ -9,20 +9,20 @@ MAX_PROSE = 600
 MAX_CODE = 300
 MAX_FENCE = 4_000
 
-# Keeps a name from being linked, and its bearer from being called, where an escape would not:
-# mentions and references are looked for in the finished page.
+# Prevents links to and notifications of mentioned users and issues. Escapes do not: GitHub looks
+# for mentions and references in the rendered page.
 _ZERO_WIDTH_SPACE = "\N{ZERO WIDTH SPACE}"
 
 
 def markdown_prose(text: str, limit: int = MAX_PROSE) -> str:
-    """Text on one line, as it is, wherever prose may stand: a paragraph, an item, a cell."""
+    """Escape text to one line of Markdown prose: a paragraph, a list item or a table cell."""
     written = _SPECIAL.sub(r"\\\g<0>", _line(text, limit))
     written = _LINK.sub(r"\1\\\2", _BLOCK_START.sub(r"\1\\\2", written))
     return _prevent_links(_escape_html(written))
 
 
 def markdown_code(text: str, limit: int = MAX_CODE) -> str:
-    """Text on one line in the type of code, in a cell too."""
+    """Format text as inline code on one line, also for table cells."""
     shown = _line(text, limit)
     if shown and not _NEEDS_CODE_TAG.search(shown):
         return f"`{shown}`"
@@ -30,12 +30,12 @@ def markdown_code(text: str, limit: int = MAX_CODE) -> str:
 
 
 def markdown_html(text: str, limit: int = MAX_PROSE) -> str:
-    """Text on one line inside a block of HTML, where Markdown is not read."""
+    """Escape text to one line inside an HTML block, where Markdown is not parsed."""
     return _prevent_links(_escape_html(_line(text, limit)))
 
 
 def markdown_fence(text: str, limit: int = MAX_FENCE) -> str:
-    """Text on its lines as a block of code that nothing in it can close."""
+    """Format text as a code block that its content cannot close."""
     body = escape_for_log(truncate.characters(text, limit)).strip("\n")
     longest = max((len(run) for run in _TICKS.findall(body)), default=0)
     ticks = "`" * max(3, longest + 1)
@@ -43,17 +43,17 @@ def markdown_fence(text: str, limit: int = MAX_FENCE) -> str:
 
 
 def markdown_row(cells: Iterable[str]) -> str:
-    """A row of a table; the cells are Markdown already."""
+    """Format a table row; the cells are already Markdown."""
     return f"| {' | '.join(cells)} |\n"
 
 
 def markdown_details(title: str, body: str, *, unfolded: bool) -> str:
-    """Markdown that opens on a click; the title is HTML already."""
+    """Format Markdown as a collapsible section; the title is already HTML."""
     tag = "<details open>" if unfolded else "<details>"
     return f"{tag}\n<summary>{title}</summary>\n\n{body.rstrip()}\n\n</details>\n\n"
 
 
-# An underscore inside a word stands for nothing else.
+# An underscore inside a word has no meaning in Markdown.
 _SPECIAL = re.compile(r"[\\`*{}\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 _LINK = re.compile(r"(https?|ftp|mailto|xmpp|www)([:.])", re.IGNORECASE)
 _BLOCK_START = re.compile(r"^(\d*)([-+=#.)])")
@@ -83,9 +83,9 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def remove_control(text: str) -> str:
-    r"""Keep what a reader can see: no terminal sequences, control or bidi characters.
+    r"""Remove terminal sequences, control characters and bidi characters.
 
-    Every kind of line end becomes ``\n``, half a surrogate pair becomes U+FFFD; tabs stay.
+    All line ends become ``\n``, and unpaired surrogates become U+FFFD; tabs stay.
     """
     if text.isprintable() or not _SUSPECT.search(text):
         return text
@@ -94,15 +94,15 @@ def remove_control(text: str) -> str:
 
 
 def flatten_line(text: str) -> str:
-    """``remove_control`` text on one line: runs of line ends, tabs and spaces become one space."""
+    """Reduce ``remove_control`` text to one line: each run of whitespace becomes one space."""
     return " ".join(remove_control(text).split())
 
 
 def neutralize_commands(text: str) -> str:
-    r"""Break what the runner would obey: ``::`` that starts a line, and ``##[`` anywhere.
+    r"""Break workflow commands: ``::`` at the start of a line, and ``##[`` anywhere.
 
-    A visible space is put in, since .NET skips invisible characters when it looks for strings.
-    Only for text that went through ``remove_control``: the runner also ends a line at a ``\r``.
+    Inserts a visible space, since .NET ignores invisible characters in string searches. Only for
+    text from ``remove_control``: the runner also ends a line at ``\r``.
     """
     if "::" in text:
         text = _COMMAND.sub(r"\1: :", text)
@@ -110,22 +110,22 @@ def neutralize_commands(text: str) -> str:
 
 
 def escape_for_log(text: str) -> str:
-    """Text of any origin, on several lines, that may be printed to a workflow's log."""
+    """Escape untrusted multi-line text for the workflow log."""
     return neutralize_commands(remove_control(text))
 
 
 def escape_for_log_line(text: str) -> str:
-    """Text of any origin that may be printed to a workflow's log as one line."""
+    """Escape untrusted text for the workflow log as one line."""
     return neutralize_commands(flatten_line(text))
 
 
 def replace_surrogates(text: str) -> str:
-    """Text that UTF-8 can encode: half a surrogate pair becomes U+FFFD."""
+    """Replace unpaired surrogates by U+FFFD, so that UTF-8 can encode the text."""
     return text if text.isascii() else _SURROGATE.sub(REPLACEMENT, text)
 
 
 def escape_for_xml(text: str) -> str:
-    """``remove_control`` text without the two characters left that XML 1.0 does not allow."""
+    """Apply ``remove_control`` and replace the two other characters that XML 1.0 forbids."""
     return _NOT_IN_XML.sub(REPLACEMENT, remove_control(text))
 
 
@@ -138,17 +138,17 @@ _TERMINAL_SEQUENCE = re.compile(
 )
 _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _INVISIBLE = re.compile(
-    r"[\x00-\x08\x0e-\x1f\x7f-\x9f]"  # what is left of C0 and C1
-    r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the order of what is read
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f]"  # the rest of C0 and C1
+    r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the reading order
 )
-# All that ``remove_control`` changes; most text has none of it.
+# Everything that ``remove_control`` changes; most text has none of it.
 _SUSPECT = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NOT_IN_XML = re.compile(r"[\ufffe\uffff]")
 
-# Before its ``::`` the runner skips white space, and may skip what has no width.
+# The runner skips whitespace before ``::``, and may skip zero-width characters.
 _COMMAND = re.compile(
     r"^((?:[^\S\n]|[\u00ad\u034f\u180e\u200b-\u200f\u2060-\u206f\ufeff])*)::", re.MULTILINE
 )

@@ -1,4 +1,4 @@
-"""Text of strangers in a prompt: cleaned, cut, and between markers that it cannot forge."""
+"""Puts untrusted text into prompts: cleaned, truncated, between markers it cannot forge."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,9 +8,10 @@ from typing import Final
 
 from agentci._util.text import escape, truncate
 
-# A model reads more than this at a price that nobody has in mind.
+# Longer texts would cost more than users expect.
 MAX_CHARACTERS: Final = 100_000
-# Changes with the words around texts, so that replies to other words are not taken for replies.
+# Part of the markers; increase it when the wording around texts changes, so that cached responses
+# to other prompts are not used.
 FENCE_VERSION: Final = 2
 
 UNTRUSTED_NOTICE: Final = (
@@ -31,10 +32,10 @@ _SECTION: Final = re.compile(r"\[\[(?=\s*##)")
 
 
 class UntrustedTextFence:
-    """Markers around texts, made from all of the texts.
+    """Markers for untrusted texts, derived from all of the texts.
 
-    A text that held its own marker would have to hold a digest of itself; and the same texts have
-    the same markers in every run, so that replies can be found again.
+    A text with its own marker would have to contain a digest of itself. The same texts have the
+    same markers in every run, so that cached responses are found.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -44,17 +45,17 @@ class UntrustedTextFence:
         self.marker = digest.hexdigest()[:16]
 
     def wrap(self, name: str, text: str) -> str:
-        """``text`` between markers that say its name."""
+        """Put ``text`` between markers with its name."""
         safe = clean_untrusted(text).replace(self.marker, f"({self.marker[:4]})")
         return (
             f'<untrusted id="{self.marker}" name="{name}">\n{safe}\n</untrusted id="{self.marker}">'
         )
 
     def wrap_all(self, text: str, named: Mapping[str, str]) -> str:
-        """``text`` with markers around all of ``named`` that stands in it.
+        """Put markers around all occurrences of ``named`` texts in ``text``.
 
         Args:
-            named: texts of strangers, and the name of each.
+            named: names by untrusted text.
         """
         parts: list[str] = []
         end = 0
@@ -65,7 +66,7 @@ class UntrustedTextFence:
 
 
 def clean_untrusted(text: str) -> str:
-    """``text`` as a reader sees it, with nothing in it that looks like a marker of ours."""
+    """Remove invisible characters and everything that looks like a marker, and truncate."""
     seen = _INVISIBLE.sub("", escape.remove_control(text))
     return truncate.middle(_SECTION.sub("[ [", _remove_markers(seen)), MAX_CHARACTERS)
 
@@ -75,7 +76,7 @@ def _remove_markers(text: str) -> str:
 
 
 def _find_occurrences(text: str, wanted: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Where texts stand that do not overlap; of those that begin at one place the longest."""
+    """Find texts that do not overlap; of several at the same start, the longest."""
     next_ones = [(start, -len(each), each) for each in wanted if (start := text.find(each)) >= 0]
     heapify(next_ones)
     end = 0

@@ -1,19 +1,19 @@
-"""Numbers in words, so that every report says them the same way."""
+"""Formats numbers, the same way in all reports."""
 
 import math
 from collections.abc import Callable
 
-# Enough to tell apart any two numbers that differ by more than the gate's tolerance.
+# Enough to show any difference larger than the gate's tolerance.
 _MOST_DIGITS = 12
 
 
 def format_count(number: int, noun: str) -> str:
-    """``1 check``, ``12,000 checks``; for nouns whose plural is made by an s."""
+    """Format ``1 check``, ``12,000 checks``, for nouns with a plural in -s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """``0.7``, ``0.333``, ``1``: at most ``digits`` decimals and no more than are needed."""
+    """Format ``0.7``, ``0.333``, ``1``: at most ``digits`` decimals, without trailing zeros."""
     if not math.isfinite(value):
         return str(value)
     written = f"{value:.{digits}f}"
@@ -23,13 +23,13 @@ def format_number(value: float, digits: int = 3) -> str:
 
 
 def format_distinct(value: float, bar: float) -> tuple[str, str]:
-    """Two numbers, with as many decimals as show that they differ."""
+    """Format two numbers with enough decimals to show that they differ."""
     digits = _find_fewest_digits(3, lambda d: format_number(value, d) != format_number(bar, d))
     return format_number(value, digits), format_number(bar, digits)
 
 
 def format_distinct_percents(value: float, bar: float) -> tuple[str, str]:
-    """Two ratios in percent, with as many decimals as show that they differ."""
+    """Format two ratios as percentages with enough decimals to show that they differ."""
     digits = _find_fewest_digits(0, lambda d: _format_percent(value, d) != _format_percent(bar, d))
     return _format_percent(value, digits), _format_percent(bar, digits)
 
@@ -39,5 +39,5 @@ def _format_percent(ratio: float, digits: int) -> str:
 
 
 def _find_fewest_digits(least: int, enough: Callable[[int], bool]) -> int:
-    """The fewest decimals that are enough; ``least`` where none are."""
+    """Return the smallest sufficient number of decimals; ``least`` if there is none."""
     return next((digits for digits in range(least, _MOST_DIGITS) if enough(digits)), least)

@@ -1,4 +1,4 @@
-"""Values as JavaScript writes them, where what it wrote is what people compare with."""
+"""Formats values like JavaScript, for results that must equal those of JavaScript tools."""
 
 import json
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from agentci.model.json import Json
 
 
 def format_js_number(value: float) -> str:
-    """``3500``, ``0.5``: whole numbers have no decimals."""
+    """Format ``3500``, ``0.5``: whole numbers have no decimals."""
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 
 def format_js_fixed(value: float, digits: int) -> str:
-    """``value.toFixed(digits)``: of two that are as near, the one further from zero."""
+    """Format like ``value.toFixed(digits)``: ties round away from zero."""
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
 
 
 def stringify_json(value: Json, *, indent: int | None = None) -> str:
-    """``JSON.stringify``: compact, or with ``indent`` spaces a level."""
+    """Format like ``JSON.stringify``: compact, or with ``indent`` spaces per level."""
     separators = (",", ":") if indent is None else (",", ": ")
     return json.dumps(
         make_strict(_convert_whole_floats(value)),

@@ -1,4 +1,4 @@
-"""JSON files that people write: read strictly, with the place of every value."""
+"""Reads JSON files of users strictly, with the place of every value."""
 
 import json
 import math
@@ -21,7 +21,7 @@ DECODER: Final = JSONDecoder()
 
 
 class JsonMember(NamedTuple):
-    """One entry of an object or a list; ``offset`` is its key's, or its own in a list."""
+    """One entry of an object or a list; ``offset`` is that of its key, or of the item in a list."""
 
     key: Step
     offset: int
@@ -29,7 +29,7 @@ class JsonMember(NamedTuple):
 
 
 class JsonPositions:
-    """All places in one text; each object and list on the way to them is looked through once."""
+    """Finds positions in one JSON text; each object and list is scanned at most once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -39,7 +39,7 @@ class JsonPositions:
     def find_path(self, path: Sequence[Step]) -> tuple[int, int]:
         """Find the line and column of the value at ``path``, or of its key, counted from 1.
 
-        Never fails: where the path leads nowhere, it is the place of its last step that exists.
+        Never fails: if the path does not exist, returns the place of its last existing step.
         """
         offset = value_offset = _skip_blanks(self._text, 0)
         for step in path:
@@ -53,15 +53,15 @@ class JsonPositions:
         return self.find_offset(offset)
 
     def find_offset(self, offset: int) -> tuple[int, int]:
-        """The line and column of a character."""
+        """Return the line and column of a character."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
 
 def iterate_json_members(text: str, offset: int) -> Iterator[JsonMember]:
-    """List what the object or list at ``offset`` holds, as far as it can be read.
+    """List the members of the object or list at ``offset``, as far as it can be parsed.
 
-    Keys that stand twice come twice; anything but an object or a list holds nothing.
+    Duplicate keys are listed twice; other values have no members.
     """
     opening = text[offset : offset + 1]
     if opening not in ("{", "["):
@@ -85,7 +85,7 @@ def iterate_json_members(text: str, offset: int) -> Iterator[JsonMember]:
 
 
 def _skip_blanks(text: str, position: int, mark: str = "") -> int:
-    """Go over blanks and, where it follows, over ``mark`` and the blanks behind it."""
+    """Skip blanks and an optional ``mark`` with the blanks after it."""
     position = _end_of_blanks(text, position)
     if mark and text.startswith(mark, position):
         return _end_of_blanks(text, position + 1)
@@ -98,7 +98,7 @@ def _end_of_blanks(text: str, position: int) -> int:
 
 
 class JsonDocument:
-    """The value of a file, and where its parts stand."""
+    """The value of a file, and the places of its parts."""
 
     def __init__(self, *, file: str, text: str, value: Json = None) -> None:
         self.file = file
@@ -106,11 +106,11 @@ class JsonDocument:
         self.value = value
 
     def find_place(self, path: Sequence[Step]) -> Place:
-        """Where the value at ``path`` stands, or the last of its steps that exists."""
+        """Return the place of the value at ``path``, or of its last existing step."""
         return self._place(*self._places.find_path(path))
 
     def find_offset_place(self, offset: int) -> Place:
-        """Where a character stands."""
+        """Return the place of a character."""
         return self._place(*self._places.find_offset(offset))
 
     @cached_property
@@ -125,8 +125,8 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
     """Read UTF-8, with or without a byte order mark.
 
     Raises:
-        InputError: it is not JSON, a key stands twice in an object, or it holds a number or half
-            a character that no other program could read.
+        InputError: it is not JSON, a key appears twice in an object, or it contains a number or an
+            unpaired surrogate that other programs could not read.
     """
     text = decode_utf8(data, file=file)
     if not text.strip():
@@ -195,7 +195,7 @@ def _make_problems(error: ValueError | RecursionError, document: JsonDocument) -
 
 
 def _find_duplicate_keys(text: str) -> Iterator[tuple[str, int]]:
-    """Every key that its object has already, and where it stands, as far as the text is JSON."""
+    """List every duplicate key and its offset, as far as the text is valid JSON."""
     objects: list[set[str]] = []
     for token in TOKEN.finditer(text):
         if token[0] == "{":

@@ -1,4 +1,4 @@
-"""Takes the fields of JSON objects that people write, and notes all that is wrong with them."""
+"""Reads fields of JSON objects in users' files, and collects all problems with them."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -34,12 +34,12 @@ class JsonFieldProblem(Struct, frozen=True, kw_only=True):
 class JsonFields:
     """The fields of one object, each known by a name in snake_case.
 
-    A file may write any of them in camelCase instead, and null is as good as leaving it out.
-    A value of another kind than the one asked for is complained of and counts as left out.
+    A file may use camelCase instead, and null means that the field is missing. A value of the
+    wrong type is reported and counts as missing.
 
     Attributes:
-        path: where the object is in its file.
-        complaints: all of the file, shared by all of its objects.
+        path: path of the object in its file.
+        problems: of the whole file, shared by all of its objects.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class JsonFields:
         self._names: dict[str, None] = {}
 
     def require(self, *names: str) -> None:
-        """Complain of each of ``names`` that is left out."""
+        """Report each of ``names`` that is missing."""
         for name in names:
             if not self.has(name):
                 given = [key for key, value in self._value.items() if value is not None]
@@ -66,11 +66,11 @@ class JsonFields:
                 self.add_problem(f"{self._noun} needs {name!r}", hint=hint)
 
     def has(self, name: str) -> bool:
-        """Whether ``name`` is there."""
+        """Whether ``name`` has a value."""
         return self._take(name) is not None
 
     def text(self, name: str) -> str | None:
-        """Take a string."""
+        """Return a string field."""
         value = self._take(name)
         if isinstance(value, str):
             return value
@@ -78,7 +78,7 @@ class JsonFields:
         return None
 
     def number(self, name: str) -> float | None:
-        """Take a number."""
+        """Return a number field."""
         value = self._take(name)
         if isinstance(value, int | float):
             return value
@@ -86,7 +86,7 @@ class JsonFields:
         return None
 
     def mapping(self, name: str) -> JsonObject | None:
-        """Take an object whose keys are the user's own."""
+        """Return an object field with arbitrary keys."""
         value = self._take(name)
         if not isinstance(value, Mapping):
             self._add_type_problem(name, "an object")
@@ -97,11 +97,11 @@ class JsonFields:
         return value
 
     def object(self, name: str, *, noun: str, hint: str | None = None) -> "JsonFields | None":
-        """Take an object whose fields are known.
+        """Return an object field with known fields.
 
         Args:
-            noun: what it is, for complaints: "an invocation".
-            hint: a way out where it is something else.
+            noun: what it is, for problems: "an invocation".
+            hint: what the user can do if the type is wrong.
         """
         value = self._take(name)
         if isinstance(value, Mapping):
@@ -110,7 +110,7 @@ class JsonFields:
         return None
 
     def objects(self, name: str, *, noun: str) -> Iterator["JsonFields"]:
-        """Take a list of objects whose fields are known; ``noun`` is what each of them is."""
+        """Iterate over a list of objects with known fields; ``noun`` is what each of them is."""
         items = self._take(name)
         if not isinstance(items, list):
             self._add_type_problem(name, "a list")
@@ -122,7 +122,7 @@ class JsonFields:
                 self.add_problem(f"{noun} is {_format_type(value)}, not an object", name, index)
 
     def check_unknown_keys(self, *others: str) -> None:
-        """Complain of every key that was not asked for and is none of ``others``."""
+        """Report every key that was not read and is not in ``others``."""
         for name in others:
             self._take(name)
         known = [*self._names, *map(to_camel_case, self._names)]
@@ -132,7 +132,7 @@ class JsonFields:
                 self.add_problem(f"{self._noun} has no key {quote_name(key)}", key, hint=hint)
 
     def add_problem(self, message: str, *steps: Step, hint: str | None = None) -> None:
-        """Note something wrong with this object, or with what ``steps`` lead to."""
+        """Report a problem of this object, or of the value at ``steps``."""
         first, rest = steps[:1], steps[1:]
         key = (self._key(step) if isinstance(step, str) else step for step in first)
         self.problems.append(
@@ -153,7 +153,7 @@ class JsonFields:
         return self._value.get(self._key(name))
 
     def _key(self, name: str) -> str:
-        """The spelling of ``name`` in the file."""
+        """Return the spelling of ``name`` in the file."""
         return name if name in self._value else to_camel_case(name)
 
     def _inner(self, value: JsonObject, noun: str, *steps: Step) -> "JsonFields":
@@ -169,7 +169,7 @@ class JsonFields:
 
 @cache
 def to_camel_case(name: str) -> str:
-    """``user_content`` as ``userContent``."""
+    """Convert ``user_content`` to ``userContent``."""
     first, *others = name.split("_")
     return first + "".join(other.capitalize() for other in others)
 

@@ -17,28 +17,28 @@ _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
 
 def dumps(value: Json) -> str:
-    r"""As ``dumps_readable``, for programs: of pure ASCII.
+    r"""Encode for programs: like ``dumps_readable``, in ASCII.
 
-    ``##[`` is written with an escape, so that a file printed to a workflow's log commands nothing.
+    ``##[`` is escaped, so that a file printed to a workflow log runs no command.
     """
     text = dumps_readable(value)
-    if not text.isascii():  # which only strings can hold
+    if not text.isascii():  # only strings can contain other characters
         text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
     return text.replace("##[", r"##\u005b")
 
 
 def dumps_for_html(value: Json) -> str:
-    """As ``dumps``; of an element ``script`` it stands in, nothing of it is the end."""
+    """Encode like ``dumps``, so that it cannot end a ``script`` element."""
     return dumps(value).replace("<", r"\u003c")
 
 
 def dumps_readable(value: Json) -> str:
-    """As ``dumps_compact``, with spaces."""
+    """Encode like ``dumps_compact``, with spaces."""
     return msgspec.json.format(dumps_compact(value), indent=0)
 
 
 def dumps_compact(value: Json) -> str:
-    """``make_strict(value)`` on one line; a value that is strict already is written as it is."""
+    """Encode ``make_strict(value)`` on one line; most values are strict and need no conversion."""
     try:
         text = _ENCODER.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
@@ -48,7 +48,7 @@ def dumps_compact(value: Json) -> str:
 
 
 def _convert_subclass(value: object) -> Json:
-    """A text or number of a class of its own, as a plain one."""
+    """Convert an instance of a str or number subclass to the plain type."""
     if isinstance(value, str):
         return str.__str__(value)
     for kind in (int, float):
@@ -61,7 +61,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_convert_subclass)
 
 
 def make_strict(value: Json, depth: int = 0) -> Json:
-    """``value`` with what JSON cannot say replaced: by null, by a mark, or by a remark on it."""
+    """Replace what JSON cannot represent: by null, by U+FFFD, or by a note."""
     if isinstance(value, str):
         return value if value.isascii() else replace_surrogates(value)
     if isinstance(value, float):
@@ -74,7 +74,7 @@ def make_strict(value: Json, depth: int = 0) -> Json:
 def _make_strict_inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:
     if depth > MAX_DEPTH:
         return f"(nested more than {MAX_DEPTH} levels deep)"
-    if isinstance(value, dict | Mapping):  # quick to tell for most
+    if isinstance(value, dict | Mapping):  # dict first, as it is faster
         return {
             key if key.isascii() else replace_surrogates(key): make_strict(v, depth)
             for key, v in value.items()
@@ -86,11 +86,11 @@ _QUICK: Final = msgspec.json.Decoder()
 
 
 def decode_json(text: str, thorough: json.JSONDecoder) -> Json:
-    """The value of JSON text; as ``thorough.decode``, with its errors.
+    """Decode JSON text like ``thorough.decode``, with its errors.
 
     Args:
-        thorough: is asked about what cannot be read quickly: broken text, numbers beyond all
-            floats or of thousands of digits, names of numbers that JSON does not have.
+        thorough: used if the fast decoder fails: for invalid text, numbers beyond the range of
+            floats or with thousands of digits, and names such as NaN.
     """
     try:
         value: Json = _QUICK.decode(text)

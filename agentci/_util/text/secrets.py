@@ -1,4 +1,4 @@
-"""Text without what only programs are to know."""
+"""Removes secrets from text."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,17 +10,17 @@ from agentci._util.text.truncate import ELLIPSIS
 from agentci.model.json import Json, JsonObject
 
 HIDDEN: Final = "***"
-# A line of a longer secret that is shorter than this says nothing, and stands everywhere.
+# Shorter lines of a multi-line secret reveal nothing and are common in other text.
 MIN_LINE_CHARACTERS: Final = 8
-# Of a secret that we cut in two, fewer characters are left to be read.
+# Of a truncated secret, at most fewer characters than this stay readable.
 MIN_PART_CHARACTERS: Final = 4
 
 
 def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """``text`` with a mark for each of ``secrets``, none of which is empty.
+    """Replace each of ``secrets`` in ``text``; none of them may be empty.
 
-    They are found as they are, line by line, as JSON, addresses and Python write them, and where an
-    ellipsis stands for the rest of one; not in whatever other ways there are to write them.
+    Finds a secret as it is, line by line, escaped as in JSON, URLs and Python, and truncated with
+    an ellipsis; other encodings are not found.
     """
     forms = _list_spellings(secrets)
     for form in forms:
@@ -35,7 +35,7 @@ def redact(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def redact_members(members: JsonObject, secrets: tuple[str, ...]) -> JsonObject:
-    """``members`` with all texts and names as ``redact`` leaves them."""
+    """Redact all texts and names in ``members``."""
     return {redact(name, secrets): _redact_value(value, secrets) for name, value in members.items()}
 
 
@@ -50,7 +50,7 @@ def _redact_value(value: Json, secrets: tuple[str, ...]) -> Json:
 
 
 def _redact_truncated(text: str, forms: tuple[str, ...]) -> str:
-    """``text`` with a mark for the beginning of a secret that it ends with."""
+    """Replace the beginning of a secret at the end of ``text``."""
     last = text[-MIN_PART_CHARACTERS:]
     if len(last) < MIN_PART_CHARACTERS:
         return text
@@ -66,7 +66,7 @@ def _redact_truncated(text: str, forms: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=16)
 def _list_spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """How they may be written, long ones first, of which others may be parts."""
+    """List the spellings of secrets, longest first, as shorter ones may be parts of others."""
     forms = {form for secret in secrets for form in _iterate_spellings(secret)}
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
@@ -75,7 +75,7 @@ def _iterate_spellings(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    # Python's quotes are double ones where a text has single ones alone, else they are escaped.
+    # Python uses double quotes only for text with single but no double quotes, else it escapes.
     written = repr(f"{secret}'\"")[1:-4]
     yield from (written, written.replace("\\'", "'"))
     yield quote(secret, safe="", errors="backslashreplace")

@@ -1,12 +1,12 @@
-"""Splits texts into sentences: every line by itself, and lines where sentences end."""
+"""Splits texts into sentences: at line ends, and at sentence ends within a line."""
 
 import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-# After the full-width signs of Chinese and Japanese there is no space.
-# An abbreviation may make two of one sentence, which a judge can still judge.
+# Chinese and Japanese have no space after their full-width punctuation.
+# An abbreviation may split a sentence in two, which a judge can still grade.
 _END: Final = re.compile(
     r"(?<=[.!?\u2026])\s+|(?<=[.!?\u2026][\"')\]])\s+|(?<=[\u3002\uff01\uff1f])"
 )
@@ -15,7 +15,7 @@ _ROW: Final = "|"
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of ``text`` in order; a table is one, and what has no letters is none."""
+    """Split ``text`` into sentences; a table is one, and parts without letters or digits none."""
     return tuple(each for each in _split_lines(text) if any(map(str.isalnum, each)))
 
 
@@ -30,7 +30,7 @@ def _split_lines(text: str) -> Iterator[str]:
 
 
 def _split_line(line: str) -> Iterator[str]:
-    """The sentences of a line; the number of an item stays with its first one."""
+    """Split a line into sentences; the number of a list item stays with its first one."""
     number = ""
     for part in _END.split(line):
         whole = f"{number} {part.strip()}".strip()

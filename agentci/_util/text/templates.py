@@ -1,4 +1,4 @@
-"""Templates with ``{{ name }}`` in them, filled in one pass: what is put in is never expanded."""
+"""Fills ``{{ name }}`` placeholders in one pass; inserted values are never expanded."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _STEPS: Final = re.compile(_STEP)
 
 
 class MissingPlaceholderError(Exception):
-    """A template names what is not there; says what, as a sentence."""
+    """A template names a missing value; the message is a sentence."""
 
 
 def fill_placeholders(
@@ -25,14 +25,14 @@ def fill_placeholders(
     show: Callable[[str, str], str] = lambda _, text: text,
     leaves_unknown: bool = False,
 ) -> str:
-    """Put values in: texts as they are, everything else as JSON.
+    """Insert values into a template: strings as they are, other values as JSON.
 
     Args:
-        show: is given the path that a place names and its text, and returns what is put in.
-        leaves_unknown: a place whose path leads nowhere stays as it is written.
+        show: receives the path of a placeholder and its text, and returns the text to insert.
+        leaves_unknown: keep placeholders whose path does not exist.
 
     Raises:
-        MissingError: a path leads nowhere, and that is not to be left.
+        MissingPlaceholderError: a path does not exist, and ``leaves_unknown`` is False.
     """
 
     def text_of(place: re.Match[str]) -> str:
@@ -49,7 +49,7 @@ def fill_placeholders(
 
 
 def list_template_paths(template: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
-    """What the places of a template name: each a name, and the members and indices behind it."""
+    """List the placeholders of a template: each a name, and the members and indices after it."""
     return tuple(
         (place[1], tuple(map(_parse_step, _STEPS.findall(place[2]))))
         for place in _PLACE.finditer(template)
@@ -57,7 +57,7 @@ def list_template_paths(template: str) -> tuple[tuple[str, tuple[str | int, ...]
 
 
 def list_template_names(template: str) -> tuple[str, ...]:
-    """The names alone, each once."""
+    """List the names of the placeholders, each once."""
     return tuple(dict.fromkeys(name for name, _ in list_template_paths(template)))
 
 

@@ -1,4 +1,4 @@
-"""Cuts text to a length, and says how much was cut."""
+"""Truncates text, with a note of how much was removed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -11,7 +11,7 @@ ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def characters(text: str, limit: int) -> str:
-    """At most ``limit`` characters of ``text``, the note on the rest included."""
+    """Truncate ``text`` to ``limit`` characters, including a note on the rest."""
     if len(text) <= limit:
         return text
     kept = text[: max(0, limit - len(_format_note(len(text))))]
@@ -19,9 +19,9 @@ def characters(text: str, limit: int) -> str:
 
 
 def middle(text: str, limit: int) -> str:
-    """At most ``limit`` characters of ``text``, its end rather than its beginning among them.
+    """Truncate ``text`` to ``limit`` characters in the middle; twice as much of the end is kept.
 
-    For what programs print: the first line says what it is, the last ones what went wrong.
+    For program output: the first line names the program, the last lines have the error.
     """
     if len(text) <= limit:
         return text
@@ -31,7 +31,7 @@ def middle(text: str, limit: int) -> str:
 
 
 def utf16(text: str, limit: int) -> str:
-    """At most ``limit`` code units of ``text`` in UTF-16, as .NET and JavaScript count."""
+    """Truncate ``text`` to ``limit`` UTF-16 code units, as .NET and JavaScript count."""
     if 2 * len(text) <= limit:
         return text
     raw = text.encode(_UTF16, "surrogatepass")
@@ -45,32 +45,32 @@ def utf16(text: str, limit: int) -> str:
 
 
 def short(text: str, limit: int) -> str:
-    """At most ``limit`` characters of ``text``, of which the last stands for the rest."""
+    """Truncate ``text`` to ``limit`` characters, the last one an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}{ELLIPSIS}"
 
 
 def end(text: str, limit: int) -> str:
-    """At most ``limit`` characters of the end of ``text``, of which the first stands for the rest.
+    """Truncate the start of ``text`` to leave ``limit`` characters, the first one an ellipsis.
 
-    The mark also tells where half of a secret may be: see ``agentci._util.text.secrets``.
+    The ellipsis also marks where part of a secret may be: see ``agentci._util.text.secrets``.
     """
     return text if len(text) <= limit else f"{ELLIPSIS}{text[len(text) - limit + 1 :]}"
 
 
 def quote_truncated(text: str, limit: int) -> str:
-    """At most ``limit`` characters of ``text``, quoted, on one line; or ``nothing``."""
+    """Quote at most ``limit`` characters of ``text`` on one line; ``nothing`` if it is empty."""
     return repr(characters(text, limit)) if text else "nothing"
 
 
 def truncate_list(items: Sequence[str], limit: int) -> tuple[str, ...]:
-    """At most ``limit`` of ``items``; where some are left out, one item more counts them."""
+    """Truncate a list to ``limit`` items, plus an item with the number of omitted ones."""
     if len(items) <= limit:
         return tuple(items)
     return (*items[:limit], format_omitted(len(items) - limit))
 
 
 def truncate_lines(lines: Sequence[str], limit: int) -> tuple[str, ...]:
-    """At most ``limit`` of ``lines``, the first and the last ones, and between them their gap."""
+    """Keep ``limit`` lines, the first one and the last ones, with a note between them."""
     if len(lines) <= limit:
         return tuple(lines)
     left = len(lines) - limit
@@ -78,31 +78,31 @@ def truncate_lines(lines: Sequence[str], limit: int) -> tuple[str, ...]:
 
 
 def join_first_and_last(lines: Sequence[str]) -> str:
-    """The first and the last of ``lines`` on one, with a mark for those between them."""
+    """Join the first and the last line, with an ellipsis for those between them."""
     shown = (*lines[:1], *lines[1:][-1:])
     between = f" {ELLIPSIS} " if len(lines) > len(shown) else " "
     return between.join(shown)
 
 
 def format_omitted(left: int) -> str:
-    """How many items of a list are left out: ``… and 7 more``."""
+    """Format the number of omitted items: ``… and 7 more``."""
     return f"{ELLIPSIS} and {left:,} more"
 
 
 def count_utf8_bytes(text: str) -> int:
-    """Bytes of ``text`` in UTF-8."""
+    """Count the bytes of ``text`` in UTF-8."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 class TruncatedBlocks(Struct, frozen=True, kw_only=True):
-    """What fitted of a sequence of blocks: their text, and how many they are."""
+    """The blocks that fit into a limit: their text and their number."""
 
     text: str
     blocks: int
 
 
 def take_blocks(blocks: Iterable[str], limit_bytes: int) -> TruncatedBlocks:
-    """As many blocks from the start as fit in UTF-8; none is cut, none after a gap is taken."""
+    """Take blocks from the start while they fit in UTF-8; no block is truncated or left out."""
     kept: list[str] = []
     taken = 0
     for block in blocks:
