@@ -97,13 +97,13 @@ class Provider(Protocol):
     """A provider: pure functions, implemented by a module."""
 
     BASE_URL: str
-    """Where its service is; empty where that has to be said."""
+    """Default URL of the service; empty if the config must name one."""
 
     FORMATS: tuple[ResponseFormat, ...]
-    """That its API has, the strictest first."""
+    """Response formats that the API supports, strictest first."""
 
     SUPPORTS_EFFORT: bool
-    """Whether its API lets one say how long a model thinks."""
+    """Whether the API has a setting for reasoning effort."""
 
     def initial_capabilities(self, settings: ModelSettings) -> ServiceCapabilities:
         """Return the capabilities to assume before the service has rejected anything."""
