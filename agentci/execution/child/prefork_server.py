@@ -226,7 +226,7 @@ class ProgramImpersonator:
             ctypes.memmove(start, line.ljust(size, b"\0"), size)
 
     def prepare_run(self) -> InterpreterCall:
-        """Do the steps left once agentci's frames are gone; return the call that runs the program."""
+        """Do the steps left once agentci's frames are gone; return the call to run the program."""
         for number in IGNORED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.default_int_handler)
