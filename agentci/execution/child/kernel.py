@@ -23,7 +23,7 @@ def prctl(option: int, *values: int) -> int:
     """Set or get an attribute of this process in the kernel.
 
     Raises:
-        OSError: the kernel refuses, or is not Linux.
+        OSError: the kernel refuses, or the system is not Linux.
     """
     return _check_result(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
 
