@@ -1,4 +1,4 @@
-"""What every sandboxed program may read: the system, its interpreter, and the tools on its path."""
+"""List the paths a sandboxed program may read: the system, its interpreter, the tools on PATH."""
 
 import os
 import stat
@@ -13,21 +13,21 @@ from agentci.execution.child.landlock import PathRule
 
 
 def find_unreadable(paths: Iterable[str | Path]) -> str | None:
-    """The first of ``paths`` that is not open to everybody, None where all are.
+    """Return the first of ``paths`` that not every user can read; None if all are readable.
 
-    What is not there counts as open: whoever starts it finds that out.
+    A missing path counts as readable: starting the program reports it.
     """
     return next((str(path) for path in paths if not _is_open(str(path))), None)
 
 
 @lru_cache(maxsize=1024)
 def _is_open(path: str) -> bool:
-    # A link is followed by whoever uses it, and has to be found first.
+    # Check a link's own folders as well as its target's: a user of the link passes through both.
     named = Path(path).absolute()
     try:
         ways = {named, named.resolve()}
         return all(_is_readable(way) and all(map(_is_enterable, way.parents)) for way in ways)
-    except (OSError, RuntimeError):  # a loop of links, to Python 3.12
+    except (OSError, RuntimeError):  # RuntimeError: a symlink loop, up to Python 3.12
         return True
 
 
@@ -47,9 +47,10 @@ SYSTEM_FOLDERS: Final = (
     "/run/systemd/resolve", "/run/current-system",
 )  # fmt: skip
 OPT_FOLDER: Final = Path("/opt")
-# What a runner of GitHub has in its folder, beside its credentials and those of the job.
+# A GitHub runner's folder holds one of these, next to the credentials of the runner and of the job.
 RUNNER_MARKERS: Final = (".runner", "*/.runner")
-# One by one, because root reads all of the folder: shadow, keys of the host and of its services.
+# Listed one by one: root could read all of /etc, including shadow and the keys of the host and of
+# its services.
 ETC_FILES: Final = (
     "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
     "fonts", "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache",
@@ -59,11 +60,11 @@ ETC_FILES: Final = (
     "pki/tls/openssl.cnf", "pki/trust", "profile", "protocols", "resolv.conf", "services", "shells",
     "ssl/ca-bundle.pem", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 )  # fmt: skip
-# Where distributions keep what belongs to an interpreter, in folders by its version.
+# Folders below /etc where distributions keep interpreter settings, one per version.
 INTERPRETER_SETTINGS: Final = ("java*", "python3*", "R")
 DEVICE_NAMES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 
-# Where version managers keep interpreters below a home.
+# Folders below a home where version managers keep interpreters.
 VERSION_MANAGERS: Final = frozenset(
     {".asdf", ".bun", ".deno", ".fnm", ".nodenv", ".nvm", ".pyenv", ".rye", ".volta"}
 )
@@ -75,12 +76,12 @@ CERTIFICATE_VARIABLES: Final = (
     "SSL_CERT_DIR", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
 )  # fmt: skip
 
-# No one means the whole of these when he names them.
-BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (likewise)
+# Too broad to allow as a whole, even where a setting names one of them.
+BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (names a folder only)
 
 
 def find_programs(command: Sequence[str]) -> tuple[str, ...]:
-    """The programs of a command: one may start the other."""
+    """Return the executable files named by absolute path in a command; one may start another."""
     files = (part for part in command if Path(part).is_absolute() and Path(part).is_file())
     return tuple(part for part in files if os.access(part, os.X_OK))
 
@@ -90,10 +91,10 @@ def make_read_rules(
     environment: Mapping[str, str],
     interpreters: tuple[str, ...] = (),
 ) -> tuple[PathRule, ...]:
-    """The rules for ``programs`` that see ``environment``.
+    """Make the read rules for ``programs`` run with ``environment``.
 
     Args:
-        interpreters: what a program itself says that it is run by.
+        interpreters: interpreters that the programs name themselves, as in a shebang line.
     """
     known = (*PATH_VARIABLES, *CERTIFICATE_VARIABLES, "PATH", "HOME")
     seen = tuple((name, environment[name]) for name in known if name in environment)
@@ -101,7 +102,7 @@ def make_read_rules(
 
 
 def list_without_runners(folder: Path) -> list[str]:
-    """A folder of the system, or what is in it where a runner of the workflow is."""
+    """Return the folder; where it contains a GitHub runner, its entries except the runner's."""
     runners = {path for name in RUNNER_MARKERS for path in folder.glob(f"*/{name}")}
     if not runners:
         return [str(folder)]
@@ -110,7 +111,7 @@ def list_without_runners(folder: Path) -> list[str]:
 
 
 def is_too_broad(path: Path) -> bool:
-    """Whether much lies in a folder that nobody means who works in it."""
+    """Whether a folder holds far more than a program that works in it needs."""
     return os.path.realpath(path) in BROAD_FOLDERS
 
 
@@ -147,7 +148,7 @@ def _make_rules(
 
 
 def _drop_nested(paths: Iterable[str]) -> list[str]:
-    """Those that lie in no other of them: each rule costs every program time."""
+    """Drop paths below another of ``paths``: each rule adds to every program's start time."""
     found: list[str] = []
     for path in sorted(paths, key=lambda path: path.split("/")):
         if not found or not path.startswith(f"{found[-1]}/"):
@@ -167,9 +168,10 @@ def _list_tools(
 
 
 def _list_interpreter_files(interpreters: Sequence[str], home: str) -> Iterator[str]:
-    """Interpreters with what is beside them, if they lie where interpreters do.
+    """List interpreters, with their sibling folders for those in a ``bin`` folder.
 
-    A program chooses its own: with a script in the midst of other files, those are not meant.
+    A program chooses its own interpreter. If that is a script among other files, the program must
+    not gain access to those files.
     """
     for interpreter in interpreters:
         for each in (interpreter, os.path.realpath(interpreter)):
@@ -180,7 +182,7 @@ def _list_interpreter_files(interpreters: Sequence[str], home: str) -> Iterator[
 
 
 def _list_siblings(folder: str, home: str) -> Iterable[str]:
-    """What the programs of ``folder`` are likely to need."""
+    """Return the paths that programs in ``folder`` are likely to need."""
     if len(home) > 1 and folder.startswith(f"{home}/"):
         first = folder.removeprefix(f"{home}/").partition("/")[0]
         if first in VERSION_MANAGERS:

@@ -1,4 +1,4 @@
-"""What an executor is, and what it is asked for: a program, its job and its sandbox policy."""
+"""The executor interface, and what an executor receives: a program's job and sandbox policy."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ MEBIBYTE: Final = 1024**2
 FILE_MB: Final = 1024
 FOLDER_MB: Final = 2048
 OPEN_FILES: Final = 4096
-# None at all: with 0, systems that hand dumps to a program of theirs do so all the same.
+# Disables core dumps: with 0, systems that pipe dumps to a program of their own still do so.
 CORE_BYTES: Final = 1
 
-# Where a program can read and write all that its user can.
+# Warnings for machines where a program can read and write all that its user can.
 NOT_LINUX_WARNING: Final = "evaluators' programs are not confined: only Linux has what it takes"
 NO_LANDLOCK_WARNING: Final = (
     "evaluators' programs can read and write whatever their user can:"
@@ -26,24 +26,27 @@ NO_LANDLOCK_WARNING: Final = (
 
 
 class SandboxPolicy(Struct, frozen=True, kw_only=True):
-    """The walls around a program, as far as this machine can put them up.
+    """The restrictions on a program, applied as far as this machine supports them.
 
     Attributes:
-        network: whether it may make sockets.
-        port: of TCP on this machine, the one that it may connect to where it may not otherwise use
-            the network.
-        readable: files and folders that it may read, beside the system, its interpreter and its
-            working directory.
-        interpreter: a program that runs it, and which it may read with the packages beside it.
-        shares_memory: whether it may use shared memory where that cannot be cleared behind it.
-        memory_mb: of a process, in MiB; what is mapped from files does not count.
-        processes: how many it may have at a time, threads included.
-        file_mb, folder_mb: of a file, and of all that it keeps in its private folder.
-        image: what it runs in, where its executor runs programs in images.
-        imports: modules that it is going to import, where ``python file`` may be a fork of a Python
-            that has imported them already; None where it has to start by itself.
-        sandboxed: False for what is not confined at all.
-        untrusted_packages: whether these packages are untrusted: importing them runs their code.
+        network: whether the program may make sockets.
+        port: the one TCP port on this machine that the program may connect to if ``network`` is
+            false; None for no port.
+        readable: files and folders the program may read, in addition to the system, its
+            interpreter and its working directory.
+        interpreter: the program that runs it, readable together with the packages next to it.
+        shares_memory: whether the program may use shared memory even where it cannot be cleared
+            afterwards.
+        memory_mb: memory limit of one process in MiB, without memory mapped from files.
+        processes: maximum number of processes at a time, threads included.
+        file_mb: size limit of one file in MiB.
+        folder_mb: size limit of the program's private folder in MiB.
+        image: image to run in, for executors that run programs in images.
+        imports: modules the program imports; ``python file`` may then be a fork of a Python that
+            has imported them already. None if the program needs a new interpreter.
+        untrusted_packages: whether the imported packages are untrusted; importing them runs their
+            code.
+        sandboxed: False for a program without any restriction.
     """
 
     network: bool = True
@@ -61,22 +64,22 @@ class SandboxPolicy(Struct, frozen=True, kw_only=True):
     sandboxed: bool = True
 
 
-# Of programs that are trusted as we are ourselves.
+# For programs that are trusted as much as agentci itself.
 NO_SANDBOX: Final = SandboxPolicy(sandboxed=False)
 
 
 def make_resource_limits(
     confinement: SandboxPolicy, *, timeout_seconds: float, processors: int, others: int
 ) -> dict[str, int]:
-    """The limits of the system, by their names in the module ``resource``.
+    """Return the system's resource limits, by their names in the module ``resource``.
 
     Args:
-        others: how many processes count as the program's although they are not.
+        others: number of unrelated processes that the system counts as the program's.
     """
     return {
         "RLIMIT_DATA": confinement.memory_mb * MEBIBYTE,
         "RLIMIT_NPROC": confinement.processes + others,
-        # Wall time ends it earlier, unless we are gone.
+        # The timeout ends the program earlier, unless agentci itself has ended.
         "RLIMIT_CPU": int(timeout_seconds * processors) + 1,
         "RLIMIT_FSIZE": confinement.file_mb * MEBIBYTE,
         "RLIMIT_NOFILE": OPEN_FILES,
@@ -100,25 +103,25 @@ class Executor(Protocol):
         environment: Mapping[str, str],
         confinement: SandboxPolicy | None = None,
     ) -> ProgramOutput:
-        """Run ``command`` to its end; whatever it started ends with it.
+        """Run ``command`` to its end, then end every process it started.
 
         Args:
-            timeout_seconds: wall time, start of the process included.
-            environment: all that the program sees of ours.
-            confinement: what it may reach; None for a program that we trust as ourselves.
+            timeout_seconds: limit on wall time, including the start of the process.
+            environment: the complete environment of the program.
+            confinement: the sandbox policy; None for a program trusted as much as agentci.
 
         Raises:
-            EvaluatorError: it could not be started, took too long, printed too much, or ``stop``
-                was called; as the end of a sentence about the program.
+            EvaluatorError: the program could not be started, took too long, printed too much, or
+                ``stop`` was called. The message completes a sentence about the program.
         """
         ...
 
     def shortcomings(self) -> Collection[str]:
-        """What confinements asked for and this machine could not give, a sentence each."""
+        """Return the parts of sandbox policies that this machine does not support, as sentences."""
         ...
 
     def stop(self) -> None:
-        """End all programs at once, and refuse to run any more.
+        """End all programs at once, and refuse to run more.
 
         May be called from any thread, from a signal handler, and more than once.
         """
@@ -127,10 +130,10 @@ class Executor(Protocol):
 
 @runtime_checkable
 class HermeticExecutor(Protocol):
-    """An executor whose programs can read nothing but what it hands them."""
+    """An executor whose programs can read only what it gives them."""
 
     def compute_input_digest(self, cwd: Path, confinement: SandboxPolicy) -> str:
-        """A digest of all that a program there can read, with what it runs in.
+        """Return a digest of everything a program can read, including its image.
 
         Raises:
             EvaluatorError: as ``Executor.run``.
@@ -140,7 +143,7 @@ class HermeticExecutor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramJob:
-    """What an executor is asked for; see ``Executor.run``."""
+    """The arguments of ``Executor.run``."""
 
     command: tuple[str, ...]
     stdin: bytes = field(repr=False)
@@ -150,7 +153,7 @@ class ProgramJob:
     confinement: SandboxPolicy
 
     def run(self, executor: Executor) -> ProgramOutput:
-        """Have ``executor`` run it.
+        """Run the job with ``executor``.
 
         Raises:
             EvaluatorError: as ``Executor.run``.

@@ -1,4 +1,4 @@
-"""Runs programs on this machine, jailed where that is wanted."""
+"""Run programs on this machine, in a sandbox if their policy requires one."""
 
 import itertools
 import os
@@ -42,31 +42,31 @@ from agentci.execution.executor_api import INTERRUPTED, NO_SANDBOX, ProgramJob, 
 from agentci.execution.sandbox import Sandbox, SandboxBuilder
 from agentci.model.requests import ProgramOutput
 
-# How long what was printed may take to arrive once the program itself has ended, where a process
-# in its background keeps the pipe open.
+# How long to wait for remaining output after the program has ended while one of its background
+# processes keeps the pipe open.
 GRACE_SECONDS: Final = 0.2
 
 MAX_LOG_CHARS: Final = 300
 
 
 class LocalExecutor:
-    """An executor that gives each program a ward, which ends all that it started.
+    """An executor that gives each program a supervisor, which ends all that the program started.
 
-    The ward does so as soon as the program has ended, run out of time or printed too much, on
-    ``stop``, and when this process is gone. Should a ward itself be killed, what it left is found
-    by its environment or, on ``stop``, as what has become a child of ours.
+    The supervisor does so when the program has ended, exceeded its timeout or printed too much, on
+    ``stop``, and when this process ends. If a supervisor is killed, the processes it leaves are
+    found by a mark in their environment or, on ``stop``, as children that this process adopted.
     """
 
     def __init__(self) -> None:
         self._mark_prefix = os.urandom(8).hex()
         self._numbers = itertools.count(1)
-        # Taken again by the signal handler that calls stop() in the middle of a run.
+        # Reentrant: the signal handler that calls stop() takes it again in the middle of a run.
         self._lock = threading.RLock()
         self._running: dict[int, SupervisedProcess | None] = {}
         self._builder: SandboxBuilder | None = None
         self._shortcomings: dict[str, None] = {}
         self._is_subreaper = False
-        # No event: setting one takes a lock that cannot be taken again.
+        # Not an Event: setting one takes a lock that is not reentrant.
         self._stopped = False
 
     def run(
@@ -79,7 +79,7 @@ class LocalExecutor:
         environment: Mapping[str, str],
         confinement: SandboxPolicy | None = None,
     ) -> ProgramOutput:
-        """Run ``command`` to its end; whatever it started ends with it."""
+        """Run ``command`` to its end, then end every process it started."""
         job = ProgramJob(
             command=tuple(command),
             stdin=stdin,
@@ -94,7 +94,7 @@ class LocalExecutor:
             return self._run(job, None)
 
     def _run(self, job: ProgramJob, warmth: PreforkInterpreter | None) -> ProgramOutput:
-        """Run a program, as a fork of a warm Python where there is one."""
+        """Run a program, as a fork of the prefork interpreter ``warmth`` if one is given."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
         launcher = self._launcher(job, warmth)
@@ -129,11 +129,11 @@ class LocalExecutor:
         )
 
     def shortcomings(self) -> Collection[str]:
-        """What confinements asked for and this machine could not give."""
+        """Return the parts of sandbox policies that this machine does not support."""
         return tuple(self._shortcomings)
 
     def stop(self) -> None:
-        """End all programs at once, and refuse to run any more."""
+        """End all programs at once, and refuse to run more."""
         with self._lock:
             self._stopped = True
             for ward in tuple(self._running.values()):
@@ -150,14 +150,15 @@ class LocalExecutor:
         with self._lock:
             self._is_subreaper = self._is_subreaper or become_subreaper()
             if self._builder is None:
-                with suppress(OSError):  # what we hold is not for programs of the same user
+                # Keeps programs of the same user from reading this process's memory.
+                with suppress(OSError):
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         if warmth is None or warmth.confinement is None:
             return LAUNCHER_POOL.get_launcher(warmth)
         return LAUNCHER_POOL.get_launcher(warmth, start=partial(self._start_sandboxed, job, warmth))
 
     def _start_sandboxed(self, job: ProgramJob, warmth: PreforkInterpreter) -> LauncherClient:
-        """Start a warm Python as if it were a program, in the jail of those that it becomes."""
+        """Start a prefork interpreter as a program, in the sandbox of the programs it becomes."""
         number, cold = self._take_number(), LAUNCHER_POOL.get_launcher()
         jailed = make_interpreter_job(warmth, job)
         cell = self._make_sandbox(jailed, cold, f"{self._mark_prefix}.warm.", number)
@@ -207,7 +208,7 @@ class LocalExecutor:
             self._shortcomings.update(dict.fromkeys(shortcomings))
 
     def _take_number(self) -> int:
-        """The lowest one that no running program has."""
+        """Return the lowest number that no running program has."""
         with self._lock:
             number = next(each for each in itertools.count() if each not in self._running)
             self._running[number] = None
@@ -235,10 +236,10 @@ class LocalExecutor:
 def _communicate(
     ward: SupervisedProcess, pipes: ChildPipes, *, begun: float, timeout_seconds: float
 ) -> None:
-    """Feed the program and listen to it until it has ended.
+    """Write stdin and read the output until the program has ended.
 
     Raises:
-        EvaluatorError: why it has to be ended.
+        EvaluatorError: the program exceeded its timeout or an output limit and must be ended.
     """
     while not ward.has_ended():
         left = begun + timeout_seconds - time.monotonic()

@@ -1,6 +1,6 @@
-"""The executors that a config can name: a new one is a file and a line here.
+"""The executors that a config can name; a new one needs a module and an entry here.
 
-Other packages add theirs as entry points of the group ``agentci.executors``: the name is the
+Plugins add executors as entry points of the group ``agentci.executors``: the name is the value of
 ``executor:`` in configs, the object an :data:`ExecutorFactory`.
 """
 
@@ -17,10 +17,10 @@ from agentci.model.requests import ProgramOutput
 
 
 class PluginExecutor:
-    """An executor that another package makes; it is made when the first program is to run.
+    """An executor from a plugin, made when the first program runs.
 
     Args:
-        title: how messages call it.
+        title: its name in messages.
     """
 
     def __init__(self, make: Callable[[], Executor], *, title: str) -> None:
@@ -41,10 +41,10 @@ class PluginExecutor:
         environment: Mapping[str, str],
         confinement: SandboxPolicy | None = None,
     ) -> ProgramOutput:
-        """See :class:`Executor`; one that knows no confinement is asked without."""
+        """See :class:`Executor`; a plugin without that parameter gets no ``confinement``."""
         try:
             executor = self._executor()
-            # Whoever stops us from here on stops that one, too.
+            # From here on, stop() also stops the plugin's executor.
             if self._has_stopped():
                 raise EvaluatorError(INTERRUPTED)
             reply: object = executor.run(
@@ -64,20 +64,20 @@ class PluginExecutor:
         return reply
 
     def shortcomings(self) -> Collection[str]:
-        """See :class:`Executor`; it may have nothing to say."""
+        """See :class:`Executor`; a plugin may lack this method."""
         if not self._has_sandbox:
             return (f"{self._title} does not confine evaluators' programs as agentci does",)
         try:
             told: Collection[object] = getattr(self._made, "shortcomings", tuple)()
             return [str(each) for each in told]
-        except Exception as error:  # noqa: BLE001 (theirs, and no check depends on it)
+        except Exception as error:  # noqa: BLE001 (plugin code, and no check depends on it)
             return (f"{self._title} does not say what it cannot: {error}",)
 
     def stop(self) -> None:
         """See :class:`Executor`; takes no lock, because a signal handler calls it."""
         self._stopped = True
         if self._made is not None:
-            # The other executors are to be stopped whatever becomes of this one.
+            # A failure here must not keep the other executors from being stopped.
             with suppress(Exception):
                 self._made.stop()
 
@@ -121,7 +121,7 @@ ExecutorFactory: TypeAlias = Callable[[], Executor]
 
 
 def _make_local() -> Executor:
-    from agentci.execution.local import (  # noqa: PLC0415 (some runs start no program)
+    from agentci.execution.local import (  # noqa: PLC0415 (some runs start no programs)
         LocalExecutor,
     )
 
@@ -137,10 +137,10 @@ def _make_docker(variables: Mapping[str, str]) -> Executor:
 
 
 def make_factories(variables: Mapping[str, str]) -> Mapping[str, ExecutorFactory]:
-    """What makes ours, by name.
+    """Return the factories of agentci's own executors, by name.
 
     Args:
-        variables: the environment of the user, for those that reach another machine.
+        variables: the user's environment, for executors that connect to another machine.
     """
     return {"local": _make_local, "docker": lambda: _make_docker(variables)}
 
@@ -149,12 +149,12 @@ EXECUTORS: Final[Mapping[str, ExecutorFactory]] = make_factories({})
 
 
 class Executors(Mapping[str, Executor]):
-    """The executors of one run, each made when it is first asked for, from any thread.
+    """The executors of one run, each made at its first lookup, from any thread.
 
-    Looking one up that is neither ours nor works raises InputError; listing them loads none.
+    Looking up a plugin's executor that is broken raises InputError; listing names loads no plugin.
 
     Args:
-        ours: what makes them, by name.
+        ours: factories of agentci's own executors, by name.
     """
 
     def __init__(self, ours: Mapping[str, ExecutorFactory] = EXECUTORS) -> None:
@@ -172,7 +172,7 @@ class Executors(Mapping[str, Executor]):
             return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        from agentci._util.plugins import list_plugin_names  # noqa: PLC0415 (most runs need none of theirs)
+        from agentci._util.plugins import list_plugin_names  # noqa: PLC0415 (most runs need no plugin)
 
         yield from dict.fromkeys((*self._ours, *list_plugin_names(EXECUTOR_GROUP)))
 
@@ -180,12 +180,12 @@ class Executors(Mapping[str, Executor]):
         return len(list(iter(self)))
 
     def shortcomings(self) -> Iterator[str]:
-        """What those that were made could not do as they were asked, a sentence each."""
+        """Yield what the executors made so far do not support, as sentences."""
         for executor in tuple(self._made.values()):
             yield from executor.shortcomings()
 
     def stop(self) -> None:
-        """End all that they run; takes no lock, because a signal handler calls it."""
+        """End all programs; takes no lock, because a signal handler calls it."""
         self._stopped = True
         for executor in tuple(self._made.values()):
             executor.stop()
@@ -199,7 +199,7 @@ class Executors(Mapping[str, Executor]):
 
 
 def _load_plugin(name: str) -> Executor:
-    from agentci._util.plugins import find_plugin_package, make_plugin_error, named  # noqa: PLC0415 (likewise)
+    from agentci._util.plugins import find_plugin_package, make_plugin_error, named  # noqa: PLC0415 (most runs need no plugin)
 
     found = named(EXECUTOR_GROUP, name)
     if found is None:

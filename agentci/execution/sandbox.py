@@ -1,4 +1,4 @@
-"""The jail for one run of one program: what a confinement comes to on this machine."""
+"""Build the sandbox for one run of one program: a policy as this machine can apply it."""
 
 import os
 import secrets
@@ -27,23 +27,23 @@ from agentci.execution.executor_api import (
 )
 
 SHARED_MEMORY: Final = b"/dev/shm"
-TMP_FOLDERS: Final = ("/tmp", "/var/tmp")  # noqa: S108 (a folder of its own is made there)
+TMP_FOLDERS: Final = ("/tmp", "/var/tmp")  # noqa: S108 (each program gets its own folder there)
 PROCESSORS: Final = os.cpu_count() or 1
-# How many programs at a time have a user each.
+# How many programs at a time can each have a user id of their own.
 USER_COUNT: Final = 1024
 RUN_COUNT: Final = 1 << 18
-# From this version on, Landlock keeps signals inside.
+# First Landlock version that keeps signals inside the sandbox.
 SIGNALS_SINCE: Final = 6
-# From this version on, it keeps files from being emptied.
+# First Landlock version that keeps files from being truncated.
 TRUNCATE_SINCE: Final = 3
-# For each processor: of other checks, and of what else the user does. The fewer there are, the
-# sooner a fork bomb is ended that we have no privilege against.
+# Spare processes per processor, for other checks and the user's own work. The fewer there are, the
+# sooner a fork bomb ends where agentci lacks the privilege to give it a user of its own.
 SPARE_PROCESSES: Final = 128
 
-# For those who ask: the list of users has no name for a user of its own.
+# For programs that ask for a user name: the system has no name for a program's own user id.
 USER_VARIABLES: Final = {"USER": "agentci", "LOGNAME": "agentci"}
-# Without the system's settings, which may hold tokens, and with checkouts of whoever owns them: a
-# program is never their owner, and has no settings of its own to say that it may.
+# Disables git's system settings, which may hold tokens, and marks checkouts of any owner as safe: a
+# program never owns them, and has no settings of its own that could say so.
 GIT_VARIABLES: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_COUNT": "1",
@@ -74,14 +74,16 @@ TRUNCATE_WARNING: Final = (
 
 
 class Sandbox(Struct, frozen=True, kw_only=True):
-    """How a program is jailed.
+    """The sandbox of one program.
 
     Attributes:
-        scratch: its private folder, to be made and removed; None where it has none.
-        scratch_bytes: how large that may grow.
-        alone: whether nobody else runs as its user.
-        environment: what it sees.
-        shortcomings: what was wanted and cannot be had, a sentence each.
+        restrictions: argument of ``agentci.execution.child.apply_sandbox.enter_sandbox``; None for
+            no sandbox.
+        environment: the program's environment variables.
+        scratch: the program's private folder, to be made and removed; None for no folder.
+        scratch_bytes: size limit of that folder in bytes.
+        alone: whether only this program runs as its user.
+        shortcomings: parts of the policy that this machine does not support, as sentences.
     """
 
     restrictions: Message | None
@@ -92,7 +94,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     shortcomings: tuple[str, ...] = ()
 
     def make_order(self, command: Sequence[str], cwd: Path) -> Message:
-        """What a ward has to do to run ``command`` in it."""
+        """Make the message that tells a supervisor to run ``command`` in this sandbox."""
         return {
             "command": [os.fsencode(part) for part in command],
             "cwd": os.fsencode(cwd),
@@ -105,11 +107,12 @@ class Sandbox(Struct, frozen=True, kw_only=True):
 
 
 class SandboxBuilder(Struct, frozen=True, kw_only=True):
-    """Builds cells for the programs of one executor.
+    """Builds sandboxes for the programs of one executor.
 
     Attributes:
-        capabilities: what a jail can do here, see ``agentci.execution.child.apply_sandbox``.
-        run: a number that other runs on this machine hardly have.
+        capabilities: what a sandbox can do here; see
+            ``agentci.execution.child.apply_sandbox.find_capabilities``.
+        run: a random number that other runs on this machine are unlikely to have.
     """
 
     capabilities: Mapping[str, Any]
@@ -125,10 +128,10 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         timeout_seconds: float,
         number: int,
     ) -> Sandbox:
-        """Build a cell as close to what is wanted as this machine allows.
+        """Build a sandbox that applies as much of the policy as this machine supports.
 
         Args:
-            number: none that runs now has the same.
+            number: unique among the programs that run now.
         """
         readable = (cwd, *confinement.readable)
         temporary = _choose_tmp_folder(environment)
@@ -173,7 +176,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
 
     @property
     def _can_open_closed_folders(self) -> bool:
-        """Whether closed folders can be opened to another user, by Landlock's leave alone."""
+        """Whether another user can enter closed folders with only Landlock limiting access."""
         return bool(self.capabilities["searches"] and self.capabilities["landlock"])
 
     def _rules(
@@ -183,7 +186,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         environment: Mapping[str, str],
         readable: Iterable[Path],
         scratch: str,
-        alone: bool,  # noqa: FBT001 (one of what was found out above)
+        alone: bool,  # noqa: FBT001 (private; passed by its only caller)
     ) -> list[PathRule] | None:
         version: int = self.capabilities["landlock"]
         if not version:
@@ -204,7 +207,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
     def _filter(self, confinement: SandboxPolicy, *, as_root: bool) -> bytes | None:
         if not self.capabilities["filters"]:
             return None
-        # Root may use every socket of this machine, the engine's among them.
+        # Root may use every local socket of this machine, including the container engine's.
         machine, network = self.capabilities["machine"], confinement.network
         asks = _find_port(confinement) is not None
         return seccomp.make_filter(machine, network=network, local=not as_root, asks=asks)
@@ -233,7 +236,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
 
 
 def _find_port(confinement: SandboxPolicy) -> int | None:
-    """The only port that a program may connect to; None where that is not what holds it."""
+    """Return the only port that a program may connect to; None if no such limit applies."""
     return None if confinement.network else confinement.port
 
 
@@ -242,14 +245,14 @@ def _format_root_warning(closed: str | None) -> str:
 
 
 def _choose_tmp_folder(environment: Mapping[str, str]) -> str:
-    """The folder for private folders; none is written to in order to find out."""
+    """Choose the folder for private folders, without writing to any candidate."""
     named = [environment[name] for name in ("TMPDIR", "TEMP", "TMP") if environment.get(name)]
     usable = (each for each in (*named, *TMP_FOLDERS) if os.access(each, os.W_OK | os.X_OK))
     return str(Path(next(usable, TMP_FOLDERS[0])).absolute())
 
 
 def _make_environment(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
-    """The environment of a program that lives in ``scratch``."""
+    """Make the environment of a program whose private folder is ``scratch``."""
     own = {name: value for name, value in environment.items() if not name.startswith("XDG_")}
     home, temporary = (str(Path(scratch, name)) for name in ("home", "tmp"))
     moved = {"HOME": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}

@@ -1,1 +1,1 @@
-"""What runs in processes of its own, next to or inside the sandbox; standard library only."""
+"""Code that runs in child processes, next to or inside the sandbox; standard library only."""

@@ -1,6 +1,6 @@
-"""Applies a sandbox to this process, and finds out what a sandbox can do on this machine.
+"""Apply a sandbox to this process, and find out what a sandbox can do on this machine.
 
-All of it is inherited by whatever the program starts, and none of it can be undone.
+Every process that the program starts inherits the sandbox, and none can undo it.
 """
 
 import os
@@ -14,24 +14,25 @@ from typing import Final
 from agentci.execution.child import kernel, landlock, privileges, seccomp
 from agentci.execution.child.messages import Message
 
-# Numbers of users that nobody else gives away: systemd's list calls them unused. In a container
-# that has few numbers there is only the one that is nobody.
+# User ids that nothing else assigns: systemd's list of id ranges calls them unused. A container
+# with few ids has only ``nobody``.
 FIRST_USER: Final = 0x70000000
 NOBODY_USER: Final = 65534
-# Beyond so many of them nothing is counted.
+# Upper limit of the search in ``_count_tasks``.
 MAX_TASKS: Final = 1 << 16
 
 
 def find_capabilities() -> Message:
-    """What holds here.
+    """Find out what a sandbox can do on this machine.
 
     Returns:
-        ``system``: its name; ``users``: the first number of users that programs may get
-        (``NOBODY_USER``: only this one), None where we may not choose; ``tasks``: processes and
-        threads programs share their user with, for a limit on their number; ``searches``: whether
-        a program of another user can be let into closed folders; ``searching``: whether we were;
-        ``root``: whether we are it; ``landlock``: its version, 0 for
-        none; ``filters``: whether system calls can be refused; ``machine``: the processor.
+        ``system``: name of the operating system; ``users``: first user id that programs may get
+        (``NOBODY_USER``: only this one), None if this process may not change its user; ``tasks``:
+        number of processes and threads that share the programs' user, added to the limit on their
+        number; ``searches``: whether a program of another user can be let into closed folders;
+        ``searching``: whether this process itself, not being root, can read closed folders;
+        ``root``: whether this process runs as root; ``landlock``: Landlock version, 0 for none;
+        ``filters``: whether seccomp filters work; ``machine``: the processor.
     """
     machine = os.uname().machine
     users = _find_first_user()
@@ -57,12 +58,12 @@ def _find_first_user() -> int | None:
 
 
 def _count_tasks(users: int | None) -> int:
-    """How many there are, found by trying which limit lets one more be made.
+    """Count the tasks of the programs' user by trying which limit still allows a fork.
 
-    No list tells, because those of other containers count, too.
+    No process list has the number, because processes in other containers count too.
     """
     if users == FIRST_USER or (users is None and os.geteuid() == 0):
-        return 0  # nobody else, or nobody whom a limit holds
+        return 0  # each program has its own user, or runs as root, which the limit does not bind
     least, most = 0, MAX_TASKS
     while least < most:
         middle = (least + most) // 2
@@ -99,7 +100,7 @@ def _try_filter() -> None:
 
 
 def _succeeds_in_fork(attempt: Callable[[], None]) -> bool:
-    """Whether a fork of this process gets through it."""
+    """Whether ``attempt`` succeeds in a fork of this process."""
     try:
         number = os.fork()
     except OSError:
@@ -116,23 +117,23 @@ NO_SECCOMP_NOTIFICATIONS: Final = (
     "this kernel has no seccomp notifications (Linux 5.9), or forbids them; `target` needs them"
     " where `network` is false"
 )
-# Whom the system ends first when it runs out of memory.
+# The score of the processes that the system ends first when it runs out of memory.
 OOM_SCORE: Final = b"1000"
 
 
 def enter_sandbox(jail: Message) -> int | None:
-    """Put this process under a jail.
+    """Apply a sandbox to this process.
 
     Args:
-        jail: ``user`` (number or None), ``searches``, ``limits`` (name to number), ``rules`` for
+        jail: ``user`` (user id or None), ``searches``, ``limits`` (name to number), ``rules`` for
             files (None: no Landlock), ``landlock`` (its version), ``filter`` (None: no seccomp),
-            ``port``, the only one that it may connect to (None: as the filter has it).
+            ``port``, the only one that it may connect to (None: the filter decides).
 
     Returns:
-        Where its requests for sockets arrive, where a port is all that it may reach.
+        The descriptor on which the program's requests for sockets arrive, if ``port`` is set.
 
     Raises:
-        OSError, ValueError: a part of it cannot be had.
+        OSError, ValueError: a part of the sandbox cannot be applied.
     """
     _set_resource_limits(jail["limits"])
     with suppress(OSError):
@@ -140,7 +141,7 @@ def enter_sandbox(jail: Message) -> int | None:
     if kernel.IS_LINUX:
         privileges.drop_privileges(jail["user"], searches=jail["searches"])
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        # After the change of user, which forgets it.
+        # After the change of user, which resets it.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if jail["rules"] is not None:
         landlock.restrict_process(jail["rules"], jail["landlock"], port=jail["port"])
@@ -157,7 +158,7 @@ def enter_sandbox(jail: Message) -> int | None:
 
 def _set_resource_limits(limits: dict[str, int]) -> None:
     for name, value in limits.items():
-        number = getattr(resource, name, None)  # not every system has all of them
+        number = getattr(resource, name, None)  # not every system has every limit
         if number is None:
             continue
         _, most = resource.getrlimit(number)

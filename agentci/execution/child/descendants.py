@@ -1,4 +1,4 @@
-"""Ends all that this process has started, directly or not; it must be a subreaper."""
+"""End all descendants of this process, which must be a subreaper."""
 
 import os
 import signal
@@ -9,29 +9,29 @@ from typing import Final
 
 from agentci.execution.child import privileges
 
-# A killed process is gone in about a millisecond, a fork bomb in some seconds; one that hangs in
-# the kernel must not hold us.
+# A killed process is gone in about a millisecond, a fork bomb in some seconds. A process that hangs
+# in the kernel must not block this one.
 MAX_KILL_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.0005
 MAX_PAUSE_SECONDS: Final = 0.02
-# Of the fields of /proc/PID/stat, those after the name counted from 0.
+# Index among the fields of /proc/PID/stat after the name, from 0.
 THREAD_COUNT_FIELD: Final = 17
 
 
 def kill_descendants(bury: Callable[[int, int], None], *, user: int | None) -> bool:
-    """Kill every descendant and wait for it; say whether none is left.
+    """Kill every descendant and wait for it; return whether none is left.
 
     Args:
-        bury: is told the number and the status of each child that has ended.
-        user: whom they all run as, and nobody else on this machine; None where it is no such one.
+        bury: called with the process id and the wait status of each child that has ended.
+        user: user id that only these descendants run as on this machine; None if they share theirs.
     """
     if not reap_children(bury):
         return True
     if user is not None:
         _kill_user_processes(user)
     deadline, pause = time.monotonic() + MAX_KILL_SECONDS, PAUSE_SECONDS
-    # The dead are not buried while others live: they count for the limit, which keeps a fork bomb
-    # from replacing them.
+    # Ended processes are not reaped while others live: they count toward the process limit, which
+    # keeps a fork bomb from replacing them.
     while (living := find_descendants()) or reap_children(bury):
         if time.monotonic() > deadline:
             return False
@@ -42,7 +42,11 @@ def kill_descendants(bury: Callable[[int, int], None], *, user: int | None) -> b
 
 
 def kill_processes(found: Mapping[int, int]) -> None:
-    """Kill processes, with all of their groups: of a group none escapes by forking."""
+    """Kill processes with their groups: no member of a killed group escapes by forking.
+
+    Args:
+        found: process id to process group.
+    """
     ours = os.getpgrp()
     for group in {group for group in found.values() if group != ours}:
         with suppress(ProcessLookupError, PermissionError):
@@ -54,7 +58,7 @@ def kill_processes(found: Mapping[int, int]) -> None:
 
 
 def reap_children(bury: Callable[[int, int], None]) -> bool:
-    """Wait for the children that have ended; say whether there are others."""
+    """Wait for the children that have ended; return whether any others are left."""
     try:
         while True:
             number, status = os.waitpid(-1, os.WNOHANG)
@@ -66,10 +70,10 @@ def reap_children(bury: Callable[[int, int], None]) -> bool:
 
 
 def find_descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
-    """The living descendants of this process, without the children in ``spared`` and theirs.
+    """Find the living descendants of this process, except the children in ``spared`` and theirs.
 
     Returns:
-        The group of each.
+        Process id to process group.
     """
     children = _list_children()
     unseen = [each for each in children.get(os.getpid(), ()) if each[0] not in spared]
@@ -82,7 +86,7 @@ def find_descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
 
 
 def _list_children() -> Mapping[int, list[tuple[int, int]]]:
-    """All living processes and their groups, by the number of their parent."""
+    """List all living processes as (process id, group), by the process id of their parent."""
     found: dict[int, list[tuple[int, int]]] = {}
     for name in _list_folder(b"/proc"):
         if name.isdigit():
@@ -95,21 +99,21 @@ def _list_children() -> Mapping[int, list[tuple[int, int]]]:
 
 
 def is_alive(fields: Sequence[bytes]) -> bool:
-    """Whether a process has a thread that has not ended, which need not be its first one.
+    """Whether a process has a running thread; its first thread may have ended already.
 
     Args:
-        fields: of /proc/PID/stat, those after the name.
+        fields: the fields of /proc/PID/stat after the name.
     """
     return fields[0] != b"Z" or int(fields[THREAD_COUNT_FIELD]) > 1
 
 
 def _kill_user_processes(user: int) -> None:
-    """Kill all processes of ``user`` at one stroke, which not even a fork bomb escapes."""
+    """Kill all processes of ``user`` in one system call, which even a fork bomb cannot escape."""
     number = os.fork()
     if number == 0:
         try:
             privileges.set_user(user)
-            # Whom this reaches depends on who we are: better nobody than the wrong ones.
+            # The current user decides which processes this kills: without certainty, kill none.
             if (
                 os.getresuid() == (user, user, user)
                 and privileges.read_effective_capabilities() == 0

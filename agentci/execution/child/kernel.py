@@ -1,4 +1,4 @@
-"""System calls that Python has no names for."""
+"""System calls that Python's standard library lacks."""
 
 import ctypes
 import os
@@ -20,19 +20,19 @@ LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, *values: int) -> int:
-    """Change what the kernel thinks of this process, or ask for it.
+    """Set or get an attribute of this process in the kernel.
 
     Raises:
-        OSError: it does not, or is not Linux.
+        OSError: the kernel refuses, or the system is not Linux.
     """
     return _check_result(_prctl(option, *(*values, 0, 0, 0, 0)[:4]))
 
 
 def syscall(number: int, *kinds: type) -> Callable[..., int]:
-    """The call of the kernel that has this number; it raises OSError where the kernel refuses.
+    """Return a function for the system call ``number``; it raises OSError if the kernel refuses.
 
     Args:
-        kinds: of ctypes, of the arguments.
+        kinds: ctypes types of the arguments.
     """
     call = _declare_function("syscall", ctypes.c_long, *kinds)
     return lambda *arguments: _check_result(call(number, *arguments))
@@ -42,13 +42,13 @@ def capset(head: bytes, content: bytes) -> None:
     """Change the capabilities of this process.
 
     Raises:
-        OSError: it may not.
+        OSError: the kernel refuses.
     """
     _check_result(_capset(head, content))
 
 
 def _declare_function(name: str, *kinds: type) -> Callable[..., int]:
-    """A function of the C library; told what its arguments are, ctypes is quick about them."""
+    """Return a function of the C library, with argument types declared, which makes calls fast."""
     if not IS_LINUX:
         return _raise_unsupported
     function = LIBC[name]

@@ -1,7 +1,7 @@
-"""Which files and ports a jailed program reaches: the kernel's Landlock, which needs no privilege.
+"""Limit the files and ports of a sandboxed program with Landlock, which needs no privilege.
 
-It also keeps a program from looking into processes outside of its jail, and, in newer kernels,
-from signalling them and from their abstract sockets.
+Landlock also keeps a program from inspecting processes outside its sandbox and, in newer kernels,
+from sending them signals and from connecting to their abstract sockets.
 """
 
 import ctypes
@@ -24,11 +24,12 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE: Final = 1 << 14
 IOCTL_DEV: Final = 1 << 15
 READ_RIGHTS: Final = EXECUTE | READ_FILE | READ_DIR
-# What a rule for a single file may say.
+# The rights that a rule for a single file may have.
 FILE_RIGHTS: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 DEVICE_RIGHTS: Final = WRITE_FILE | READ_FILE | IOCTL_DEV
 
-# Rights by the version that brought them: of files, and of what is done to those outside.
+# The Landlock version that introduced each right: file rights, ports, and scopes, which limit
+# effects on processes outside the sandbox.
 FIRST_RIGHTS: Final = (1 << 13) - 1
 RIGHTS_SINCE: Final = {2: 1 << 13, 3: TRUNCATE, 5: IOCTL_DEV}
 PORTS_SINCE: Final = 4
@@ -40,7 +41,7 @@ PathRule: TypeAlias = tuple[bytes, int]
 
 
 def find_landlock_version() -> int:
-    """How much of Landlock the kernel has; 0 where it has none."""
+    """Return the kernel's Landlock version; 0 if it has none."""
     try:
         return create_ruleset(None, 0, VERSION_FLAG)
     except OSError:
@@ -48,19 +49,19 @@ def find_landlock_version() -> int:
 
 
 def compute_rights(of_version: int) -> int:
-    """Everything that can be done to files, as far as a version knows."""
+    """Return all file rights that a Landlock version supports."""
     return FIRST_RIGHTS | sum(right for since, right in RIGHTS_SINCE.items() if since <= of_version)
 
 
 def restrict_process(
     rules: Iterable[PathRule], of_version: int, *, port: int | None = None
 ) -> None:
-    """Leave this process, and all that it starts, what ``rules`` allow; after NO_NEW_PRIVS.
+    """Limit this process, and all that it starts, to ``rules``; requires NO_NEW_PRIVS.
 
-    A path that is not there, or that this process cannot reach, is left out.
+    Paths that are missing, or that this process cannot reach, are left out.
 
     Args:
-        port: the only one of TCP that it may connect to, on any machine; None for all of them.
+        port: the only TCP port that it may connect to, on any machine; None for all ports.
 
     Raises:
         OSError: the kernel refuses.
@@ -69,7 +70,7 @@ def restrict_process(
     scopes = SCOPES if of_version >= SCOPES_SINCE else 0
     held = port is not None and of_version >= PORTS_SINCE
     attributes = struct.pack("=QQQ", known, CONNECT_TCP if held else 0, scopes)
-    # Older kernels know a shorter structure, and take a longer one that ends in zeros.
+    # Older kernels have a shorter structure; they accept a longer one if the rest is zero.
     ruleset = create_ruleset(attributes, len(attributes), 0)
     for path, allowed in rules:
         _add_path_rule(ruleset, path, allowed & known)

@@ -1,6 +1,7 @@
-"""Starts programs for a process that has threads, which no process should fork Python code from.
+"""Start programs for a process with threads, where forking Python code is unsafe.
 
-Has one thread, and imports no more than it needs: a fork of it is quick, and safe to run Python in.
+The launcher has one thread and imports only what it needs, so its forks are fast and can safely run
+Python.
 """
 
 import gc
@@ -15,33 +16,37 @@ from typing import Final
 from agentci.execution.child import apply_sandbox, descendants, kernel, supervisor
 from agentci.execution.child.messages import Message, send_json
 
-# What stands before the names of modules that programs are going to import.
+# Prefix of a request; the names of modules that the program will import follow.
 START_REQUEST: Final = b"!"
 SEPARATOR: Final = b","
 MAX_REQUEST_BYTES: Final = 4096
 
 
 def main(descriptor: int) -> None:
-    """Start a ward for each poke that comes, until the other end of the channel is gone."""
+    """Start a supervisor for each request, until the other end of the channel is closed."""
     LauncherServer(open_channel(descriptor)).serve()
 
 
 def open_channel(descriptor: int) -> socket.socket:
-    """The channel to whoever asks for programs; this process is no more than its other end."""
+    """Open the channel to the client, and leave the end of programs to the client.
+
+    This process becomes a subreaper, is not dumpable (programs of its user cannot inspect it), and
+    ignores SIGINT, SIGTERM and SIGHUP.
+    """
     with suppress(OSError):
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # who asks for programs decides when they end
+        signal.signal(number, signal.SIG_IGN)  # the client decides when programs end
     return socket.socket(fileno=descriptor)
 
 
 class LauncherServer:
-    """The process that starts wards.
+    """Starts supervisors, each a fork of this process.
 
     Args:
-        foresee: is told the names of modules before a ward is started for what imports them.
-        imitate: see :func:`ward.watch`.
+        foresee: called with the names of a program's modules before its supervisor is started.
+        imitate: see :func:`agentci.execution.child.supervisor.supervise`.
     """
 
     def __init__(
@@ -57,7 +62,7 @@ class LauncherServer:
         self._supervisors: set[int] = set()
 
     def serve(self) -> None:
-        """Start wards, and bury them, until there will be no more."""
+        """Start supervisors and reap them, until the channel is closed and all have ended."""
         self._wakeup, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -79,7 +84,7 @@ class LauncherServer:
                     poll.unregister(self._channel)
 
     def _start(self) -> bool:
-        """Start one ward; False when there will be no more."""
+        """Start one supervisor; return False if the channel is closed."""
         poke, descriptors, _, _ = socket.recv_fds(self._channel, MAX_REQUEST_BYTES, 1)
         if not poke:
             return False
@@ -87,7 +92,7 @@ class LauncherServer:
         try:
             number = os.fork()
         except OSError:
-            number = -1  # closing the channel tells of it
+            number = -1  # the client sees its channel closed
         if number == 0:
             self._run_supervisor(*descriptors)
         for descriptor in descriptors:
@@ -109,7 +114,7 @@ class LauncherServer:
             os._exit(1)
 
     def _forget_supervisor(self, number: int, status: int) -> None:
-        """Forget a ward; where one was killed, end what it watched over and left to us."""
+        """Forget a supervisor; if it was killed, end its processes, which this process adopted."""
         if number in self._supervisors:
             self._supervisors.discard(number)
             if status != 0:

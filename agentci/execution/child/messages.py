@@ -1,6 +1,6 @@
-"""How the two ends of a socket between processes of ours speak: one value at a time.
+"""Send and receive messages on a socket between processes of agentci.
 
-Who answers is not always believed: so orders go as Python's own data, answers as JSON.
+Orders use Python's ``marshal``. Answers use JSON, because their sender may be untrusted.
 """
 
 import marshal
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-# Texts of the system (paths, arguments, variables) travel as the bytes that they are.
+# Paths, arguments and environment variables are sent as bytes.
 Message: TypeAlias = dict[str, Any]
 
 LENGTH: Final = struct.Struct("!I")
@@ -19,7 +19,7 @@ def send(channel: socket.socket, message: Message, descriptors: Sequence[int] = 
     """Send one message, and copies of ``descriptors`` with it.
 
     Raises:
-        OSError: nobody is there to read it.
+        OSError: the other end is closed.
     """
     content = marshal.dumps(message)
     content = LENGTH.pack(len(content)) + content
@@ -28,20 +28,20 @@ def send(channel: socket.socket, message: Message, descriptors: Sequence[int] = 
 
 
 def send_json(channel: socket.socket, message: Message) -> None:
-    """Send one message to whoever gives orders, with texts, numbers and messages in it.
+    """Send one message as JSON; its values are strings, numbers, booleans, None or messages.
 
     Raises:
-        OSError: nobody is there to read it.
+        OSError: the other end is closed.
     """
     content = _format_json(message).encode()
     channel.sendall(LENGTH.pack(len(content)) + content)
 
 
 def receive(channel: socket.socket) -> Message | None:
-    """Wait for one message; None when the other end is gone.
+    """Wait for one message; return None if the other end is closed.
 
     Raises:
-        TimeoutError: none came within the channel's time-out.
+        TimeoutError: no message arrived within the channel's timeout.
     """
     return _receive_rest(channel, b"")
 
@@ -49,7 +49,7 @@ def receive(channel: socket.socket) -> Message | None:
 def receive_with_descriptors(
     channel: socket.socket, count: int
 ) -> tuple[Message | None, list[int]]:
-    """Wait for one message, and for up to ``count`` descriptors that come with it."""
+    """Wait for one message and up to ``count`` descriptors sent with it."""
     try:
         begun, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, count)
     except ConnectionError:
@@ -58,7 +58,7 @@ def receive_with_descriptors(
 
 
 def _format_json(value: Any) -> str:
-    """As JSON, whose module takes longer to import than a launcher takes to start."""
+    """Format a value as JSON; importing ``json`` takes longer than a launcher takes to start."""
     if isinstance(value, dict):
         fields = ",".join(
             f"{_format_json(name)}:{_format_json(each)}" for name, each in value.items()
@@ -75,7 +75,7 @@ def _receive_rest(channel: socket.socket, begun: bytes) -> Message | None:
     content = None if head is None else _receive_exactly(channel, LENGTH.unpack(head)[0])
     if content is None:
         return None
-    message: Message = marshal.loads(content)  # noqa: S302 (from a process that we started)
+    message: Message = marshal.loads(content)  # noqa: S302 (from a process that agentci started)
     return message
 
 

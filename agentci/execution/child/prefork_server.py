@@ -1,9 +1,9 @@
-"""A Python that has started and imported modules in advance, and whose forks become programs.
+"""A Python that has imported modules in advance, and whose forks become programs.
 
-A program cannot tell such a fork from ``python file``. So no frame of ours may lie below the
-program's: the interpreter itself calls it. It does so by its hook for interactive use, which runs
-after the code given with ``-c`` has ended, and in the place of which we put functions written in C
-alone; between two calls of them a generator of ours is asked for the next program.
+A program must not be able to tell such a fork from ``python file``. So the call stack below the
+program has no frame of agentci: the interpreter itself calls the program, through its interactive
+hook, which runs after the code given with ``-c`` has ended. The hook is replaced by functions
+written in C; between two calls, they ask a generator of this module for the next program.
 """
 
 import atexit
@@ -31,19 +31,19 @@ from agentci.execution.child.launcher import LauncherServer, open_channel
 from agentci.execution.child.messages import Message
 from agentci.execution.child.supervisor import BecameProgram
 
-# Looked for by every Python that starts, where it is told to look.
+# Every starting Python looks for these on its search path.
 STARTUP_MODULES: Final = frozenset({"sitecustomize", "usercustomize"})
 MODULE_SUFFIXES: Final = (".py", ".pyc", ".so")
-# The interpreter takes them down itself, when all others are gone.
+# The interpreter clears these itself, after all others.
 INTERPRETER_MODULES: Final = frozenset({"sys", "builtins", "__main__"})
 
 
 class PreloadedModules:
-    """The modules that are there before a program begins, and that it must not miss at its end.
+    """The modules imported before a program begins; they stay alive until the program's end.
 
     Args:
-        bare: the names of those that every Python has before it looks at a file.
-        ours: the folder that we are imported from.
+        bare: names of the modules that every Python has before it runs a file.
+        ours: the folder that contains the package agentci.
     """
 
     def __init__(self, bare: Iterable[str], *, ours: str) -> None:
@@ -53,20 +53,20 @@ class PreloadedModules:
         self._kept: dict[str, object] = {}
         self._names: frozenset[str] = frozenset()
         self._later_names: frozenset[str] = frozenset()
-        # Before anybody else, so that it is called after everybody else.
+        # Registered first, so that it is called last.
         atexit.register(self._forget_modules)
 
     def preload(self, names: Sequence[str]) -> None:
-        """Import what a program is going to import, as far as it is there.
+        """Import the modules that a program will import; skip those that fail.
 
         Raises:
-            RuntimeError: that has started a thread; a fork would lack it.
+            RuntimeError: an import started a thread, which a fork would lack.
         """
         new = [each for each in names if each and each not in self._requested]
         self._requested.update(new)
         with self._only_installed():
             for name in new:
-                with suppress(Exception):  # the program finds out by itself
+                with suppress(Exception):  # the program's own import reports it
                     import_module(name)
                     WARM_UPS.get(name, lambda: None)()
         if len(os.listdir("/proc/self/task")) > 1:
@@ -74,26 +74,26 @@ class PreloadedModules:
         self._freeze_modules()
 
     def shadows(self, folders: Sequence[str], at_start: Sequence[str]) -> bool:
-        """Whether a program would have imported something of its own in place of what is there.
+        """Whether a program's folders contain a module that would replace a preloaded one.
 
         Args:
-            folders: where it looks before it looks where we did.
-            at_start: those of them that every Python looks through that starts there.
+            folders: folders that the program searches before the installed packages.
+            at_start: those of them that Python searches already while it starts.
         """
         return any(_contains_module(folder, self._names) for folder in at_start) or any(
             _contains_module(folder, self._later_names) for folder in folders
         )
 
     def _freeze_modules(self) -> None:
-        """Have no fork look after what is there: each of its pages would have to be copied."""
+        """Keep forks from touching preloaded objects: each touched page has to be copied."""
         for name, module in sys.modules.items():
             if name not in self._kept and name not in INTERPRETER_MODULES:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
                 self._kept[name] = module
-        # What lies in a workspace is looked through by each program for itself.
+        # Each program must look through workspace folders itself.
         for path in [each for each in sys.path_importer_cache if not self._is_installed(each)]:
             del sys.path_importer_cache[path]
-        # Worked out here, because a fork that looks through all names has to copy their pages.
+        # Computed here, because a fork that reads all names would have to copy their pages.
         names = {name.partition(".")[0] for name in (*self._startup_names, *self._kept)}
         self._names = frozenset(names | STARTUP_MODULES)
         self._later_names = frozenset(names - self._startup_names - set(sys.builtin_module_names))
@@ -102,9 +102,9 @@ class PreloadedModules:
 
     @contextmanager
     def _only_installed(self) -> Iterator[None]:
-        """Import nothing of a workspace, to which a path of an editable install may lead.
+        """Import nothing from a workspace, where paths of editable installs may lead.
 
-        Whoever changes the workspace is not trusted to run code outside of a jail.
+        Authors of workspace changes are not trusted to run code outside a sandbox.
         """
         path, finders = sys.path[:], sys.meta_path[:]
         sys.path[:] = filter(self._is_installed, path)
@@ -119,7 +119,7 @@ class PreloadedModules:
         return path == self._ours or path.startswith(tuple(f"{each}/" for each in folders))
 
     def _forget_modules(self) -> None:
-        """At the end of a program: nothing of what it found is taken down, which nobody sees."""
+        """Skip the invisible teardown of preloaded modules at a program's end."""
         for name, module in self._kept.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
@@ -137,8 +137,8 @@ def _contains_module(folder: str, names: frozenset[str]) -> bool:
 
 
 def _warm_up_pydantic() -> None:
-    """Most of pydantic is imported when the first model is defined and used."""
-    from pydantic import BaseModel, Field  # noqa: PLC0415 (of programs, where they have it)
+    """Define and use a model, which imports most of pydantic."""
+    from pydantic import BaseModel, Field  # noqa: PLC0415 (installed only for some programs)
 
     class Model(BaseModel):
         texts: list[str] = []
@@ -151,24 +151,25 @@ def _warm_up_pydantic() -> None:
 WARM_UPS: Final[Mapping[str, Callable[[], None]]] = {"pydantic": _warm_up_pydantic}
 
 
-# A function of the interpreter, and its arguments.
+# A C function of the interpreter, and its arguments.
 InterpreterCall: TypeAlias = tuple[object, ...]
 RUN_FILE: Final = ctypes.pythonapi.PyRun_SimpleFileExFlags
 RUN_FILE.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
 
-# A Python that starts ignores or handles them; a ward has reset them.
+# A starting Python ignores these; the supervisor has reset them.
 IGNORED_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-# Of the fields of /proc/PID/stat, those after the name counted from 0.
+# Indexes among the fields of /proc/PID/stat after the name, from 0.
 ARG_START, ARG_END = 45, 46
-# As Python has it where the last of what was printed could not be written.
+# Python's exit code if the last output could not be flushed.
 EXIT_UNFLUSHED: Final = 120
 
 
 class ProgramImpersonator:
-    """Makes a fork the program of an order.
+    """Turns a fork into the program of an order.
 
     Args:
-        hook: for interactive use, as every Python has it before it looks at a file.
+        imports: the preloaded modules.
+        hook: the interactive hook that every Python has before it runs a file.
     """
 
     def __init__(self, imports: PreloadedModules, *, hook: Callable[[], None] | None) -> None:
@@ -179,22 +180,22 @@ class ProgramImpersonator:
         self._script = b""
 
     def preload(self, names: Sequence[str]) -> None:
-        """See :meth:`Imports.foresee`."""
+        """See :meth:`PreloadedModules.preload`."""
         self._imports.preload(names)
 
     def become_program(self, order: Message) -> None:
-        """Become the program; returns where only a Python that starts anew is the same.
+        """Become the program; return if only a newly started Python behaves the same.
 
         Raises:
-            Imitated: this process is the program.
+            BecameProgram: this process is now the program.
         """
-        # To clear and to update it would copy twice as many pages of the warm Python.
+        # ``clear`` and ``update`` would copy twice as many pages of the prefork interpreter.
         for name in [*os.environb]:
             del os.environb[name]
         for name, value in order["environment"].items():
             os.environb[name] = value
         _, script, *arguments = order["command"]
-        # As Python has it: a file is run by its whole path, whatever its name in ``sys.argv``.
+        # As in Python: a file is run by its absolute path, even if ``sys.argv`` has another one.
         file = os.path.join(os.getcwdb(), script)
         path = os.fsdecode(file)
         searched = _parse_pythonpath(order["environment"].get(b"PYTHONPATH", b""))
@@ -210,7 +211,7 @@ class ProgramImpersonator:
         self._file, self._script = kernel.LIBC.fopen(file, b"rb"), file
         if not self._file:
             return
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can look at itself
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can read its own /proc files
         sys.argv = [*map(os.fsdecode, (script, *arguments))]
         sys.orig_argv = [sys.executable, *sys.argv]
         self._set_process_title(order["command"])
@@ -218,14 +219,14 @@ class ProgramImpersonator:
         raise BecameProgram
 
     def _set_process_title(self, command: Sequence[bytes]) -> None:
-        """Be called as the program is in lists of processes, where there is room for its name."""
+        """Show the program's command line in process lists, if there is room for it."""
         start, size = self._command_line
         line = b"".join(part + b"\0" for part in command)
         if len(line) <= size:
             ctypes.memmove(start, line.ljust(size, b"\0"), size)
 
     def prepare_run(self) -> InterpreterCall:
-        """Do what is left to do when all frames of ours are gone; what then runs the program."""
+        """Do the steps left once agentci's frames are gone; return the call to run the program."""
         for number in IGNORED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -243,14 +244,14 @@ class ProgramImpersonator:
 
     @staticmethod
     def prepare_exit(*, failed: bool) -> InterpreterCall:
-        """What ends the process as the interpreter does, as far as a program can see."""
+        """Return the call that ends the process as the interpreter would, as a program sees it."""
         interrupted = failed and getattr(sys, "last_type", None) is KeyboardInterrupt
         vars(sys)["_agentci_exit"] = _ExitAtFinalization(int(failed), interrupted=interrupted)
         return ctypes.pythonapi.Py_Exit, int(failed)
 
 
 class _ExitAtFinalization:
-    """Ends the process when the last module is cleared: what would follow costs time, unseen."""
+    """Ends the process when the last module is cleared; later teardown has no visible effect."""
 
     def __init__(self, code: int, *, interrupted: bool) -> None:
         self._code = code
@@ -272,7 +273,7 @@ class _ExitAtFinalization:
 
 
 def _find_command_line() -> tuple[int, int]:
-    """Where the arguments of this process stand in its memory, and how many bytes they are."""
+    """Return the address of this process's arguments in memory and their size in bytes."""
     with open("/proc/self/stat", "rb") as stat:
         fields = stat.read().rpartition(b")")[2].split()
     start, end = int(fields[ARG_START]), int(fields[ARG_END])
@@ -280,27 +281,27 @@ def _find_command_line() -> tuple[int, int]:
 
 
 def find_script_folder(script: str) -> str:
-    """Where a program finds its modules first: links to it are followed once, as Python does."""
+    """Return the first folder on a program's module path; a link is followed once, as in Python."""
     with suppress(OSError):
         script = os.path.join(os.path.dirname(script), os.readlink(script))
     return os.path.realpath(os.path.dirname(script))
 
 
 def _has_user_packages() -> bool:
-    """Whether Python would look into them when it starts; the names of their folders are set."""
+    """Whether a starting Python would use user packages; resets the cached folders of ``site``."""
     site.USER_BASE = site.USER_SITE = None
     return os.path.isdir(site.getusersitepackages()) and bool(site.ENABLE_USER_SITE)
 
 
 def _parse_pythonpath(named: bytes) -> list[str] | None:
-    """The folders of PYTHONPATH; None where a Python that starts would make others of them."""
+    """Return the folders of PYTHONPATH; None if a starting Python would change any of them."""
     folders = os.fsdecode(named).split(os.pathsep) if named else []
     plain = all(os.path.abspath(folder) == folder and os.path.isdir(folder) for folder in folders)
     return list(dict.fromkeys(folders)) if plain else None
 
 
 def _is_archive(script: str) -> bool:
-    """Whether Python would look for a program inside of the file."""
+    """Whether Python would look for a program inside the file."""
     for hook in sys.path_hooks:
         with suppress(ImportError):
             hook(script)
@@ -315,20 +316,20 @@ INSPECT_VARIABLE: Final = "PYTHONINSPECT"
 
 
 def main(bare: Sequence[str]) -> None:
-    """Have the interpreter start a program for each poke that comes, after this has returned.
+    """Make the interpreter serve requests for programs after this function has returned.
 
-    Stdin is the channel to whoever pokes, stderr a terminal.
+    Stdin is the channel to the client, stderr a terminal.
 
     Args:
-        bare: the names of the modules that every Python has before it looks at a file.
+        bare: names of the modules that every Python has before it runs a file.
     """
     imports = PreloadedModules(bare, ours=os.path.dirname(sys.argv[1]))
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE_NAME]:
-        del sys.modules[name]  # a program finds its own
+        del sys.modules[name]  # a program imports its own
     disguise = ProgramImpersonator(imports, hook=getattr(sys, "__interactivehook__", None))
     codes: deque[int] = deque(maxlen=1)
     programs = _serve_programs(open_channel(os.dup(STDIN)), disguise, codes)
-    # The hook is called only where somebody could type something.
+    # Python calls the hook only if stdin is a terminal.
     os.dup2(STDERR, STDIN)
     os.dup2(STDOUT, STDERR)
     os.putenv(INSPECT_VARIABLE, "1")
@@ -338,21 +339,21 @@ def main(bare: Sequence[str]) -> None:
 def _serve_programs(
     channel: socket.socket, disguise: ProgramImpersonator, codes: deque[int]
 ) -> Iterator[InterpreterCall]:
-    """What makes a fork of this process a program, and ends it; the process itself ends in here.
+    """Yield the calls that run and end a program, in a fork; the server itself exits in here.
 
     Args:
-        codes: what came of the call before.
+        codes: the result of the previous call.
     """
     os.unsetenv(INSPECT_VARIABLE)
     os.dup2(STDOUT, STDIN)
-    with suppress(OSError):  # once, for all forks: each of them only looks
+    with suppress(OSError):  # once for all forks, which then find nothing left to drop
         privileges.shrink_bounding_set()
     try:
         LauncherServer(channel, foresee=disguise.preload, imitate=disguise.become_program).serve()
         os._exit(0)
     except BecameProgram:
         pass
-    except BaseException:  # noqa: BLE001 (nobody is there to tell)
+    except BaseException:  # noqa: BLE001 (nothing reads an error message here)
         os._exit(1)
     yield disguise.prepare_run()
     yield disguise.prepare_exit(failed=codes[-1] != 0)

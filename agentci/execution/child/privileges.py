@@ -1,4 +1,4 @@
-"""Whom a jailed program runs as: another user where we may choose one, and without capabilities."""
+"""Change the user of a sandboxed program, where permitted, and drop its capabilities."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from agentci.execution.child import kernel
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER = 0, 1, 2, 3
 CAP_KILL, CAP_SETGID, CAP_SETUID = 5, 6, 7
-# What it takes to hand a program to another user, and to clear up behind it.
+# Needed to run a program as another user, and to clean up after it.
 NEEDED_CAPABILITIES: Final = (
     CAP_CHOWN,
     CAP_DAC_OVERRIDE,
@@ -26,7 +26,7 @@ AMBIENT_RAISE, AMBIENT_CLEAR_ALL = 2, 4
 
 
 def read_effective_capabilities() -> int:
-    """The capabilities of this process, a bit each."""
+    """Return the effective capabilities of this process, one bit each."""
     with open("/proc/self/status", "rb") as status:
         for line in status:
             if line.startswith(b"CapEff:"):
@@ -44,7 +44,7 @@ def can_change_user() -> bool:
 
 
 def can_read_everything() -> bool:
-    """Whether this process can read what its user could not."""
+    """Whether this process can read files that its user alone could not."""
     try:
         return bool(read_effective_capabilities() >> CAP_DAC_READ_SEARCH & 1)
     except OSError:
@@ -52,10 +52,10 @@ def can_read_everything() -> bool:
 
 
 def set_user(user: int) -> None:
-    """Be ``user`` and nobody else, for good.
+    """Become ``user`` permanently, with no other groups or saved ids.
 
     Raises:
-        OSError: we may not, or this machine has no such user.
+        OSError: this process may not, or the user id does not exist here.
     """
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -63,38 +63,39 @@ def set_user(user: int) -> None:
 
 
 def shrink_bounding_set(kept: int = 1 << CAP_DAC_READ_SEARCH) -> None:
-    """No program of ours, whatever its file says, ever gets more than ``kept``.
+    """Limit the capabilities that any program started from here can get from its file to ``kept``.
 
-    What this process can do itself it still can.
+    The current capabilities of this process stay.
 
     Args:
-        kept: capabilities, a bit each; by default all that ``drop_privileges`` may leave.
+        kept: capabilities, one bit each; by default all that ``drop_privileges`` may leave.
 
     Raises:
-        OSError: the kernel refuses for another reason than that we have no say; NO_NEW_PRIVS has.
+        OSError: the kernel refuses, for a reason other than a missing privilege. Without that
+            privilege, NO_NEW_PRIVS gives the same protection.
     """
     for number in range(MAX_CAPABILITIES):
         if kept >> number & 1:
             continue
         try:
-            # To look takes a tenth of the time that it takes to drop one.
+            # Reading a capability takes a tenth of the time of dropping it.
             if kernel.prctl(kernel.PR_CAPBSET_READ, number):
                 kernel.prctl(kernel.PR_CAPBSET_DROP, number)
         except OSError as error:
-            if error.errno in {errno.EINVAL, errno.EPERM}:  # there are no more, or we have no say
+            if error.errno in {errno.EINVAL, errno.EPERM}:  # no more capabilities, or no privilege
                 return
             raise
 
 
 def drop_privileges(user: int | None, *, searches: bool) -> None:
-    """Give up all capabilities, and be ``user`` from now on (None: who we are).
+    """Give up all capabilities and become ``user`` (None: keep the current user).
 
     Args:
-        searches: whether folders closed to the user can be read all the same; only Landlock then
-            says what can be read.
+        searches: whether the process can still read folders that are closed to the user; then only
+            Landlock limits what it can read.
 
     Raises:
-        OSError: we may not.
+        OSError: this process may not.
     """
     kept = 1 << CAP_DAC_READ_SEARCH if searches else 0
     shrink_bounding_set(kept)
@@ -103,7 +104,7 @@ def drop_privileges(user: int | None, *, searches: bool) -> None:
             kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
         set_user(user)
     _set_capabilities(kept)
-    with suppress(OSError):  # kernels before 4.3 have none
+    with suppress(OSError):  # kernels before 4.3 lack ambient capabilities
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_CLEAR_ALL)
     if searches:
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_RAISE, CAP_DAC_READ_SEARCH)

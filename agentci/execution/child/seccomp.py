@@ -1,10 +1,10 @@
-"""The filter for system calls of a sandboxed program, and the loopback sockets that it may have.
+"""The system call filter of a sandboxed program, and the loopback sockets that it may have.
 
-The filter is inherited by all that the program starts, and needs no privilege. What is refused is
-answered with an error; only calls by another processor's table end the program: no compiler makes
-them. A program that may reach one port of this machine gets each socket from its supervisor: the
-kernel notifies it, and it makes a TCP socket that is bound to the loopback device, so that nothing
-that is sent leaves the machine. Landlock limits it to one port.
+The filter needs no privilege, and every process that the program starts inherits it. A refused call
+returns an error. Only calls through another processor's call table end the program; no compiler
+emits them. A program that may reach one port of this machine gets each socket from its supervisor:
+the kernel notifies the supervisor, which makes a TCP socket bound to the loopback device, so that
+no data leaves the machine. Landlock limits the socket to one port.
 """
 
 import ctypes
@@ -21,8 +21,8 @@ from typing import Final
 
 from agentci.execution.child import kernel
 
-# From the kernel's linux/seccomp.h: what is asked, what is answered, and a descriptor that is
-# handed over. They need Linux 5.9.
+# From the kernel's linux/seccomp.h: a notification, its response, and a descriptor added to the
+# program. They need Linux 5.9.
 SOCKET_REQUEST: Final = struct.Struct("=Q24xI4xI4xI4x24x")
 SOCKET_RESPONSE: Final = struct.Struct("=QqiI")
 ADDED_DESCRIPTOR: Final = struct.Struct("=QIIII")
@@ -31,37 +31,37 @@ SEND_RESPONSE: Final = 0xC0182101
 ADD_DESCRIPTOR: Final = 0x40182103
 
 LOOPBACK_DEVICE: Final = b"lo"
-# What a program adds to the kind of a socket.
+# Flags that a program may combine with the type of a socket.
 SOCKET_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK
 TCP_PROTOCOLS: Final = (0, socket.IPPROTO_TCP)
 
 
 class LoopbackSockets:
-    """The sockets of one program.
+    """Makes the sockets of one program.
 
     Args:
-        descriptor: where its requests arrive.
+        descriptor: the seccomp listener on which the program's requests arrive.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def fileno(self) -> int:
-        """What can be read from as soon as one is wanted, or nobody is left to want any."""
+        """Return the descriptor, readable on a request or once no process can send one."""
         return self._descriptor
 
     def handle_request(self) -> bool:
-        """Answer one request; False where there will be no more."""
+        """Handle one request; return False if no process can send one any more."""
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
         if any(event & select.POLLHUP for _, event in poll.poll(0)):
             return False
-        with suppress(FileNotFoundError):  # whoever asked has ended meanwhile
+        with suppress(FileNotFoundError):  # the requesting process has ended meanwhile
             self._respond()
         return True
 
     def close(self) -> None:
-        """Have every further request fail."""
+        """Close the listener; every further request fails."""
         os.close(self._descriptor)
 
     def _respond(self) -> None:
@@ -76,10 +76,10 @@ class LoopbackSockets:
         self._ioctl(SEND_RESPONSE, bytearray(SOCKET_RESPONSE.pack(number, value, -error, 0)))
 
     def _add_socket(self, number: int, family: int, kind: int, protocol: int) -> int:
-        """A socket as its number in the program that asked.
+        """Add a socket to the requesting process, and return its descriptor there.
 
         Raises:
-            OSError: it may have none of that kind.
+            OSError: the program may not have such a socket.
         """
         wanted = (family, kind & ~SOCKET_FLAGS)
         if wanted != (socket.AF_INET, socket.SOCK_STREAM) or protocol not in TCP_PROTOCOLS:
@@ -128,7 +128,7 @@ COMMON_CALLS: Final = {
     "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
     "open_tree_attr": 467,
 }  # fmt: skip
-# Refused to those who ask for their sockets, if at all.
+# Filtered only for programs that get their sockets from the supervisor.
 X86_64_SOCKET_CALLS: Final = {
     "sendto": 44, "sendmsg": 46, "bind": 49, "listen": 50, "sendmmsg": 307, "seccomp": 317,
 }  # fmt: skip
@@ -141,23 +141,24 @@ SYSTEM_CALLS: Final[Mapping[str, Mapping[str, int]]] = {
 }
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# What could lead past Landlock's rules for ports, or to a socket that others can reach.
+# Calls that could bypass Landlock's port rules, or make a socket that others can connect to.
 LISTEN_CALLS: Final = ("bind", "listen")
-# Where the flags of a call stand among its arguments: a fast open connects without ``connect``.
+# Position of the flags among a call's arguments: MSG_FASTOPEN connects without ``connect``.
 SEND_FLAGS_ARGUMENT: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 MSG_FASTOPEN: Final = 0x20000000
-# Not refused as a whole: without a network, without new namespaces, in favour of clone.
+# Calls that are not always refused: some depend on the network or on flags (new namespaces), and
+# clone3 fails with ENOSYS so that libraries use clone.
 CONDITIONAL_CALLS: Final = frozenset(
     {"socket", "socketpair", "prlimit64", "clone", "clone3", *X86_64_SOCKET_CALLS}
 )
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 NEW_NAMESPACES: Final = 0x7E020000
 AF_UNIX: Final = 1
-# Of kinds of sockets, those that have it send to whom they like, also as one of a pair.
+# Socket types with this bit can send to any address, even as one of a pair.
 DATAGRAM_BIT: Final = 2
 X32_BIT: Final = 0x40000000
 
-# Of struct seccomp_data.
+# Offsets in struct seccomp_data.
 CALL_NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
 ARGUMENT_BYTES: Final = 8
 
@@ -179,29 +180,29 @@ set_mode: Final = kernel.syscall(
 
 @cache
 def make_filter(machine: str, *, network: bool, local: bool = True, asks: bool = False) -> bytes:
-    """The filter for a processor, as the kernel reads it.
+    """Make the filter for a processor, in the kernel's format.
 
     Args:
-        machine: ``x86_64`` or ``aarch64``, as ``uname -m`` says.
-        network: whether sockets may be made; pairs that stay with each other always may.
-        local: whether that goes for sockets of this machine, too.
-        asks: whether somebody is asked for every socket that may not be made.
+        machine: ``x86_64`` or ``aarch64``, as printed by ``uname -m``.
+        network: whether sockets may be made; pairs connected only to each other always may.
+        local: whether that includes Unix sockets.
+        asks: whether the supervisor is notified of each call of ``socket`` and makes the socket.
 
     Raises:
-        KeyError: of this processor we do not know the numbers.
+        KeyError: the processor's system call numbers are unknown.
     """
     calls = SYSTEM_CALLS[machine]
     return b"".join(_make_instructions(machine, calls, network=network, local=local, asks=asks))
 
 
 def install_filter(program: bytes, *, asks: bool = False) -> int:
-    """Put this process, and all that it starts, under a filter; after NO_NEW_PRIVS.
+    """Apply a filter to this process and all that it starts; requires NO_NEW_PRIVS.
 
     Returns:
-        The descriptor where the questions arrive of a filter that asks; else 0.
+        The descriptor on which notifications arrive if ``asks`` is true; otherwise 0.
 
     Raises:
-        OSError: the kernel has no filters, or none that ask, or whoever runs us forbids them.
+        OSError: the kernel lacks filters or notifications, or the environment forbids them.
     """
     content = ctypes.create_string_buffer(program, len(program))
     count = len(program) // INSTRUCTION.size
@@ -222,7 +223,7 @@ def _make_instructions(
     for name, number in calls.items():
         if name not in CONDITIONAL_CALLS:
             yield from _refuse_call(number, errno.EPERM)
-    # Its flags lie in memory, where no filter can look: libraries then take clone.
+    # Its flags are in memory, which a filter cannot read; on ENOSYS libraries use clone.
     yield from _refuse_call(calls["clone3"], errno.ENOSYS)
     yield from _filter_sockets(calls, network=network, local=local, asks=asks)
     if asks or not (network and local):
@@ -252,7 +253,7 @@ def _filter_sockets(
 
 
 def _filter_socket_pairs(number: int) -> Iterator[bytes]:
-    """Refuse pairs of sockets that can leave each other for an address."""
+    """Refuse socket pairs whose ends could send to, or connect to, another address."""
     yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=6)
     yield _make_instruction(LOAD, FIRST_ARGUMENT)
     yield _make_instruction(JUMP_IF_EQUAL, AF_UNIX, skip_if_not=2)
@@ -263,7 +264,7 @@ def _filter_socket_pairs(number: int) -> Iterator[bytes]:
 
 
 def _filter_other_processes(number: int) -> Iterator[bytes]:
-    """Refuse what names another process of the user, whom Landlock does not keep it from."""
+    """Refuse the call for another process of the same user, which Landlock does not prevent."""
     yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=4)
     yield _make_instruction(LOAD, FIRST_ARGUMENT)
     yield _make_instruction(JUMP_IF_EQUAL, 0, skip_if_so=1)
@@ -277,7 +278,7 @@ def _refuse_call(number: int, code: int) -> Iterator[bytes]:
 
 
 def _refuse_flags(number: int, place: int, bits: int) -> Iterator[bytes]:
-    """Refuse a call where its argument at ``place`` has one of ``bits``."""
+    """Refuse a call if its argument at ``place`` has any of ``bits`` set."""
     yield _make_instruction(JUMP_IF_EQUAL, number, skip_if_not=4)
     yield _make_instruction(LOAD, FIRST_ARGUMENT + ARGUMENT_BYTES * place)
     yield _make_instruction(JUMP_IF_SET, bits, skip_if_not=1)

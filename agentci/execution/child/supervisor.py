@@ -1,9 +1,9 @@
-"""Watches over one program: starts it jailed, ends all that it started, and clears up behind it.
+"""Supervise one program: start it in its sandbox, end all that it started, and clean up.
 
-A process of its own a program, between the launcher and the program; when nothing is left of one,
-the next may follow. It is the parent of every orphan below it, so that nothing gets away, and it
-ends all as soon as its channel is closed: by whoever asked for the program, or by the system when
-that process is gone.
+The supervisor is a separate process between the launcher and the program. When nothing is left of
+one program, it can run the next. It adopts every orphan below it, so that no process escapes, and
+ends all of them as soon as its channel is closed: by the client, or by the system when the client
+has ended.
 """
 
 import contextlib
@@ -26,10 +26,11 @@ from agentci.execution.child.seccomp import LoopbackSockets
 
 STREAM_COUNT: Final = 3
 
-# How often a private folder is looked at for its size.
+# Interval between measurements of the private folder's size.
 SIZE_CHECK_MILLISECONDS: Final = 200
 EXIT_NOT_STARTED: Final = 127
-# Python and the launcher ignore them; programs do not expect that, nor do those whom they end.
+# Python and the launcher ignore these signals. Programs, and the processes they signal, expect the
+# default handlers.
 RESET_SIGNALS: Final = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
 )  # fmt: skip
@@ -37,24 +38,26 @@ MAX_DESCRIPTORS: Final = 1 << 20
 
 
 class BecameProgram(BaseException):
-    """This process is the program from now on: leave all that is ours."""
+    """This process is now the program; unwind all frames of agentci."""
 
 
 def supervise(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None:
-    """Run the programs that are asked for on ``channel``, and answer how it went.
+    """Run the programs ordered on ``channel``, and report their results on it.
 
-    With each order come stdin, stdout and stderr of its program, and after it the program's
-    environment, for the program's process alone: forks of this one find in their memory whatever
-    this one has ever read, secrets of earlier programs, too. The answers: ``refusal``; or
-    ``gone``, with its ``code``, when nothing is left of it. Where it has ended and something is
-    left, ``code`` comes first, and ``gone`` after any message or the channel's end.
+    Each order comes with stdin, stdout and stderr of its program. The program's environment follows
+    as a separate message that only the program's process reads: forks of the supervisor have in
+    their memory everything it has ever read, which would include secrets of earlier programs.
+
+    The reports are ``refusal`` if the program was not started, or ``gone`` with its ``code`` when
+    nothing is left of it. If the program has ended but its processes have not, ``code`` is reported
+    first, and ``gone`` follows after any message on the channel or its end.
 
     Args:
-        imitate: makes a fork of this process what exec would make of it, and raises Imitated;
-            returns where only exec will do.
+        imitate: turns a fork of this process into what exec would, and raises BecameProgram;
+            returns if exec is needed.
 
     Raises:
-        Imitated: by that fork.
+        BecameProgram: in that fork.
     """
     with contextlib.suppress(OSError):
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
@@ -83,7 +86,7 @@ class _ProgramSupervisor:
         self._imitate = imitate
         self._wakeup = wakeup
         self._user: int | None = order["jail"]["user"] if order["jail"] else None
-        # Where it shares its user with others, what belongs to the user is not its own.
+        # None if the program shares its user: the user's processes and files may be others'.
         self._own_user: int | None = self._user if order["alone"] else None
         self._leader = 0
         self._sockets: LoopbackSockets | None = None
@@ -91,7 +94,7 @@ class _ProgramSupervisor:
         self._excess = ""
 
     def run(self, streams: Sequence[int]) -> bool:
-        """Have the program run, and then leave nothing of it; say whether another may follow."""
+        """Run the program, remove all that is left of it; return whether another may follow."""
         refusal = self._prepare(streams) or self._start(streams)
         asked = refusal is None and self._wait_for_end()
         if self._leader and self._code is None:
@@ -115,7 +118,7 @@ class _ProgramSupervisor:
         return None
 
     def _start(self, streams: Sequence[int]) -> Message | None:
-        """Start the program; None once it runs, else what kept it from that."""
+        """Start the program; return None once it runs, otherwise the reason why it does not."""
         reports, report = socket.socketpair()
         try:
             self._leader = os.fork()
@@ -135,9 +138,11 @@ class _ProgramSupervisor:
         return said
 
     def _wait_for_end(self) -> bool:
-        """Wait until somebody says that this is all; False where it is the channel's end.
+        """Wait for the program's end; return whether the supervisor may be used again.
 
-        Tells as soon as the program has ended, and returns then where it has left nothing.
+        Returns at once if the program ends and leaves no process. Otherwise reports its exit code
+        and waits for a message (True) or the channel's end (False). An exceeded disk limit also
+        ends the wait (False).
         """
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
@@ -166,7 +171,7 @@ class _ProgramSupervisor:
         return SIZE_CHECK_MILLISECONDS if self._order["disk"] and self._code is None else None
 
     def _exceeds_disk_limit(self) -> bool:
-        """Whether its private folder has grown too large."""
+        """Whether the private folder has exceeded its size limit."""
         limit, folder = self._order["disk"], self._order["scratch"]
         if limit and folder is not None and tmpdir.measure_size(folder, limit) >= limit:
             self._excess = f"wrote more than {limit // 1024**2} MiB of files and was ended"
@@ -185,7 +190,7 @@ class _ProgramSupervisor:
             tmpdir.clear_shared_memory(self._own_user)
 
     def _report(self, message: Message) -> None:
-        with contextlib.suppress(OSError):  # nobody listens any more
+        with contextlib.suppress(OSError):  # the client has ended
             send_json(self._channel, message)
 
 
@@ -196,7 +201,7 @@ def _become_program(
     report: socket.socket,
     imitate: Callable[[Message], None],
 ) -> NoReturn:
-    """Be the program from now on; whatever keeps us from it is reported."""
+    """Become the program; report any error that prevents it."""
     stage = "start"
     try:
         order["environment"] = receive(channel)
@@ -215,7 +220,7 @@ def _become_program(
         except BecameProgram:
             report.close()
             raise
-        os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (its work)
+        os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (starts the program)
     except BecameProgram:
         raise
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
@@ -226,7 +231,10 @@ def _become_program(
 
 
 def _reset_process(channel: socket.socket, streams: Sequence[int], report: int) -> None:
-    """Have nothing of ours any more but the streams, as 0, 1 and 2, and ``report``."""
+    """Reset signals, start a session, and close all descriptors but the streams and ``report``.
+
+    The streams become descriptors 0, 1 and 2.
+    """
     channel.detach()
     signal.set_wakeup_fd(-1)
     for number in (*RESET_SIGNALS, signal.SIGCHLD):

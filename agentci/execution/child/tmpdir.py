@@ -1,4 +1,4 @@
-"""The private folder of a program: made for it, and removed whatever it put there."""
+"""Make and remove the private folder of a program, regardless of its content."""
 
 import errno
 import os
@@ -8,19 +8,19 @@ from contextlib import suppress
 from typing import Final
 
 FOLDERS: Final = (b"home", b"tmp")
-# However deep, it takes a second on a machine that is not overloaded.
+# Removal takes about a second on a machine that is not overloaded, at any depth.
 MAX_REMOVE_SECONDS: Final = 20.0
 SHARED_MEMORY: Final = b"/dev/shm"
-# What an empty file is taken for: there is not room for any number of them either.
+# Size counted for an empty file, so that the number of files is limited too.
 MIN_FILE_BYTES: Final = 4096
 OPEN_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_tmpdir(path: bytes, user: int | None) -> None:
-    """Make the folder, with a home and a place for temporary files that only ``user`` may enter.
+    """Make the folder, with folders ``home`` and ``tmp`` in it that only ``user`` may enter.
 
     Raises:
-        OSError: it is there already, or the disk refuses.
+        OSError: the folder exists already, or cannot be made.
     """
     os.mkdir(path, 0o700)
     for name in FOLDERS:
@@ -31,7 +31,7 @@ def make_tmpdir(path: bytes, user: int | None) -> None:
 
 
 def measure_size(path: bytes, enough: int) -> int:
-    """How many bytes of disk it takes up; no further than ``enough``."""
+    """Measure the bytes of disk that a folder uses; stop at ``enough`` bytes."""
     taken, unseen = 0, [path]
     while unseen and taken < enough:
         with suppress(OSError), os.scandir(unseen.pop()) as entries:
@@ -45,10 +45,10 @@ def measure_size(path: bytes, enough: int) -> int:
 
 
 def remove_tmpdir(path: bytes, *, seconds: float = MAX_REMOVE_SECONDS) -> bool:
-    """Remove the folder once all who could write to it are gone; say whether it is.
+    """Remove the folder within ``seconds``; return whether it is removed.
 
-    However deep it is: what lies below is moved up before it is looked at, so that no path grows
-    long. Not for longer than ``seconds``.
+    Call it when no process can write to the folder any more. It works at any depth: nested folders
+    are moved up before they are listed, so that no path grows long.
     """
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -72,7 +72,7 @@ def remove_tmpdir(path: bytes, *, seconds: float = MAX_REMOVE_SECONDS) -> bool:
 
 
 def clear_shared_memory(user: int) -> None:
-    """Remove what ``user``, whom nobody else is, has left in shared memory."""
+    """Remove what ``user``, the user of one program only, has left in shared memory."""
     with suppress(OSError), os.scandir(SHARED_MEMORY) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -84,7 +84,7 @@ def clear_shared_memory(user: int) -> None:
 
 
 def _remove_entry(top: int, name: bytes, number: int) -> int:
-    """Remove one entry of ``top``, the folders in it put beside it under unused numbers."""
+    """Remove one entry of ``top``; move its subfolders to ``top``, named by unused numbers."""
     if _try_unlink(top, name):
         return number
     os.chmod(name, 0o700, dir_fd=top)
@@ -115,7 +115,7 @@ def _move_up(folder: int, name: bytes, top: int, number: int) -> int:
 def _try_unlink(folder: int, name: bytes) -> bool:
     try:
         os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:  # an empty folder, in whose place another one was put
+    except FileNotFoundError:  # an empty folder that a rename has replaced
         return True
     except (IsADirectoryError, PermissionError):
         return False

@@ -1,1 +1,1 @@
-"""A child process: start it, feed it, read it, and end it with everything that it started."""
+"""Start a child process, exchange data with it, and end it with everything that it started."""

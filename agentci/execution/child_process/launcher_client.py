@@ -1,7 +1,7 @@
-"""The processes that start programs for us, the pool of them, and their messages.
+"""Clients of the launchers, which start programs; the pool of launchers; and their messages.
 
-Messages are trusted no more than what a program prints: where untrusted packages are imported,
-their code may write in a launcher's place.
+Messages are as untrusted as a program's output: code of untrusted packages that a launcher imports
+may write messages in the launcher's place.
 """
 
 import atexit
@@ -30,14 +30,14 @@ from agentci.execution.child_process.prefork_client import (
     PreforkInterpreter,
 )
 
-# More than any of them says.
+# More than any real message needs.
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 
 MessageT = TypeVar("MessageT")
 
 
 class SandboxCapabilities(TypedDict):
-    """What a jail can do on this machine, see ``agentci.execution.child.apply_sandbox``."""
+    """What a sandbox can do here; see ``agentci.execution.child.apply_sandbox``."""
 
     system: str
     users: int | None
@@ -51,7 +51,7 @@ class SandboxCapabilities(TypedDict):
 
 
 class StartFailure(Struct, frozen=True):
-    """Why a program was not started; see ``agentci.execution.child.supervisor``."""
+    """The reason why a program was not started; see ``agentci.execution.child.supervisor``."""
 
     stage: str
     errno: int | None
@@ -59,7 +59,15 @@ class StartFailure(Struct, frozen=True):
 
 
 class SupervisorMessage(Struct, frozen=True):
-    """What became of a program; see ``agentci.execution.child.supervisor``."""
+    """A report on a program; see ``agentci.execution.child.supervisor``.
+
+    Attributes:
+        code: exit code, or the negative number of a signal; None if there is none yet.
+        gone: whether the program and all that it started have been ended.
+        left: whether some of its processes may remain.
+        excess: the limit that it exceeded; completes a sentence about the program.
+        refusal: set if the program was not started.
+    """
 
     code: Annotated[int, Meta(ge=-64, le=255)] | None = None
     gone: bool = False
@@ -69,10 +77,11 @@ class SupervisorMessage(Struct, frozen=True):
 
 
 class ChildMessageReader(Generic[MessageT]):
-    """Answers of one kind, which may come in pieces.
+    """Reads messages of one type, which may arrive in pieces.
 
     Args:
-        channel: to whoever gives them.
+        channel: the channel to the sender.
+        kind: the type to decode to.
     """
 
     def __init__(self, channel: socket.socket, kind: type[MessageT]) -> None:
@@ -83,10 +92,10 @@ class ChildMessageReader(Generic[MessageT]):
         self._poll.register(channel, select.POLLIN)
 
     def read_next(self, seconds: float) -> MessageT | None:
-        """The next one; None where there will be none, or it makes no sense.
+        """Read the next message; return None if the channel is closed or the message invalid.
 
         Raises:
-            TimeoutError: it has not come whole in that time.
+            TimeoutError: no complete message arrived within ``seconds``.
         """
         deadline = time.monotonic() + seconds
         while (size := self._count_missing()) > 0:
@@ -107,7 +116,7 @@ class ChildMessageReader(Generic[MessageT]):
             self._buffer.clear()
 
     def _count_missing(self) -> int:
-        """How many bytes are to come of what is known to come; below 0 where it is too much."""
+        """Count the missing bytes of the length or the message; negative if it is too long."""
         known = LENGTH.size
         if len(self._buffer) >= known:
             [length] = LENGTH.unpack_from(self._buffer)
@@ -120,10 +129,10 @@ class ChildMessageReader(Generic[MessageT]):
 LAUNCHER_CODE: Final = (
     f"{BOOTSTRAP_CODE} from agentci.execution.child.launcher import main; main(int(sys.argv[2]))"
 )
-# It takes some hundredths of a second, on a machine that is not overloaded.
+# A start takes some hundredths of a second on a machine that is not overloaded.
 MAX_START_SECONDS: Final = 30.0
 MAX_END_SECONDS: Final = 1.0
-# An order fits into what the system keeps for who reads it, unless its environment is huge.
+# An order fits into the socket's buffer, unless its environment is huge.
 MAX_ORDER_SECONDS: Final = 30.0
 LAUNCHER_LOST: Final = (
     "could not be started: the process that starts programs was ended from outside"
@@ -131,20 +140,23 @@ LAUNCHER_LOST: Final = (
 
 
 class LauncherClient:
-    """Our end of it.
+    """The client of one launcher process.
 
     Args:
-        start_supervisor: to its process.
-        end: waits until the process has ended, once the channel is closed.
-        process_id: of the process, where it is a child of ours.
+        channel: the channel to the launcher.
+        end: called once the channel is closed; waits until the launcher has ended.
+        number: the launcher's process id, if it is a child of this process; otherwise None.
+        warmth: the prefork interpreter that it runs as; None for a plain launcher.
+        folder: see the attribute.
 
     Attributes:
-        interpreter: None for one that has imported nothing.
-        capabilities: what a jail can do here, see ``agentci.execution.child.apply_sandbox``.
-        folder: the only one that its programs can write to; empty where they have all of them.
+        process_id: the argument ``number``.
+        interpreter: the argument ``warmth``.
+        capabilities: what a sandbox can do here; see ``agentci.execution.child.apply_sandbox``.
+        folder: the only folder that its programs can write to; empty if each has its own.
 
     Raises:
-        EvaluatorError: it does not work.
+        EvaluatorError: the launcher does not start.
     """
 
     def __init__(
@@ -170,26 +182,26 @@ class LauncherClient:
         self.capabilities = facts
 
     def is_alive(self) -> bool:
-        """Whether it is still there: it never says anything after its first words."""
+        """Whether the launcher still runs: after its first message, only its end is readable."""
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         return not poll.poll(0)
 
     def take_idle_supervisor(self, imports: tuple[str, ...]) -> socket.socket | None:
-        """To a ward that has done what it was asked for, if there is one."""
+        """Return the channel to an idle supervisor, or None."""
         try:
             return self._idle[imports].pop()
         except IndexError:
             return None
 
     def start_supervisor(self, imports: tuple[str, ...]) -> socket.socket:
-        """To a new ward.
+        """Start a supervisor, and return the channel to it.
 
         Args:
-            imports: modules that its program is going to import.
+            imports: modules that its program will import.
 
         Raises:
-            OSError: the launcher is gone.
+            OSError: the launcher has ended.
         """
         ours, its = socket.socketpair()
         ours.settimeout(MAX_ORDER_SECONDS)
@@ -203,11 +215,11 @@ class LauncherClient:
         return ours
 
     def return_supervisor(self, channel: socket.socket, imports: tuple[str, ...]) -> None:
-        """Keep a ward that has done what it was asked for."""
+        """Keep the channel to a supervisor that has finished its program."""
         self._idle[imports].append(channel)
 
     def close(self) -> None:
-        """Let it end once the programs that it started have."""
+        """Close the channels, so that the launcher ends once its programs have ended."""
         for channels in self._idle.values():
             while channels:
                 channels.pop().close()
@@ -216,10 +228,10 @@ class LauncherClient:
 
 
 def start_launcher(warmth: PreforkInterpreter | None) -> LauncherClient:
-    """Start one that nothing confines: what it imports is ours, or beside us.
+    """Start a launcher without a sandbox: it imports only agentci or packages installed next to it.
 
     Raises:
-        EvaluatorError, OSError: it cannot be started.
+        EvaluatorError, OSError: the launcher cannot be started.
     """
     return _start_plain_launcher() if warmth is None else _start_prefork_launcher(warmth)
 
@@ -273,7 +285,7 @@ def _make_socket_pair() -> tuple[int, int]:
     return its.detach(), ours.detach()
 
 
-# The end that is read from comes first, as of a pipe.
+# Each returns the read end first, like ``os.pipe``.
 PREFORK_STREAMS: Final = (_make_socket_pair, os.pipe, os.openpty)
 
 
@@ -291,19 +303,19 @@ def _receive_capabilities(channel: socket.socket) -> SandboxCapabilities | None:
 
 
 def _make_launcher_environment() -> dict[str, str]:
-    """What a Python may need to start, and nothing that a program of the same user could read."""
-    from os import environ  # noqa: PLC0415 (of the process that we are, not of a run)
+    """Return only the variables Python needs to start: programs of the same user can read them."""
+    from os import environ  # noqa: PLC0415 (this process's environment, not that of a run)
 
     name = "LD_LIBRARY_PATH"
     return {name: environ[name]} if name in environ else {}
 
 
-# What programs manage to end so often is not started again.
+# After so many starts, a launcher that programs keep ending is not started again.
 MAX_STARTS: Final = 8
 
 
 class _LauncherPool:
-    """Who has the launchers of this process."""
+    """The launchers of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -317,16 +329,17 @@ class _LauncherPool:
         *,
         start: Callable[[], LauncherClient] | None = None,
     ) -> LauncherClient:
-        """The launcher; a cold one where no such warm one can be had.
+        """Return a launcher; a plain one if the prefork interpreter ``warmth`` cannot be started.
 
         Args:
-            start: starts one that is jailed.
+            warmth: the prefork interpreter; None for a plain launcher.
+            start: starts a launcher in a sandbox; None to start one without.
 
         Raises:
-            EvaluatorError: none can be started.
+            EvaluatorError: no launcher can be started.
         """
         with self._lock:
-            if self._process != os.getpid():  # a fork of ours has nothing of it
+            if self._process != os.getpid():  # a fork must not use its parent's launchers
                 self._launchers, self._process = {}, os.getpid()
             if warmth in self._launchers and not self._launchers[warmth].is_alive():
                 self._launchers.pop(warmth).close()
@@ -343,14 +356,14 @@ class _LauncherPool:
             return self._launchers[warmth]
 
     def list_process_ids(self) -> Collection[int]:
-        """Of those of the launchers' processes that are children of ours."""
+        """Return the process ids of the launchers that are children of this process."""
         launchers = tuple(self._launchers.values())
         return [each.process_id for each in launchers if each.process_id is not None]
 
     def close(self) -> None:
-        """Have no launcher any more."""
+        """Close all launchers."""
         if self._process == os.getpid():
-            for launcher in reversed(self._launchers.values()):  # it may depend on one before it
+            for launcher in reversed(self._launchers.values()):  # one may depend on an earlier one
                 launcher.close()
         self._launchers = {}
         self._starts.clear()

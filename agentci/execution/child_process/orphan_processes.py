@@ -1,8 +1,8 @@
-"""Ends processes that a killed supervisor left: by their mark, or as adopted children.
+"""End processes that a killed supervisor left, found by a mark or as adopted children.
 
-A mark in the environment is inherited by whatever a program starts, through any number of forks,
-sessions and new parents. As a subreaper, this process becomes the parent of orphans below it. Both
-need Linux; elsewhere nothing is found or adopted.
+A program's processes inherit a mark in their environment, through any number of forks, sessions and
+new parents. As a subreaper, this process becomes the parent of orphans below it. Both need Linux;
+on other systems nothing is found or adopted.
 """
 
 import os
@@ -17,7 +17,7 @@ from agentci.execution.child.descendants import is_alive
 
 MARK_VARIABLE: Final = "AGENTCI_EVALUATOR_RUN"
 
-# Whoever forks while the list is read is found in the next one.
+# A process forked while the list is read is found in the next round.
 MAX_ROUNDS: Final = 5
 ROUND_SECONDS: Final = 0.005
 
@@ -50,11 +50,12 @@ MAX_PAUSES: Final = 50
 
 
 def become_subreaper() -> bool:
-    """Become the parent of all orphans below this process, and say whether it is.
+    """Become the parent of all orphans below this process; return whether that worked.
 
-    Not where it has children already: they would be somebody else's, and so might their orphans.
+    Return False if this process has children already: other code started them, and their orphans
+    would be adopted too.
     """
-    import ctypes  # noqa: PLC0415 (only needed where programs are started)
+    import ctypes  # noqa: PLC0415 (needed only if programs are started)
 
     if _has_children():
         return False
@@ -65,12 +66,12 @@ def become_subreaper() -> bool:
 
 
 def kill_children(*, spared: Collection[int]) -> None:
-    """Kill all descendants of this process; call ``become_subreaper`` before, to have them all.
+    """Kill all descendants of this process; requires ``become_subreaper`` to reach all of them.
+
+    The killed children are not reaped: the code that started them does that.
 
     Args:
-        spared: the children that stay, with all below them.
-
-    None is waited for: whoever started it does that.
+        spared: process ids of children that stay, with all below them.
     """
     for _ in range(MAX_PAUSES):
         living = [child for child in _living_children() if child not in spared]

@@ -1,4 +1,4 @@
-"""Feeds a child and listens to it: in one thread, without deadlock, within bounds."""
+"""Write to a child's stdin and read its output in one thread, without deadlock, within limits."""
 
 import os
 import selectors
@@ -9,7 +9,7 @@ from agentci.errors import EvaluatorError
 
 MEBIBYTE: Final = 1024**2
 MAX_OUTPUT_BYTES: Final = 10 * MEBIBYTE
-# Only the end of stderr is kept, but nobody may write to it for ever either.
+# Only the end of stderr is kept, but the total is limited too.
 MAX_LOG_BYTES: Final = 64 * MEBIBYTE
 KEPT_LOG_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 64 * 1024
@@ -19,9 +19,9 @@ class OutputBuffer:
     """The last bytes of a stream.
 
     Args:
-        stream: its name, for the message.
-        limit: how many bytes may come; more is an error.
-        kept: how many of them, the last ones, are of use.
+        stream: its name in the error message.
+        limit: maximum number of bytes received; more is an error.
+        kept: number of bytes kept from the end.
     """
 
     def __init__(self, stream: str, *, limit: int, kept: int) -> None:
@@ -35,10 +35,10 @@ class OutputBuffer:
         return bytes(self._bytes[-self._kept :])
 
     def append(self, chunk: bytes) -> None:
-        """Keep ``chunk``.
+        """Add ``chunk``.
 
         Raises:
-            EvaluatorError: the stream is over its limit.
+            EvaluatorError: the stream has exceeded its limit.
         """
         self._received += len(chunk)
         if self._received > self._limit:
@@ -50,22 +50,23 @@ class OutputBuffer:
 
 
 class PipedChild(Protocol):
-    """Whoever has three pipes, ours the other ends of them, and says when it has ended."""
+    """A child process: this process's ends of its pipes, and a descriptor that reports its end."""
 
     stdin: IO[bytes]
     stdout: IO[bytes]
     stderr: IO[bytes]
 
     def fileno(self) -> int:
-        """What can be read from as soon as it has something to say."""
+        """Return a descriptor that is readable when the child has a report."""
         ...
 
 
 class ChildPipes:
-    """The pipes of a child, moved on step by step until whoever holds them closes them.
+    """The pipes of a child, served step by step until the other ends are closed.
 
     Attributes:
-        output, log: what came on stdout and on stderr.
+        output: what the child printed to stdout.
+        log: what the child printed to stderr.
     """
 
     def __init__(self, child: PipedChild, stdin: bytes) -> None:
@@ -81,20 +82,20 @@ class ChildPipes:
 
     @property
     def open(self) -> bool:
-        """Whether anybody can still print."""
+        """Whether any process still holds stdout or stderr open."""
         return self._open_outputs > 0
 
     def step(self, seconds: float) -> None:
-        """Move what can be moved, after up to ``seconds``; at once when the child says something.
+        """Wait up to ``seconds`` for a pipe or a report of the child, then transfer what is ready.
 
         Raises:
-            EvaluatorError: the child printed more than is bearable.
+            EvaluatorError: the child exceeded an output limit.
         """
         for key, _ in self._selector.select(seconds):
             key.data()
 
     def ignore_child(self, child: PipedChild) -> None:
-        """Have no ear any more for what the child says itself."""
+        """Stop waiting for reports of the child itself."""
         self._selector.unregister(child)
 
     def _register_output(self, stream: IO[bytes], sink: OutputBuffer) -> None:
@@ -116,7 +117,7 @@ class ChildPipes:
     def _write(self, stream: IO[bytes]) -> None:
         try:
             sent = os.write(stream.fileno(), self._unsent[:CHUNK_BYTES])
-        except BrokenPipeError:  # it may stop reading whenever it likes
+        except BrokenPipeError:  # the child may stop reading at any time
             sent = len(self._unsent)
         self._unsent = self._unsent[sent:]
         if not self._unsent:

@@ -1,4 +1,4 @@
-"""Finds the prefork interpreter for a program, and makes the job that starts it."""
+"""Find the prefork interpreter for a program, and make the job that starts it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.model.values import replace
 
 PACKAGE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
-# Ours is found where it is, and nothing beside us in place of the standard library.
+# Imports agentci from its folder, without letting modules next to it replace the standard library.
 BOOTSTRAP_CODE: Final = (
     "import sys; bare = tuple(sys.modules); sys.flags.safe_path or sys.path.pop(0);"
     " sys.modules['agentci'] = ours = type(sys)('agentci'); ours.__path__ = [sys.argv[1]];"
@@ -21,9 +21,9 @@ PREFORK_CODE: Final = (
     f"{BOOTSTRAP_CODE} from agentci.execution.child.prefork_server import main; main(bare)"
 )
 
-# What a Python or its libraries look at when they start, and never again.
+# Variables that Python or its libraries read only when they start.
 STARTUP_PREFIXES: Final = ("GLIBC_", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "TZ")
-# Of these, what makes no code run that would not run in us as well.
+# Those of them that cannot make Python run code other than what agentci itself runs.
 HARMLESS_VARIABLES: Final = frozenset(
     {
         "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
@@ -32,20 +32,20 @@ HARMLESS_VARIABLES: Final = frozenset(
     }
 )  # fmt: skip
 LOCALE_PREFIX: Final = "LC_"
-# Each program has its own, and nothing of it is ours.
+# Each program has its own values, which the prefork interpreter must not use.
 PROGRAM_ONLY_VARIABLES: Final = frozenset({"PYTHONPATH", "PYTHONUSERBASE"})
-# Nobody's packages are here: the home of a user may be written to by those whom we jail.
+# Disables user packages: sandboxed programs may be able to write to a user's home.
 NO_USER_PACKAGES: Final = {"PYTHONUSERBASE": "/nonexistent"}
 MAX_PARALLEL_PROGRAMS: Final = 8
 
 
 class PreforkInterpreter(Struct, frozen=True):
-    """A Python that has started already.
+    """A Python that has started and imported modules in advance.
 
     Attributes:
-        python: its path.
-        environment: what it has seen of a program's environment.
-        confinement: the jail that it is in itself, where it imports what nobody vouches for.
+        python: path of the interpreter.
+        environment: the part of a program's environment that it has used.
+        confinement: its own sandbox policy, if it imports untrusted packages; otherwise None.
     """
 
     python: str
@@ -56,7 +56,7 @@ class PreforkInterpreter(Struct, frozen=True):
     def for_program(
         cls, python: str, environment: Mapping[str, str], confinement: SandboxPolicy
     ) -> "PreforkInterpreter | None":
-        """The one whose forks are as ``python`` would be in ``environment``, if one may be."""
+        """Return the one whose forks act as ``python`` in ``environment``; None if impossible."""
         names = {
             name for name in environment if name.startswith(STARTUP_PREFIXES)
         } - PROGRAM_ONLY_VARIABLES
@@ -70,7 +70,7 @@ class PreforkInterpreter(Struct, frozen=True):
 
     @staticmethod
     def make_policy(of_programs: SandboxPolicy) -> SandboxPolicy:
-        """Its own jail: that of its programs, with room for several of them at a time."""
+        """Make its own policy: that of its programs, with limits for several programs at a time."""
         return replace(
             of_programs,
             readable=(*of_programs.readable, Path(PACKAGE_FOLDER)),
@@ -80,33 +80,34 @@ class PreforkInterpreter(Struct, frozen=True):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What starts it, with a channel for stdin and a terminal for stderr.
+        """The command that starts it, with a channel as stdin and a terminal as stderr.
 
-        Its stdout is a pipe that nobody reads; programs inherit from it how streams are used.
+        Its stdout is a pipe that is never read; programs inherit its stream settings from it.
         """
         return (self.python, "-c", PREFORK_CODE, PACKAGE_FOLDER)
 
 
-# Of a warm Python: longer than any run.
+# Timeout of a prefork interpreter: longer than any run.
 INTERPRETER_SECONDS: Final = 7 * 24 * 3600.0
 
 
 def find_job_imports(job: ProgramJob) -> tuple[str, ...]:
-    """What a program may find imported; nothing where it starts by itself."""
+    """Return the modules to preload for a program; none if it needs a new interpreter."""
     return job.confinement.imports or ()
 
 
 def find_prefork_interpreter(job: ProgramJob) -> PreforkInterpreter | None:
-    """The Python that a program can be a fork of, where it may be one."""
+    """Return the prefork interpreter for a program; None if it needs a new interpreter."""
     if job.confinement.imports is None or not kernel.IS_LINUX:
         return None
     return PreforkInterpreter.for_program(job.command[0], job.environment, job.confinement)
 
 
 def make_interpreter_job(warmth: PreforkInterpreter, job: ProgramJob) -> ProgramJob:
-    """What starts a warm Python in a jail of its own, for programs like that of ``job``.
+    """Make the job that starts a prefork interpreter in its own sandbox, for programs like ``job``.
 
-    It sees nothing that ``job`` alone may see: its forks find all that it sees in their memory.
+    Its environment has nothing that only ``job`` may see, because forks have the interpreter's
+    memory.
     """
     return replace(
         job,

@@ -1,4 +1,4 @@
-"""Our end of a ward: a running program, and all that it starts."""
+"""The client of a supervisor: a running program, and all that it starts."""
 
 import errno
 import os
@@ -19,7 +19,8 @@ from agentci.execution.child_process.launcher_client import (
     SupervisorMessage,
 )
 
-# Of what is killed and cleared up: mostly milliseconds. What hangs in the kernel must not hold us.
+# Killing and cleaning up mostly takes milliseconds. A process that hangs in the kernel must not
+# block agentci.
 MAX_KILL_SECONDS: Final = 30.0
 
 FINISH_MESSAGE: Final[Message] = {}
@@ -42,16 +43,16 @@ INTERPRETER_HINT: Final = (
 
 
 class LauncherLostError(EvaluatorError):
-    """What starts programs is gone, and with it the program."""
+    """The launcher or the supervisor has ended, and with it the program."""
 
 
 class SupervisedProcess:
-    """A program that was asked for.
+    """A program with its supervisor.
 
     Attributes:
-        stdin, stdout, stderr: our ends of its pipes.
-        excess: what it used too much of, as the end of a sentence about it.
-        left: whether something of it may still be there.
+        stdin, stdout, stderr: this process's ends of the program's pipes.
+        exceeded_limit: the limit that the program exceeded; completes a sentence about it.
+        may_remain: whether some of its processes may still run.
     """
 
     def __init__(
@@ -80,11 +81,11 @@ class SupervisedProcess:
         self._answers = ChildMessageReader(channel, SupervisorMessage)
 
     def fileno(self) -> int:
-        """What can be read from as soon as it has something to tell."""
+        """Return a descriptor that is readable when the supervisor has a report."""
         return self._channel.fileno()
 
     def has_ended(self) -> bool:
-        """Whether the program has exited, or never began; what it started may still be there."""
+        """Whether the program has exited or failed to start; its own children may still run."""
         try:
             self._handle_message(self._answers.read_next(0))
         except TimeoutError:
@@ -92,16 +93,19 @@ class SupervisedProcess:
         return True
 
     def kill(self) -> None:
-        """End the program and all that it started, soon; may be called by a signal handler."""
+        """Start ending the program and all that it started; a signal handler may call this."""
         self._killed = True
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
 
     def finish(self) -> int:
-        """Wait until nothing is left of it: its exit code, or the negative number of a signal.
+        """Wait until nothing is left of the program; return its exit code.
+
+        The code is the negative number of a signal if one ended the program.
 
         Raises:
-            EvaluatorError: it was never started; LostError: nor will anybody tell why.
+            EvaluatorError: the program was not started.
+            LauncherLostError: the same, and the reason is unknown.
         """
         for stream in (self.stdin, self.stdout, self.stderr):
             stream.close()
@@ -125,9 +129,9 @@ class SupervisedProcess:
         return -signal.SIGKILL if self._code is None else self._code
 
     def _handle_message(self, answer: SupervisorMessage | None) -> None:
-        """Keep what the ward tells."""
+        """Record a report of the supervisor; None if its channel is closed or it is invalid."""
         if answer is not None and self._has_exited and not (answer.gone or answer.refusal):
-            answer = None  # that is told once, and whoever repeats it may never stop
+            answer = None  # reported only once; a sender that repeats it may never stop
         self._has_exited = True
         self._gone = answer is None or answer.gone or answer.refusal is not None
         if answer is None:
@@ -135,7 +139,8 @@ class SupervisedProcess:
             if self._code is None and self._refusal is None:
                 self._refusal = LAUNCHER_LOST
         elif answer.refusal is not None:
-            # A folder that checks share a user in is closed by one of them, if at all.
+            # Checks in a prefork interpreter's folder share its user, so one of them may have
+            # closed the folder to the others.
             spoilt = answer.refusal.stage == "scratch" and self._launcher.folder
             self._refusal = (
                 LAUNCHER_LOST if spoilt else _format_start_failure(answer.refusal, self._order)
@@ -153,14 +158,18 @@ def start_program(
     *,
     pipes: Sequence[Callable[[], tuple[int, int]]] = (os.pipe, os.pipe, os.pipe),
 ) -> SupervisedProcess:
-    """Have a program started with three pipes.
+    """Start a program with three pipes.
 
     Args:
-        imports: modules that it is going to import.
-        pipes: what makes them, the end that is read from first.
+        order: see ``agentci.execution.sandbox.Sandbox.make_order``.
+        launcher: starts the program's supervisor, if none is idle.
+        imports: modules that the program will import.
+        pipes: functions that make the pipes for stdin, stdout and stderr; each returns the read
+            end first.
 
     Raises:
-        EvaluatorError: the system refused; LostError: the launcher is gone.
+        EvaluatorError: the system refused.
+        LauncherLostError: the launcher has ended.
     """
     ends: list[int] = []
     try:
@@ -187,10 +196,10 @@ def _find_supervisor(
     launcher: LauncherClient,
     imports: tuple[str, ...],
 ) -> socket.socket:
-    """The channel to a ward that has the order: one that died while it had none does not get it.
+    """Send the order to an idle supervisor that still runs, else to a new one; return its channel.
 
     Raises:
-        OSError: there is none.
+        OSError: no supervisor can be started.
     """
     while (channel := launcher.take_idle_supervisor(imports)) is not None:
         try:
@@ -200,13 +209,13 @@ def _find_supervisor(
         else:
             return channel
     channel = launcher.start_supervisor(imports)
-    with suppress(ConnectionError):  # that it is gone is found out when it is released
+    with suppress(ConnectionError):  # reading its report shows that it has ended
         _send_order(channel, order, streams)
     return channel
 
 
 def _send_order(channel: socket.socket, order: Message, streams: tuple[int, int, int]) -> None:
-    """Send an order, and what the program sees after it: that only its own process reads."""
+    """Send an order, then the environment separately: only the program's own process reads that."""
     send(channel, order | {"environment": None}, streams)
     send(channel, order["environment"])
 

@@ -1,1 +1,1 @@
-"""Runs each program in a Docker container of its own."""
+"""Run each program in its own Docker container."""

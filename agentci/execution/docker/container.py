@@ -1,7 +1,7 @@
-"""What a container is created with: sandbox options, owner label and the program's folder.
+"""The parts of a new container: sandbox options, owner label and the program's folder.
 
-An engine may serve many machines, and containers with process numbers of their own: only where
-boot and PID namespace are ours does a process number identify an owner.
+An engine may serve several machines, and containers with their own process ids. A process id
+identifies an owner only within the same boot and PID namespace.
 """
 
 import io
@@ -22,7 +22,7 @@ from agentci.execution.executor_api import CORE_BYTES, OPEN_FILES, SandboxPolicy
 CONTAINER_FOLDER: Final = PurePosixPath("/evaluator")
 CONTAINER_USER: Final = "65534:65534"
 
-# What tells of this machine is of no use in another file system, and might mislead there.
+# Variables that describe this machine's file system, and would be wrong in a container.
 HOST_VARIABLES: Final = frozenset(
     {
         "PATH", "LD_LIBRARY_PATH", "NODE_PATH", "PYTHONPATH", "VIRTUAL_ENV",
@@ -32,12 +32,13 @@ HOST_VARIABLES: Final = frozenset(
         "SSL_CERT_FILE",
     }
 )  # fmt: skip
-CONTAINER_VARIABLES: Final = {"HOME": "/tmp", "TMPDIR": "/tmp"}  # noqa: S108 (the container's)
-# The command line adds those of its own configuration, passwords and all, unless they are given.
+CONTAINER_VARIABLES: Final = {"HOME": "/tmp", "TMPDIR": "/tmp"}  # noqa: S108 (inside the container)
+# The `docker` program adds proxies from its own configuration, including passwords, unless they are
+# given as options.
 DOCKER_PROXIES: Final = PROXY_VARIABLES | {"FTP_PROXY"}
 
-# The same for every program. The folder is a volume, because an engine copies nothing into a file
-# system that is read-only; root owns what is in it.
+# Options of every container. The folder is a volume, because an engine cannot copy files into a
+# read-only file system; root owns its files.
 SANDBOX_OPTIONS: Final = (
     "--interactive",
     "--pull=never",
@@ -59,16 +60,17 @@ SANDBOX_OPTIONS: Final = (
 def make_sandbox_options(
     confinement: SandboxPolicy, *, variables: Iterable[str], of_docker: Iterable[str]
 ) -> tuple[str, ...]:
-    """The options that put up the walls.
+    """Make the options that apply a sandbox policy to a container.
 
     Args:
-        variables: names of what the program sees of our environment. Their values are left to the
-            environment of `docker`: arguments can be read by every process of a machine.
-        of_docker: names of what is in that environment for `docker` itself.
+        confinement: the policy.
+        variables: names of the program's environment variables. `docker` takes their values from
+            its own environment, because every process on a machine can read arguments.
+        of_docker: names of the variables in that environment that are for `docker` itself.
     """
     seen = set(variables)
     unseen = {spelled for name in DOCKER_PROXIES for spelled in (name, name.lower())} - seen
-    # A name alone hands on a value that is there, and removes one that is not.
+    # `--env=NAME` without a value passes the variable on if it is set, and removes it otherwise.
     blank = unseen & set(of_docker)
     space = min(confinement.memory_mb, confinement.folder_mb)
     return (
@@ -85,12 +87,12 @@ def make_sandbox_options(
 
 
 def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of ``environment`` is of use in a container."""
+    """Select the variables that are valid in a container."""
     return {name: value for name, value in environment.items() if name not in HOST_VARIABLES}
 
 
 def translate_command(command: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """The command, with the files of ``folder`` where they are in the container."""
+    """Replace paths in ``folder`` with their paths in the container."""
     return tuple(_translate_word(word, folder) for word in command)
 
 
@@ -105,13 +107,13 @@ OWNER_LABEL: Final = "agentci.owner"
 
 BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 PID_NAMESPACE: Final = "/proc/self/ns/pid"
-# Of the fields after the name in /proc/PID/stat: when the process was started.
+# Index of the start time among the fields of /proc/PID/stat after the name.
 START_FIELD: Final = 19
 UNKNOWN_OWNER: Final = "unknown"
 
 
 def make_owner_label() -> str:
-    """What says of a container that it is this process's; Linux alone can tell."""
+    """Make the label that marks containers of this process; identifies it only on Linux."""
     start = _read_start_time(os.getpid())
     place = _find_machine()
     return f"{place} {os.getpid()} {start}" if place and start else UNKNOWN_OWNER
@@ -134,7 +136,7 @@ def has_owner_ended(label: str) -> bool:
 
 def _find_machine() -> str:
     with suppress(OSError):
-        return f"{BOOT_ID_FILE.read_text('ascii').strip()} {os.readlink(PID_NAMESPACE)}"  # noqa: PTH115 (no path)
+        return f"{BOOT_ID_FILE.read_text('ascii').strip()} {os.readlink(PID_NAMESPACE)}"  # noqa: PTH115 (the target is not a path)
     return ""
 
 
@@ -145,7 +147,7 @@ def _read_start_time(process: int) -> str:
     return ""
 
 
-# Enough for programs with their data; a whole repository is no folder of a program.
+# Enough for a program with its data, but not for a whole repository.
 MAX_ARCHIVE_BYTES: Final = 64 * MEBIBYTE
 MAX_ARCHIVE_FILES: Final = 10_000
 
@@ -156,19 +158,20 @@ OWN_FOLDER_HINT: Final = "give the program a folder of its own"
 
 
 class FolderArchives:
-    """The folders of one run, each packed once."""
+    """Archives of the programs' folders, each made once per run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._packed: dict[Path, bytes] = {}
 
     def pack(self, folder: Path) -> bytes:
-        """The archive of ``folder``: what is hidden stays behind, and links are not followed.
+        """Return a tar archive of ``folder`` without hidden files; links are kept as links.
 
-        It holds the same bytes for the same files, which belong to root and can be read by all.
+        Equal files give equal bytes. In the archive, all files belong to root, and every user can
+        read them.
 
         Raises:
-            EvaluatorError: it holds too much, or something that cannot be read.
+            EvaluatorError: the folder exceeds 64 MiB or 10,000 entries, or cannot be read.
         """
         with self._lock:
             if folder not in self._packed:
@@ -203,7 +206,7 @@ def _make_archive(folder: Path) -> bytes:
 
 
 def _list_paths(folder: Path) -> Iterator[Path]:
-    """All that goes along, folders before what is in them, in the same order on every machine."""
+    """List the paths to pack, folders before their entries, in the same order on every machine."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:

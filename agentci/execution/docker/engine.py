@@ -1,4 +1,4 @@
-"""Runs the `docker` program, and resolves images to digests, once per run."""
+"""Run the `docker` program, and resolve each image to its digest once per run."""
 
 import os
 import shutil
@@ -13,11 +13,11 @@ from agentci.execution.executor_api import INTERRUPTED
 from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
 
-# How long the engine may take for what is a matter of milliseconds on a quiet machine.
+# Timeout for commands that take milliseconds on an idle machine.
 ENGINE_SECONDS: Final = 60.0
 
-# Where the engine is, who we are to it, and what helpers of the program need; programs of
-# evaluators see none of it.
+# Variables for the `docker` program: the engine's address, credentials, and what its helper
+# programs need. Programs of evaluators get none of them.
 DOCKER_VARIABLES: Final = frozenset(
     {
         "HOME", "LD_LIBRARY_PATH", "PATH", "SSH_AUTH_SOCK", "SSL_CERT_DIR", "SSL_CERT_FILE",
@@ -38,13 +38,12 @@ NO_RESPONSE: Final = (
 
 
 class DockerClient:
-    """One engine, asked from any number of threads.
+    """Runs short `docker` commands for one engine, from any number of threads.
 
-    What is asked here is brief, and is answered even while a run is being ended: what was made
-    has to be removed.
+    The commands also work after a run is interrupted, so that containers can be removed.
 
     Args:
-        variables: the environment of the user.
+        variables: the user's environment.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -53,10 +52,10 @@ class DockerClient:
         self._executor = LocalExecutor()
 
     def command(self, *arguments: str) -> tuple[str, ...]:
-        """The command that does it.
+        """Return the `docker` command with these arguments.
 
         Raises:
-            EvaluatorError: there is none on this machine.
+            EvaluatorError: `docker` is not on PATH.
         """
         program = shutil.which("docker", path=self._search_path)
         if program is None:
@@ -64,7 +63,7 @@ class DockerClient:
         return (program, *arguments)
 
     def environment(self) -> Mapping[str, str]:
-        """What the `docker` program sees."""
+        """Return the environment of the `docker` program."""
         return self._own
 
     def run(
@@ -74,13 +73,16 @@ class DockerClient:
         variables: Mapping[str, str] | None = None,
         seconds: float = ENGINE_SECONDS,
     ) -> ProgramOutput:
-        """What it answers, also where it refuses.
+        """Run a command and return its output, whatever its exit code.
 
         Args:
-            variables: more of what it sees.
+            arguments: the arguments of `docker`.
+            stdin: the input of `docker`.
+            variables: additional environment variables of `docker`.
+            seconds: timeout in seconds.
 
         Raises:
-            EvaluatorError: it cannot be asked.
+            EvaluatorError: `docker` could not be run, or did not finish in time.
         """
         command = self.command(*arguments)
         try:
@@ -98,10 +100,10 @@ class DockerClient:
     def run_checked(
         self, *arguments: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> ProgramOutput:
-        """What it answers to something that has to be done.
+        """Run a command that has to succeed; see ``run``.
 
         Raises:
-            EvaluatorError: it was not done.
+            EvaluatorError: the command failed.
         """
         reply = self.run(*arguments, stdin=stdin, variables=variables)
         if reply.exit_code != 0:
@@ -110,7 +112,7 @@ class DockerClient:
 
 
 def extract_error(reply: ProgramOutput) -> str:
-    """What the `docker` program complains of, in one line, without what it says before that."""
+    """Extract the error message of `docker` as one line, without its prefixes."""
     lines: Sequence[str] = [line for line in reply.stderr.splitlines() if line.strip()]
     text = next((line for line in lines if "rror" in line or "annot" in line), " ".join(lines))
     for start in ("docker: ", "Error response from daemon: ", "error during connect: "):
@@ -131,10 +133,11 @@ NO_SUCH_IMAGE: Final = "no such image"
 
 
 class ImageResolver:
-    """Finds images by name, and stays with what was found first.
+    """Resolves image names to digests; each name keeps its first result.
 
     Args:
-        programs: runs what takes long, so that it can be ended.
+        client: runs short commands.
+        programs: runs pulls, which take long, so that ``stop`` can end them.
     """
 
     def __init__(self, client: DockerClient, programs: LocalExecutor) -> None:
@@ -145,10 +148,10 @@ class ImageResolver:
         self._errors: dict[str, str] = {}
 
     def find(self, name: str) -> str:
-        """The digest by which the engine knows the image ``name``, pulled where it is not there.
+        """Return the engine's digest of the image ``name``; pull the image if it is missing.
 
         Raises:
-            EvaluatorError: there is no such image, or no engine; the same again for who asks again.
+            EvaluatorError: the image or the engine is not found; later calls raise the same error.
         """
         with self._lock:
             if name in self._errors:

@@ -1,7 +1,7 @@
-"""Runs each program in a container of its own, on the engine that the user's environment names.
+"""Run each program in its own container, on the engine that the user's environment names.
 
-Nothing is mounted: the program's folder is copied in, so it works with an engine elsewhere, and
-from inside of a container whose files the engine does not see.
+The program's folder is copied, not mounted. So this works with an engine on another machine, and
+from inside a container whose files the engine cannot see.
 """
 
 import json
@@ -37,25 +37,25 @@ WARNING_PREFIX: Final = "WARNING: "
 
 
 class DockerExecutor:
-    """An executor whose programs reach what their image holds, their own folder, and no more.
+    """An executor whose programs can reach only their image's files and a copy of their folder.
 
-    A container is removed as soon as its program has ended, run out of time or printed too much,
-    and on ``stop``; should this process be killed, the next one on this machine removes it.
+    A container is removed when its program has ended, exceeded its timeout or printed too much, and
+    on ``stop``. If this process is killed, the next run on this machine removes it.
 
     Args:
-        variables: the environment of the user: where the engine is, and who we are to it.
+        variables: the user's environment, with the engine's address and credentials.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._client = DockerClient(variables)
-        # Runs what may be ended at any time; what has to be removed is removed by the client.
+        # Runs commands that ``stop`` may end; the client still works then, to remove containers.
         self._programs = LocalExecutor()
         self._images = ImageResolver(self._client, self._programs)
         self._archives = FolderArchives()
         self._label = make_owner_label()
         self._lock = threading.Lock()
         self._has_removed_abandoned = False
-        # A signal handler reads these, and so no lock is taken for them.
+        # Without a lock, because a signal handler reads these.
         self._names: set[str] = set()
         self._shortcomings: dict[str, None] = {}
         self._stopped = False
@@ -70,10 +70,10 @@ class DockerExecutor:
         environment: Mapping[str, str],
         confinement: SandboxPolicy | None = None,
     ) -> ProgramOutput:
-        """Run ``command``, by the names of this machine, on a copy of ``cwd`` in a container.
+        """Run ``command``, given with paths of this machine, on a copy of ``cwd`` in a container.
 
-        Args:
-            timeout_seconds: from the start of the container on: to pull and to copy may take long.
+        See ``Executor.run``; ``timeout_seconds`` counts from the container's start, because pulling
+        the image and copying the folder may take long.
         """
         if confinement is None or not confinement.image:
             raise EvaluatorError(NO_IMAGE)
@@ -108,7 +108,7 @@ class DockerExecutor:
             if reply.exit_code != 0:
                 self._check_end(reply, name, confinement)
         except EvaluatorError:
-            self._check_stopped()  # an interrupted run removes the container by itself
+            self._check_stopped()  # stop() removes the container, which causes other errors
             raise
         else:
             return reply
@@ -116,7 +116,7 @@ class DockerExecutor:
             self._remove([name])
 
     def compute_input_digest(self, cwd: Path, confinement: SandboxPolicy) -> str:
-        """A digest of the image and of what is copied from ``cwd``: both are found once a run."""
+        """Return a digest of the image and of the copied files; both are found once per run."""
         if not confinement.image:
             raise EvaluatorError(NO_IMAGE)
         self._check_stopped()
@@ -124,11 +124,11 @@ class DockerExecutor:
         return sha256(image.encode() + self._archives.pack(cwd)).hexdigest()
 
     def shortcomings(self) -> Collection[str]:
-        """What the engine says that it cannot do of what was asked for."""
+        """Return the engine's warnings about options that it does not support."""
         return tuple(self._shortcomings)
 
     def stop(self) -> None:
-        """End all programs at once, and refuse to run any more."""
+        """End all programs at once, and refuse to run more."""
         self._stopped = True
         self._programs.stop()
         if names := tuple(self._names):
@@ -139,7 +139,7 @@ class DockerExecutor:
             raise EvaluatorError(INTERRUPTED)
 
     def _remove_abandoned(self) -> None:
-        """Remove, once, what processes of this machine left behind that were killed."""
+        """Remove, once per run, the containers of killed processes of this machine."""
         with self._lock:
             if self._has_removed_abandoned or self._label == UNKNOWN_OWNER:
                 return
@@ -152,7 +152,7 @@ class DockerExecutor:
             self._has_removed_abandoned = True
 
     def _remove(self, names: Iterable[str]) -> None:
-        """Kill containers and remove them; those that could not be are tried again on ``stop``."""
+        """Kill and remove containers; those that fail are tried again on ``stop``."""
         names = tuple(names)
         with suppress(EvaluatorError):
             gone = self._client.run("rm", "--force", "--volumes", *names).exit_code == 0
@@ -165,10 +165,10 @@ class DockerExecutor:
                 self._shortcomings[text] = None
 
     def _check_end(self, reply: ProgramOutput, name: str, confinement: SandboxPolicy) -> None:
-        """Tell an end that was not the program's own from one that was.
+        """Check that the program itself caused its exit code.
 
         Raises:
-            EvaluatorError: it was not.
+            EvaluatorError: the engine was lost, memory ran out, or the program did not start.
         """
         state = self._inspect_state(name)
         if state is None or state.get("Running"):

@@ -1,7 +1,8 @@
-"""Finds installed environments, and verifies their files against the manifest.
+"""Find installed environments, and verify their files against the manifest.
 
-The manifest finds what was cut short, restored in part or changed by accident or by a program. It
-does not protect against somebody who can write to the cache: the manifest lies there, too.
+The manifest detects environments that are incomplete, restored in part, or changed by accident or
+by a program. It does not protect against an attacker who can write to the cache, because the
+manifest is in the cache too.
 """
 
 import errno
@@ -18,23 +19,23 @@ from agentci.execution.environments.installers import find_python
 
 MANIFEST: Final = "manifest.json"
 
-# From here on hashing takes longer than handing it to another thread.
+# From this size on, hashing a file takes longer than passing it to another thread.
 LARGE_BYTES: Final = 256 * 1024
 THREADS: Final = 4
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """What lies in ``folder``, by relative path: the digest of a file, the target of a link.
+    """Return the digest of each file and the target of each link, by relative path.
 
     Raises:
-        OSError: something cannot be read.
+        OSError: a file cannot be read.
     """
     found: dict[str, str] = {}
     large: list[str] = []
     for entry in _list_entries(str(folder)):
         name = os.path.relpath(entry.path, folder)
         if entry.is_symlink():
-            found[name] = f"link:{os.readlink(entry.path)}"  # noqa: PTH115 (as it is written)
+            found[name] = f"link:{os.readlink(entry.path)}"  # noqa: PTH115 (the target as stored)
         elif not entry.is_file():
             found[name] = "neither file nor folder"
         elif entry.stat().st_size >= LARGE_BYTES:
@@ -49,20 +50,20 @@ def hash_files(folder: Path) -> dict[str, str]:
 
 
 def format_manifest(folder: Path) -> bytes:
-    """Write the manifest of ``folder``, an environment that is complete.
+    """Format the manifest of ``folder``, a complete environment.
 
     Raises:
-        OSError: something in it cannot be read.
+        OSError: a file cannot be read.
     """
     facts = {"folder": folder.name, "files": dict(sorted(hash_files(folder).items()))}
     return json.dumps(facts, indent=0).encode()
 
 
 def find_differences(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """The names of what is not as a manifest says: changed, missing, or new.
+    """Return the names of changed, missing and new files, compared with a manifest.
 
     Raises:
-        OSError: something cannot be read.
+        OSError: a file cannot be read.
     """
     found = hash_files(folder)
     return sorted(
@@ -84,21 +85,21 @@ def _hash_file(file: Path) -> str:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
-# What cannot be read for one of these may be whole all the same.
+# Errors that do not show that the environment itself is damaged.
 RESOURCE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 MAX_NAMES: Final = 3
 
 
 class DamagedEnvironmentError(Exception):
-    """What is there cannot be used; says why, as the end of a sentence."""
+    """The environment is damaged; the message completes a sentence with the reason."""
 
 
 def find_environment(home: Path) -> Path | None:
-    """The verified environment in ``home``, None where none was completed.
+    """Return the verified environment in ``home``; None if none was completed.
 
     Raises:
-        DamagedError: one was, and is not what it was.
-        OSError: the machine is short of something.
+        DamagedEnvironmentError: a completed environment has changed.
+        OSError: the machine lacks memory or file descriptors.
     """
     try:
         content = (home / MANIFEST).read_bytes()

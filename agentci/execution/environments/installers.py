@@ -1,4 +1,4 @@
-"""The commands that make and fill an environment, with uv or pip, and what runs them."""
+"""The commands that make and fill an environment with uv or pip, and the runner for them."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ from agentci.errors import EvaluatorError
 from agentci.execution.environments.key import find_base_python
 from agentci.execution.executor_api import Executor
 
-# uv takes settings from the folders above the one it is started in. Those of the workspace are
-# not the user's to install by: a pull request may hold them.
+# uv reads settings from the folders above its working directory. Settings in the workspace must
+# not apply: a pull request may contain them.
 CWD: Final = Path("/")
 
 LAST_LINES: Final = 10
 MAX_OUTPUT_CHARS: Final = 1200
 
-# By what pip or uv says, in lower case.
+# By text in the output of pip or uv, in lower case.
 HINTS: Final = {
     "do not match the hashes": "an index has other content than was locked: if that is meant,"
     " run `agentci lock` and review the change",
@@ -37,12 +37,14 @@ DEFAULT_HINT: Final = "try the same with pip by hand; is an index that has it na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallerRunner:
-    """Runs installers as an executor runs programs, so that a signal ends them, too.
+    """Runs installers through an executor, so that a signal ends them too.
 
     Attributes:
-        environment: all that installers see of ours.
-        search_path: folders in which ``uv`` is looked for, as in ``PATH``.
-        timeout_seconds: for each step of an installation; most need one second, torch some hundred.
+        executor: runs the commands.
+        environment: the complete environment of the installers.
+        search_path: folders to search for ``uv``, as in ``PATH``.
+        timeout_seconds: timeout of each installation step; most take one second, torch about a
+            hundred.
     """
 
     executor: Executor
@@ -51,10 +53,10 @@ class InstallerRunner:
     timeout_seconds: float = 600.0
 
     def run(self, command: Sequence[str]) -> bytes:
-        """Run one step to its end, and return what it printed to stdout.
+        """Run one step to its end, and return its stdout.
 
         Raises:
-            EvaluatorError: it failed; as the end of a sentence about the evaluator.
+            EvaluatorError: the step failed; the message completes a sentence about the evaluator.
         """
         begun = time.monotonic()
         try:
@@ -80,7 +82,7 @@ class InstallerRunner:
         return reply.stdout
 
     def succeeds(self, command: Sequence[str]) -> bool:
-        """Whether a command works on this machine."""
+        """Whether a command succeeds on this machine."""
         try:
             self.run(command)
         except EvaluatorError:
@@ -89,7 +91,7 @@ class InstallerRunner:
 
 
 def make_install_error(reason: str, *, hint: str = "") -> EvaluatorError:
-    """The error of an evaluator that lacks what it needs."""
+    """Make the error of an evaluator whose requirements cannot be installed."""
     way_out = f"\n({hint})" if hint else ""
     return EvaluatorError(
         f"could not install its requirements (requirements.txt): {reason}{way_out}"
@@ -108,71 +110,79 @@ def _find_hint(said: str) -> str:
 
 InstallerCommand: TypeAlias = tuple[str, ...]
 
-# The oldest Python that a lock is for.
+# The oldest Python that a lock supports.
 OLDEST_PYTHON: Final = "3.11"
 
 
 class Installer(Protocol):
-    """Knows the commands of one installer."""
+    """The commands of one installer."""
 
     def venv_command(self, folder: Path) -> InstallerCommand:
-        """Make an empty environment of the Python that runs us, in a folder that is not there."""
+        """Return the command that makes an empty environment of this Python in a new folder."""
         ...
 
     def install_command(self, folder: Path, file: Path, *, locked: bool) -> InstallerCommand:
-        """Install what the requirements file ``file`` says into the environment ``folder``.
+        """Return the command that installs requirements file ``file`` into environment ``folder``.
 
         Args:
-            locked: the file names every package and its hashes, and nothing else is installed.
+            folder: the environment.
+            file: the requirements file.
+            locked: whether the file names every package with its hashes; nothing else is then
+                installed.
         """
         ...
 
 
 class Uv(Struct, frozen=True, kw_only=True):
-    """uv, in tenths of a second."""
+    """The commands of uv, which takes tenths of a second.
+
+    Attributes:
+        program: the absolute path of uv.
+    """
 
     program: str
 
     def venv_command(self, folder: Path) -> InstallerCommand:
-        """Make an empty environment."""
+        """See :class:`Installer`."""
         return (self.program, "venv", "--quiet", "--no-project", "--python", sys.executable,
                 str(folder))  # fmt: skip
 
     def install_command(self, folder: Path, file: Path, *, locked: bool) -> InstallerCommand:
-        """Install into it."""
+        """See :class:`Installer`."""
         strictly = ("--require-hashes", "--no-deps") if locked else ()
         return (self.program, "pip", "install", "--quiet", "--compile-bytecode", *strictly,
                 "--python", str(find_python(folder)), "--requirements", str(file))  # fmt: skip
 
     def compile_command(self, file: Path) -> InstallerCommand:
-        """Print all packages that ``file`` comes to, on any platform, with their hashes."""
+        """Return the command that prints all packages for any platform, with their hashes."""
         return (self.program, "pip", "compile", "--quiet", "--universal", "--generate-hashes",
                 "--no-header", "--no-annotate", "--python-version", OLDEST_PYTHON,
                 "--python", sys.executable, str(file))  # fmt: skip
 
 
 class Pip(Struct, frozen=True, kw_only=True):
-    """The standard library's ``venv``, and pip.
+    """The commands of the standard library's ``venv`` and of pip.
 
     Attributes:
-        python: has a pip that can work on other environments; None where each needs its own.
+        python: a Python with a pip that can install into other environments; None if each
+            environment needs its own pip.
     """
 
     python: str | None
 
     def venv_command(self, folder: Path) -> InstallerCommand:
-        """Make an environment; with a pip of its own only where there is no other."""
+        """See :class:`Installer`; the environment has its own pip only if there is no other."""
         without = ("--without-pip",) if self.python else ()
         return (sys.executable, "-P", "-m", "venv", *without, str(folder))
 
     def install_command(self, folder: Path, file: Path, *, locked: bool) -> InstallerCommand:
-        """Install into it."""
+        """See :class:`Installer`."""
         strictly = ("--require-hashes", "--no-deps") if locked else ()
         return (*self._pip(folder), "install", "--quiet", "--compile", *strictly,
                 "--requirement", str(file))  # fmt: skip
 
     def report_command(self, folder: Path, file: Path) -> InstallerCommand:
-        """Print in JSON what would be installed into it."""
+        """Return the command that prints, as JSON, the packages that would be installed."""
         return (*self._pip(folder), "install", "--quiet", "--dry-run", "--ignore-installed",
                 "--report", "-", "--requirement", str(file))  # fmt: skip
 
@@ -183,11 +193,11 @@ class Pip(Struct, frozen=True, kw_only=True):
 
 
 def choose_installer(workshop: InstallerRunner) -> Uv | Pip:
-    """Find the quickest installer of this machine."""
+    """Find the fastest installer on this machine."""
     uv = shutil.which("uv", path=workshop.search_path)
     if uv is not None:
-        return Uv(program=os.path.abspath(uv))  # noqa: PTH100 (a shim is called by its own name)
-    # An image may run us in an environment without pip, made by a Python that has it.
+        return Uv(program=os.path.abspath(uv))  # noqa: PTH100 (a shim must keep its own name)
+    # In an image, agentci may run in an environment without pip, made by a Python with pip.
     for python in dict.fromkeys((sys.executable, find_base_python()[-1])):
         if workshop.succeeds((python, "-P", "-m", "pip", "--version")):
             return Pip(python=python)
@@ -195,5 +205,5 @@ def choose_installer(workshop: InstallerRunner) -> Uv | Pip:
 
 
 def find_python(folder: Path) -> Path:
-    """The interpreter of an environment."""
+    """Return the path of an environment's interpreter."""
     return folder / "bin" / "python"

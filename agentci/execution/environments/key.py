@@ -1,4 +1,4 @@
-"""The key of an environment: what evaluators must have in common to share one."""
+"""Compute the key of an environment: evaluators with equal keys share one environment."""
 
 import compileall
 import hashlib
@@ -17,17 +17,17 @@ SDK_FILES: Final = ("__init__.py", "py.typed", "sdk.py")
 
 @cache
 def read_sdk_files() -> dict[str, bytes]:
-    """Content by path below site-packages."""
+    """Read the files of agentci's evaluator SDK, by path below site-packages."""
     return {
         f"{PACKAGE_FOLDER.name}/{name}": (PACKAGE_FOLDER / name).read_bytes() for name in SDK_FILES
     }
 
 
 def install_sdk(environment: Path) -> None:
-    """Put it into a virtual environment of the Python that runs us.
+    """Write the evaluator SDK into a virtual environment of the Python that runs agentci.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
     base = {"base": str(environment), "platbase": str(environment)}
     packages = Path(sysconfig.get_path("purelib", "venv", base))
@@ -38,17 +38,17 @@ def install_sdk(environment: Path) -> None:
     compileall.compile_dir(packages / PACKAGE_FOLDER.name, quiet=2)
 
 
-# Of what an environment consists of beside its packages; a higher one makes all of them anew.
+# Version of an environment's content other than its packages; raise it to rebuild all environments.
 KEY_FORMAT: Final = 1
 
 
 def compute_environment_key(requirements: Requirements) -> str:
-    """Name the environment that ``requirements`` need on this machine, in hexadecimal.
+    """Return the hexadecimal key of the environment for ``requirements`` on this machine.
 
-    Comments, blanks and the order of lines make no difference.
+    Comments, blanks and the order of lines do not change the key.
 
     Raises:
-        EvaluatorError: there is something in them that is not to be installed.
+        EvaluatorError: the requirements contain a line that is not allowed.
     """
     facts = {
         "format": KEY_FORMAT,
@@ -64,8 +64,12 @@ def compute_environment_key(requirements: Requirements) -> str:
 
 @cache
 def find_base_python() -> tuple[str, ...]:
-    """What an environment does not survive a change of: the Python that it leans on."""
-    import sysconfig  # noqa: PLC0415 (only needed where something is installed)
+    """Identify the Python that an environment depends on; a change makes the environment invalid.
+
+    Returns:
+        Its version, ABI, platform and executable.
+    """
+    import sysconfig  # noqa: PLC0415 (needed only if something is installed)
 
     base = str(getattr(sys, "_base_executable", sys.executable))  # Python has no public name for it
     return (sys.version, str(sysconfig.get_config_var("SOABI")), sysconfig.get_platform(), base)

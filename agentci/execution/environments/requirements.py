@@ -1,8 +1,9 @@
-"""Requirements of an evaluator: parsed from its file, or pinned by a lock.
+"""The requirements of an evaluator: parsed from its file, or pinned by a lock.
 
-The grammar is narrower than the installers'. What is installed is written from what was parsed
-here, so that no installer can read more into a file than we did. What would use something of the
-machine (a path, another file, a variable) is refused: the files of evaluators come from elsewhere.
+The grammar is narrower than that of installers. An installer gets a file written from the parsed
+lines, so that it cannot interpret the original differently. Lines that use something of the machine
+(a path, another file, a variable) are refused, because the files of evaluators may come from
+elsewhere.
 """
 
 import re
@@ -28,7 +29,7 @@ NAMED_PACKAGE: Final = re.compile(rf"({NAME}){EXTRAS}{VERSIONS}{MARKER}")
 DIRECT_PACKAGE: Final = re.compile(rf"(?:({NAME}){EXTRAS}\s*@\s*)?(?:git\+)?https://[!-~]+{MARKER}")
 HASH: Final = re.compile(r"--hash[= ]sha(?:256|384|512):[0-9a-f]+")
 COMMENT: Final = re.compile(r"(?:^| )#.*$")
-# An installer takes such a name for a file, if there is one.
+# An installer treats such a name as a file if one exists.
 ARCHIVE: Final = re.compile(r".*\.(?:whl|zip|tar|tgz|tbz|txz|tlz|tar\.[a-z0-9]+)", re.IGNORECASE)
 
 URL_OPTIONS: Final = {
@@ -57,13 +58,13 @@ REFUSED_OPTIONS: Final = {
 
 
 class RequiredPackage(Struct, frozen=True, kw_only=True):
-    """One package that is asked for.
+    """One required package.
 
     Attributes:
-        name: normalised; empty where an address alone is given.
-        line: as an installer reads it, on one line.
-        direct: taken from an address of its own rather than from an index.
-        hashed: only with a content that the line names.
+        name: normalized name; empty if the line is only a URL.
+        line: the requirement on one line, as an installer reads it.
+        direct: whether the package comes from a URL and not from an index.
+        hashed: whether the line has hashes of the allowed content.
     """
 
     name: str
@@ -74,22 +75,27 @@ class RequiredPackage(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequirementLines:
-    """A whole file; ``options``, one each, are about where packages come from."""
+    """The parsed lines of a requirements file.
+
+    Attributes:
+        packages: the required packages.
+        options: the options on package sources and hashes, one per entry.
+    """
 
     packages: tuple[RequiredPackage, ...] = ()
     options: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def hashed(self) -> bool:
-        """Whether an installer takes only what has a hash."""
+        """Whether an installer requires a hash for every package."""
         return "--require-hashes" in self.options or any(each.hashed for each in self.packages)
 
 
 def parse_requirements(text: str) -> RequirementLines:
-    """Read a requirements file.
+    """Parse the text of a requirements file.
 
     Raises:
-        EvaluatorError: a line is not for us to install; as the end of a sentence about the
+        EvaluatorError: a line is not allowed; the message completes a sentence about the
             evaluator.
     """
     packages: list[RequiredPackage] = []
@@ -110,15 +116,15 @@ def parse_requirements(text: str) -> RequirementLines:
 
 
 def normalize_name(name: str) -> str:
-    """A package's name as all spellings of it are compared."""
+    """Normalize a package name, so that all its spellings compare equal."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _join_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments, those that are continued put together, with the number of the last.
+    """Yield lines without comments and with continuations joined, with the last line's number.
 
-    Split wherever any installer splits: what one takes for the rest of a comment is a line to
-    another.
+    Splits at every character that any installer treats as a line end: the rest of a comment for one
+    installer may be a line for another.
     """
     parts: list[str] = []
     for number, raw in enumerate([*text.splitlines(), ""], 1):
@@ -174,7 +180,7 @@ def _parse_package(line: str) -> RequiredPackage:
 
 
 SDK_PACKAGE: Final = "agentevals-evaluator-sdk"
-# Older ones speak another protocol.
+# Older versions use another protocol.
 SDK_LINE: Final = f"{SDK_PACKAGE}>=0.1.1"
 
 LOCKED_LINE: Final = re.compile(
@@ -186,26 +192,26 @@ LOCKED_LINE: Final = re.compile(
 class Requirements:
     """The content of a ``requirements.txt``.
 
-    A file may name indexes beside the usual one (``--extra-index-url https://...``). Then whoever
-    can put a package on any of them decides what a name means: an installer may prefer a higher
-    version from there to the one that its author meant (dependency confusion). A lock cures that:
-    its hashes name contents, wherever they come from. A package that has no wheel is built on this
-    machine, though, with tools that no lock of ours names.
+    A file may name additional indexes (``--extra-index-url https://...``). Then anyone who can
+    publish to one of them decides what a name means: an installer may prefer a higher version from
+    there to the intended one (dependency confusion). A lock prevents that, because its hashes
+    identify contents from any source. A package without a wheel is still built on this machine,
+    with build tools that the lock does not pin.
 
     Attributes:
-        text: as decoded.
-        locked: all packages and theirs, ``name==1.2 --hash=sha256:...`` each; empty where nothing
-            is locked.
+        text: the decoded text.
+        locked: all packages with their dependencies, each as ``name==1.2 --hash=sha256:...``;
+            empty without a lock.
     """
 
     text: str
     locked: tuple[str, ...] = field(default=(), repr=False)
 
     def parse_lines(self) -> RequirementLines:
-        """What the text says.
+        """Parse the text, and check the lock.
 
         Raises:
-            EvaluatorError: there is something in it, or in the lock, that is not to be installed.
+            EvaluatorError: a line of the text or of the lock is not allowed.
         """
         lines = parse_requirements(self.text)
         if self.locked:
@@ -219,26 +225,28 @@ class Requirements:
         return lines
 
     def install_lines(self) -> tuple[str, ...]:
-        """The lines that an installer is given: the lock where there is one.
+        """Return the lines for an installer, with the locked packages if there is a lock.
 
-        The SDK of agentevals is among them, but not where the text wants hashes of everything:
-        then it is for the text to name it.
+        The lines include the SDK of agentevals, unless the text requires hashes; then the text has
+        to name the SDK itself.
 
         Raises:
-            EvaluatorError: as above.
+            EvaluatorError: as in ``parse_lines``.
         """
         lines = self.parse_lines()
         if self.locked:
             return (*lines.options, *sorted(set(self.locked)))
-        strictly = ("--require-hashes",) if lines.hashed else ()  # uv knows no hint from one line
+        strictly = (
+            ("--require-hashes",) if lines.hashed else ()
+        )  # uv needs the option; pip infers it from one hash
         return (*lines.options, *strictly, *list_wanted_lines(lines))
 
 
 def decode_requirements(content: bytes, *, locked: tuple[str, ...] = ()) -> Requirements:
-    """Read the content of a ``requirements.txt``, with or without a byte order mark.
+    """Decode the content of a ``requirements.txt``, with or without a byte order mark.
 
     Raises:
-        EvaluatorError: it is no text.
+        EvaluatorError: the content is not UTF-8.
     """
     try:
         return Requirements(text=content.decode("utf-8-sig"), locked=locked)
@@ -249,7 +257,7 @@ def decode_requirements(content: bytes, *, locked: tuple[str, ...] = ()) -> Requ
 
 
 def list_wanted_lines(lines: RequirementLines) -> tuple[str, ...]:
-    """What is to be resolved together: the packages in any order, and the SDK of agentevals."""
+    """Return the lines to resolve together, sorted: the packages and the SDK of agentevals."""
     packages = {each.line for each in lines.packages}
     if not lines.hashed and all(each.name != SDK_PACKAGE for each in lines.packages):
         packages.add(SDK_LINE)
@@ -257,10 +265,10 @@ def list_wanted_lines(lines: RequirementLines) -> tuple[str, ...]:
 
 
 def check_lockable(lines: RequirementLines) -> None:
-    """Nothing with an address of its own can be locked: no index knows its hash.
+    """Check that no package comes from a URL: no index has its hash, so it cannot be locked.
 
     Raises:
-        EvaluatorError: there is one.
+        EvaluatorError: a package comes from a URL.
     """
     for each in lines.packages:
         if each.direct:

@@ -1,4 +1,4 @@
-"""What requirements come to: every package with its version and the hashes of its files."""
+"""Resolve requirements to every package with its version and the hashes of its files."""
 
 import json
 import re
@@ -26,11 +26,12 @@ from agentci.execution.environments.requirements import (
 
 
 class ResolvedRequirements(Struct, frozen=True, kw_only=True):
-    """Packages and theirs.
+    """Resolved packages with their dependencies.
 
     Attributes:
-        lines: ``name==1.2 --hash=sha256:...`` each, sorted; no index is named in them.
-        universal: for every platform and every Python that we run on; else for this one alone.
+        lines: one ``name==1.2 --hash=sha256:...`` per package, sorted, without indexes.
+        universal: whether the lines are valid for every supported platform and Python; otherwise
+            only for the current ones.
     """
 
     lines: tuple[str, ...]
@@ -40,11 +41,11 @@ class ResolvedRequirements(Struct, frozen=True, kw_only=True):
 def resolve_requirements(
     requirements: Requirements, *, workshop: InstallerRunner
 ) -> ResolvedRequirements:
-    """Find the newest packages that go together, whatever ``requirements.locked`` says.
+    """Find the newest compatible packages, ignoring ``requirements.locked``.
 
     Raises:
-        EvaluatorError: there are none, or they cannot be locked; as the end of a sentence about
-            the evaluator.
+        EvaluatorError: there are none, or they cannot be locked; the message completes a sentence
+            about the evaluator.
     """
     lines = Requirements(text=requirements.text).parse_lines()
     check_lockable(lines)
@@ -65,7 +66,7 @@ def resolve_requirements(
 
 
 def _parse_compiled(printed: str) -> list[str]:
-    """One line a package, of the many that uv prints."""
+    """Parse the output of uv into one line per package."""
     lines = re.sub(r"\s*\\\n\s*", " ", printed).splitlines()
     packages = [line.split(" --hash=") for line in lines if not line.startswith(("-", "#"))]
     return [

@@ -1,4 +1,4 @@
-"""The environments in the cache: made once for all evaluators of equal requirements."""
+"""The environments in the cache, each made once for all evaluators with equal requirements."""
 
 import os
 import threading
@@ -28,20 +28,22 @@ REQUIREMENTS_FILE: Final = "requirements.txt"
 
 @dataclass(slots=True)
 class EnvironmentStore:
-    """Makes environments on first use, one process at a time, and verifies each once a run.
+    """Makes environments on first use, one process at a time, and verifies each once per run.
 
-    An environment lies at ``FOLDER/environments/DIGEST/``, in a folder with a name of its own that
-    the manifest beside it names. The manifest is written last: without it nothing is complete. So
-    an installer that outlives a killed process of ours writes to where nobody looks any more.
+    An environment is a folder with a random name in ``FOLDER/environments/DIGEST/``; the manifest
+    next to it has the name. The manifest is written last, and an environment without one is not
+    complete. So an installer that outlives a killed agentci process writes to a folder that is
+    never used.
 
     Programs that share an environment could change it for each other while they run, as any two
-    programs of one user can; the next run finds that.
+    programs of one user can; the next run detects that.
 
     Attributes:
-        folder: the cache.
-        notify: is called with a sentence on what takes long.
-        offline: nothing is installed.
-        owner: a path whose owner gets what we make as root.
+        folder: the cache folder.
+        installer_runner: runs the installers.
+        notify: called with a sentence before a step that takes long.
+        offline: whether installing is forbidden.
+        owner: a path whose owner gets the files that are made as root.
     """
 
     folder: Path
@@ -55,15 +57,17 @@ class EnvironmentStore:
     _outcomes: dict[str, Path | str] = field(default_factory=dict, init=False, repr=False)
 
     def get_python(self, requirements: Requirements, *, name: str) -> str:
-        """The absolute path of a Python that has ``requirements`` installed.
+        """Return the absolute path of a Python with ``requirements`` installed.
 
-        Where that failed once it is not tried again. Called from several threads at once.
+        A failure is not retried. Several threads may call this at once.
 
         Args:
-            name: the evaluator's, for what is told.
+            requirements: the evaluator's requirements.
+            name: the evaluator's name, for messages.
 
         Raises:
-            EvaluatorError: they cannot be installed; as the end of a sentence about the evaluator.
+            EvaluatorError: the requirements cannot be installed; the message completes a sentence
+                about the evaluator.
         """
         digest = compute_environment_key(requirements)
         with self._lock:
@@ -108,7 +112,7 @@ class EnvironmentStore:
                 " run once without --offline and with the same --cache-dir"
             )
         with hold_cache_lock(self.folder, f"environment {home.name}", owner=self.owner):
-            # Another process may have made it while we waited.
+            # Another process may have made it while this one waited for the lock.
             with suppress(kept.DamagedEnvironmentError):
                 if there := kept.find_environment(home):
                     return there

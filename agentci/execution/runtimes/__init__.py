@@ -1,1 +1,1 @@
-"""How the file of a program becomes a command."""
+"""Make the command that runs a program's file."""

@@ -1,4 +1,4 @@
-"""Runs executable files directly: scripts with a shebang line, and binaries."""
+"""Run executable files directly: scripts with a shebang line, and binaries."""
 
 import os
 from pathlib import Path
@@ -11,17 +11,17 @@ ELSEWHERE: tuple[str, ...] = ()
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 NOT_EXECUTABLE: Final = "{} is not executable; run chmod +x on it, and commit that"
-# What Linux reads of a first line.
+# How much of the first line Linux reads.
 SHEBANG_BYTES: Final = 256
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
-    """Run the file itself.
+    """Return the file itself as the command.
 
     Raises:
-        EvaluatorError: the system would refuse it with a message that misleads.
+        EvaluatorError: the system would refuse the file with a misleading message.
     """
-    del search_path  # `env` in a shebang line looks there by itself
+    del search_path  # `env` in a shebang line searches PATH itself
     if not os.access(path, os.X_OK):
         raise EvaluatorError(NOT_EXECUTABLE.format(path))
     flaw = _find_shebang_problem(path)
@@ -31,7 +31,7 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
 
 
 def find_interpreter(path: Path) -> str:
-    """The program that the first line of a script names, empty where it names none."""
+    """Return the interpreter in a script's shebang line; empty if there is none."""
     line = _read_first_line(path)
     return os.fsdecode(b"".join(line[2:].split()[:1])) if line.startswith(b"#!") else ""
 

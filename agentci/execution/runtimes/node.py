@@ -1,4 +1,4 @@
-"""Runs JavaScript and TypeScript files with Node.js, from the search path or from a wheel."""
+"""Run JavaScript and TypeScript files with Node.js, from the search path or from a wheel."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ TYPESCRIPT: Final = frozenset({".ts", ".mts", ".cts"})
 EXTENSIONS: tuple[str, ...] = (".js", ".mjs", ".cjs", *sorted(TYPESCRIPT))
 ELSEWHERE: tuple[str, ...] = ("node",)
 
-# From these on Node strips types without being asked to.
+# From these versions on, Node.js strips types by default.
 FIRST_WITH_TYPES: Final[NodeVersion] = (22, 18, 0)
 FIRST_WITH_TYPES_IN_23: Final[NodeVersion] = (23, 6, 0)
 
@@ -24,10 +24,10 @@ VERSION_SECONDS: Final = 30.0
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
-    """Run ``node file`` with the first Node.js that understands the file.
+    """Return ``node file`` with the first Node.js that can run the file.
 
     Raises:
-        EvaluatorError: there is none.
+        EvaluatorError: no suitable Node.js is found.
     """
     if path.suffix.lower() in TYPESCRIPT:
         return (_find_typescript_node(search_path), str(path))
@@ -59,7 +59,7 @@ def _find_typescript_node(search_path: str) -> str:
 
 @cache
 def _list_nodes(search_path: str) -> tuple[str, ...]:
-    """Every Node.js there is, in the order of preference."""
+    """List the available Node.js programs in order of preference."""
     on_path = shutil.which("node", path=search_path)
     in_wheel = _find_wheel_node()
     return tuple(node for node in (on_path, in_wheel) if node is not None)
@@ -75,8 +75,8 @@ def _find_wheel_node() -> str | None:
 
 @cache
 def _read_version(node: str) -> NodeVersion | None:
-    """What ``node --version`` says, None where it says nothing of the kind."""
-    # Asks Node for its version; runs nothing of the user's. Most runs need not.
+    """Return the version from ``node --version``; None if it prints no version."""
+    # Outside the sandbox, because it runs no code of the user; imported here, as few runs need it.
     import subprocess  # noqa: PLC0415
 
     try:

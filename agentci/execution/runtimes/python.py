@@ -1,4 +1,4 @@
-"""Runs Python files with the interpreter that runs us, and so with the packages beside us."""
+"""Run Python files with the interpreter that runs agentci, and so with its packages."""
 
 import re
 import sys
@@ -10,8 +10,8 @@ from typing import Final
 EXTENSIONS: tuple[str, ...] = (".py",)
 ELSEWHERE: tuple[str, ...] = ("python3",)
 
-# What evaluators and our child programs import: the SDKs, Jinja2, and the slowest of the standard
-# library. None of it starts a thread, or has another effect than to be there.
+# Modules that evaluators and agentci's child programs import: the SDKs, Jinja2, and the slowest of
+# the standard library. Importing them starts no thread and has no other side effect.
 PRELOADABLE: Final = frozenset(
     {
         "agentci.sdk", "agentevals_evaluator_sdk", "jinja2", "jinja2.sandbox", "pydantic",
@@ -29,16 +29,16 @@ MAX_SOURCE_BYTES: Final = 1024**2
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
-    """Run ``python file``: an evaluator's own folder comes first on its module path."""
-    del search_path  # another Python on it would lack the packages
+    """Return ``python file``; the file's folder then comes first on the module path."""
+    del search_path  # another Python would lack the packages
     return (sys.executable, str(path))
 
 
 @lru_cache(maxsize=1024)
 def find_preloadable_imports(path: Path) -> tuple[str, ...]:
-    """The modules that can be imported before the program in the file begins, which imports them.
+    """Return the modules that the file imports and that can be imported before it runs.
 
-    The file is read, never run: what is overlooked here is imported by the program, as ever.
+    The file is only read, never run. The program itself imports any module missed here.
     """
     return tuple(dict.fromkeys(_parse_imports(path)))
 

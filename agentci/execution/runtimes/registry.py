@@ -1,7 +1,7 @@
-"""The runtimes: a new language is a file and a line here.
+"""The runtimes; a new language needs a module and an entry here.
 
-Other packages add theirs as entry points of the group ``agentci.runtimes``, whose objects are each
-a :class:`Runtime`. They are looked for only where none of ours knows a file's extension.
+Plugins add runtimes as entry points of the group ``agentci.runtimes``, whose objects are each a
+:class:`Runtime`. They are loaded only if no built-in runtime has a file's extension.
 """
 
 import os
@@ -17,7 +17,7 @@ from agentci.execution.runtimes.command import NOT_EXECUTABLE
 
 
 class Runtime(Protocol):
-    """Knows which interpreter a file needs and where it is; a module is one."""
+    """Makes the command for a file with the interpreter that it needs; a module can be one."""
 
     EXTENSIONS: tuple[str, ...]
     """Of the files it runs, in lower case: ``(".py",)``."""
@@ -27,22 +27,24 @@ class Runtime(Protocol):
     lack it, and do not run there then."""
 
     def command_for(self, path: Path, *, search_path: str) -> tuple[str, ...]:
-        """Make the command that runs ``path``, a file that exists.
+        """Make the command that runs ``path``, an existing file.
 
         Args:
+            path: the file.
             search_path: folders with programs, as in ``PATH``.
 
         Raises:
-            EvaluatorError: it cannot run on this machine; says what is missing.
+            EvaluatorError: the file cannot run on this machine; the message names what is missing.
         """
         ...
 
 
 class PluginRuntime:
-    """A runtime that another package brings.
+    """A runtime from a plugin.
 
     Args:
-        title: how messages call it.
+        runtime: the plugin's object.
+        title: its name in messages.
     """
 
     def __init__(self, runtime: Runtime, *, title: str) -> None:
@@ -80,10 +82,10 @@ RUNTIMES: Final[Mapping[str, Runtime]] = {"python": python, "node": node, "comma
 
 
 def find_unsupported_reason(path: Path) -> str | None:
-    """Say why the file cannot be an evaluator, None where it can, whatever is installed here.
+    """Return why the file cannot be an evaluator; None if it can, even if its runtime is missing.
 
     Raises:
-        InputError: another package brings a runtime that is broken, and that may be the file's.
+        InputError: a plugin's runtime is broken and might be the one for this file.
     """
     if _choose_runtime(path) is not command or os.access(path, os.X_OK):
         return None
@@ -97,26 +99,27 @@ def make_command(path: Path, *, search_path: str, python: str | None = None) -> 
     """Make the command that runs ``path``.
 
     Args:
+        path: the file.
         search_path: folders with programs, as in ``PATH``.
-        python: the interpreter that has the packages of a Python program; None for ours.
+        python: the interpreter with a Python program's packages; None for agentci's own.
 
     Raises:
-        EvaluatorError: the file is gone, or cannot run on this machine.
+        EvaluatorError: the file is missing, or cannot run on this machine.
     """
     command = _find_runtime(path).command_for(path, search_path=search_path)
     return command if python is None else (python, *command[1:])
 
 
 def find_preloadable_imports(path: Path) -> tuple[str, ...] | None:
-    """What can be imported before a Python program begins; None where it is no such program."""
+    """Return the modules to import before a Python program runs; None for other programs."""
     return python.find_preloadable_imports(path) if _choose_runtime(path) is python else None
 
 
 def make_image_command(path: Path) -> tuple[str, ...]:
-    """Make the command that runs ``path`` where we know no more than the names of interpreters.
+    """Make the command that runs ``path`` in an image, with an interpreter found by name there.
 
     Raises:
-        EvaluatorError: the file is gone, or its runtime does not say how.
+        EvaluatorError: the file is missing, or its runtime names no such interpreter.
     """
     runtime = _find_runtime(path)
     before = runtime.ELSEWHERE
@@ -135,7 +138,7 @@ def _find_runtime(path: Path) -> Runtime:
         raise EvaluatorError(f"Evaluator file not found: {path}")
     try:
         return _choose_runtime(path)
-    except InputError as error:  # only now is it known what a remote program's file is
+    except InputError as error:  # the file of a remote program is known only now, during the run
         raise EvaluatorError(str(error)) from None
 
 
@@ -157,8 +160,8 @@ def _list_plugins() -> tuple[Runtime, ...]:
 
 @cache
 def _load_plugins(_search_path: tuple[str, ...]) -> tuple[Runtime, ...]:
-    """The runtimes of other packages; finding them takes as long as many an evaluator runs."""
-    from agentci._util.plugins import load_all_plugins  # noqa: PLC0415 (most runs need none of theirs)
+    """Load the runtimes of plugins; finding them takes as long as a fast evaluator runs."""
+    from agentci._util.plugins import load_all_plugins  # noqa: PLC0415 (most runs need no plugin)
 
     found = {
         name: each for name, each in load_all_plugins(RUNTIME_GROUP).items() if name not in RUNTIMES
@@ -175,7 +178,7 @@ def _load_plugins(_search_path: tuple[str, ...]) -> tuple[Runtime, ...]:
 
 
 def _check_plugin(name: str, found: object) -> PluginRuntime:
-    from agentci._util.plugins import find_plugin_package, make_plugin_error  # noqa: PLC0415 (likewise)
+    from agentci._util.plugins import find_plugin_package, make_plugin_error  # noqa: PLC0415 (most runs need no plugin)
 
     if isinstance(found, type) or not _is_runtime(found):
         raise make_plugin_error(
@@ -200,5 +203,5 @@ def _are_nonempty_texts(found: object) -> bool:
 
 
 def _is_extension(text: str) -> bool:
-    """Whether a file's name can end in it, as we look at names."""
+    """Whether the text is a lower-case extension, as ``Path.suffix`` gives it."""
     return bool(text) and Path(f"x{text}").suffix.lower() == text

@@ -1,1 +1,1 @@
-"""Runs metrics of Google's ADK; a folder of its own, so that a sandbox can open only it."""
+"""Run metrics of Google's ADK; a separate folder, so that a sandbox can allow only it."""

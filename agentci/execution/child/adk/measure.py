@@ -1,10 +1,10 @@
-"""Has an evaluator of Google's ADK measure turns, and prints what it found as JSON.
+"""Run an evaluator of Google's ADK on turns, and print its result as JSON.
 
-Runs as a program. On stdin it reads ``{"metric", "threshold", "actual", "golden"}``, the turns as
-ADK's ``Invocation`` has them in JSON, and null for ``golden`` where nothing is compared. On stdout
-it prints ``{"score", "status", "turns"}``, score and status of all turns and of each of ``turns``,
-which also has ``notes``: ``{"id", "score", "rationale"}``. Where the evaluator raised, it prints
-``{"refusal": "..."}``. What ADK itself prints goes to stderr.
+Runs as a program. Stdin is ``{"metric", "threshold", "actual", "golden"}``: the turns are ADK's
+``Invocation`` in JSON, and ``golden`` is null if there are no expected turns. Stdout is
+``{"score", "status", "turns"}``: score and status overall, and the same for each of ``turns``, with
+its ``notes`` as ``{"id", "score", "rationale"}``. If the evaluator raises, stdout is
+``{"refusal": "..."}``. ADK's own output goes to stderr.
 """
 
 import json
@@ -17,22 +17,22 @@ NO_MESSAGE: Final = "it said no more"
 
 
 def main() -> int:
-    """Measure, and say how that went."""
+    """Evaluate the turns from stdin, and return the exit code."""
     with open(os.dup(STDOUT), "wb") as out:
         os.dup2(STDERR, STDOUT)
         asked = json.load(sys.stdin.buffer)
         try:
             answer = _evaluate_turns(asked)
-        except Exception as error:  # noqa: BLE001 (whatever keeps it from judging is told)
+        except Exception as error:  # noqa: BLE001 (every failure is reported)
             answer = {"refusal": f"{type(error).__name__}: {str(error) or NO_MESSAGE}"}
         out.write(json.dumps(answer).encode())
     return 0
 
 
 def _evaluate_turns(asked: dict[str, Any]) -> dict[str, Any]:
-    from google.adk.evaluation.eval_case import Invocation  # noqa: PLC0415 (failing is told)
-    from google.adk.evaluation.eval_metrics import EvalMetric  # noqa: PLC0415 (likewise)
-    from google.adk.evaluation.metric_evaluator_registry import (  # noqa: PLC0415 (likewise)
+    from google.adk.evaluation.eval_case import Invocation  # noqa: PLC0415 (a failed import is reported)
+    from google.adk.evaluation.eval_metrics import EvalMetric  # noqa: PLC0415 (same reason)
+    from google.adk.evaluation.metric_evaluator_registry import (  # noqa: PLC0415 (same reason)
         DEFAULT_METRIC_EVALUATOR_REGISTRY,
     )
 

@@ -1,1 +1,1 @@
-"""Calls graders; a folder of its own, so that a sandbox can open only it."""
+"""Call grader functions; a separate folder, so that a sandbox can allow only it."""

@@ -1,10 +1,10 @@
-"""Calls a function that grades, ``grade(sample, item)``, and prints what it returns as JSON.
+"""Call a grader function, ``grade(sample, item)``, and print its result as JSON.
 
-Runs as a program: ``grade.py FILE`` for a function of a file, ``grade.py`` for one in source text.
-On stdin it reads ``{"function", "sample", "item"}``, and ``source`` where there is no file; on
-stdout it prints ``{"score": 0.7}``, beside which stands whatever else the function returned in a
-dict. What the function itself prints goes to stderr. A function that raises, or that returns no
-finite number, has this exit with 1, and the reason on stderr.
+Runs as a program: ``grade.py FILE`` for a function in a file, ``grade.py`` for one in source text.
+Stdin is ``{"function", "sample", "item"}``, with ``source`` if there is no file. Stdout is
+``{"score": 0.7}``, with the other keys of a returned dict. The function's own output goes to
+stderr. If the function raises or returns no finite number, the exit code is 1, and the reason is on
+stderr.
 """
 
 import json
@@ -21,11 +21,11 @@ MAX_SHOWN_CHARS: Final = 200
 
 
 class GraderFunctionError(Exception):
-    """There is no score, by no exception of the user's code; says why in a sentence."""
+    """The function gave no score without raising; the message is a sentence with the reason."""
 
 
 def main(files: list[str]) -> int:
-    """Grade, and say how that went."""
+    """Grade the sample from stdin, and return the exit code."""
     with open(os.dup(STDOUT), "wb") as out:
         os.dup2(STDERR, STDOUT)
         asked = json.load(sys.stdin.buffer)
@@ -34,7 +34,7 @@ def main(files: list[str]) -> int:
         except GraderFunctionError as error:
             sys.stderr.write(f"{error}\n")
             return 1
-        except BaseException as error:  # noqa: BLE001 (sys.exit is no way to grade, either)
+        except BaseException as error:  # noqa: BLE001 (sys.exit in a grader is an error too)
             _print_traceback(error)
             return 1
         out.write(result.encode())
@@ -52,10 +52,10 @@ def _run_grader(asked: dict[str, Any], file: str = "") -> dict[str, Any]:
 
 
 def call_grader(function: Callable[..., Any], asked: dict[str, Any], name: str) -> dict[str, Any]:
-    """What ``function`` returns for the sample and the item that are asked about.
+    """Return the result of ``function`` for the requested sample and item.
 
     Raises:
-        RefusedError: it is no score.
+        GraderFunctionError: the result is not a score.
     """
     returned = function(asked["sample"], asked["item"])
     if not isinstance(returned, dict):
@@ -68,7 +68,7 @@ def call_grader(function: Callable[..., Any], asked: dict[str, Any], name: str) 
 
 
 def _load_module(file: str, source: str) -> ModuleType:
-    """What the user wrote, run as if it were imported."""
+    """Run the user's code as if it were imported."""
     code: bytes | str = source
     if file:
         _put_folder_first(os.path.dirname(file))
@@ -79,12 +79,12 @@ def _load_module(file: str, source: str) -> ModuleType:
     module = ModuleType(os.path.basename(file).partition(".")[0] or "grader")
     module.__file__ = file or None
     sys.modules.setdefault(module.__name__, module)
-    exec(compile(code, file or SOURCE_NAME, "exec"), vars(module))  # noqa: S102 (that is what this is for)
+    exec(compile(code, file or SOURCE_NAME, "exec"), vars(module))  # noqa: S102 (runs the user's grader by design)
     return module
 
 
 def _put_folder_first(folder: str) -> None:
-    """Have modules of the user's folder found first, also where one of that name is loaded."""
+    """Find modules in the user's folder first, even if one of the same name is loaded."""
     sys.path[0] = folder
     own = {
         entry.partition(".")[0]
@@ -98,8 +98,8 @@ def _put_folder_first(folder: str) -> None:
 
 
 def _register_source(source: str) -> None:
-    """Have tracebacks quote the source."""
-    import linecache  # noqa: PLC0415 (files need none)
+    """Let tracebacks quote the source."""
+    import linecache  # noqa: PLC0415 (not needed for files)
 
     linecache.cache[SOURCE_NAME] = (
         len(source),
@@ -126,8 +126,8 @@ def _format_value(value: Any) -> str:
 
 
 def _print_traceback(error: BaseException) -> None:
-    """Print the traceback from the user's first line on."""
-    import traceback  # noqa: PLC0415 (seldom needed)
+    """Print the traceback, starting at the user's first frame."""
+    import traceback  # noqa: PLC0415 (rarely needed)
 
     frames = error.__traceback__
     ours = main.__code__.co_filename

@@ -1,1 +1,1 @@
-"""Renders untrusted templates; a folder of its own, so that a sandbox can open only it."""
+"""Render untrusted templates; a separate folder, so that a sandbox can allow only it."""

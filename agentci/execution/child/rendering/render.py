@@ -1,9 +1,9 @@
-r"""Fills a Jinja2 template, and keeps what was put in apart from the template's own words.
+r"""Render a Jinja2 template, keeping inserted values separate from the template's own text.
 
-Runs as a program, because a template is one, too: it can loop for ever. On stdin it reads
-``{"template", "variables"}``; on stdout it prints ``{"text", "values"}``: where a value goes the
-text has ``\0N\0``, and ``values[N]`` is ``[name, text]``, with an empty name for what is no
-variable as it is. A template that cannot be filled has this exit with 1, and the reason on stderr.
+Runs as a program, because a template can loop forever. Stdin is ``{"template", "variables"}``.
+Stdout is ``{"text", "values"}``: ``text`` has ``\0N\0`` in place of a value, and ``values[N]`` is
+``[name, text]``, where the name is empty unless the value is an unchanged variable. If the template
+cannot be rendered, the exit code is 1, and the reason is on stderr.
 """
 
 import json
@@ -18,17 +18,17 @@ PLACEHOLDER: Final = re.compile("\0([0-9]+)\0")
 
 
 class TemplateValues:
-    """What a template prints, in its order; of use to one template."""
+    """Collects the values that one template prints, in order."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self.printed: list[tuple[str, str]] = []
         self._names = {id(value): name for name, value in variables.items() if name.isidentifier()}
 
     def add(self, value: Any) -> str:
-        """Note ``value``; what stands for it in the text."""
+        """Record ``value``, and return its placeholder."""
         text = value if isinstance(value, str) else _format_value(value)
         name = self._names.get(id(value), "")
-        # What a macro or a block has put together holds values that are noted already.
+        # The output of a macro or block contains placeholders of values that are recorded already.
         self.printed.append(
             (name, PLACEHOLDER.sub(lambda place: self.printed[int(place[1])][1], text))
         )
@@ -36,7 +36,7 @@ class TemplateValues:
 
 
 def main() -> int:
-    """Fill one template, and say how that went."""
+    """Render the template from stdin, and return the exit code."""
     asked = json.load(sys.stdin.buffer)
     variables = {name: _strip_nul(value) for name, value in asked["variables"].items()}
     values = TemplateValues(variables)
@@ -48,7 +48,7 @@ def main() -> int:
     except UndefinedError as error:
         sys.stderr.write(f"{error.message}; the variables are {', '.join(variables)}\n")
         return 1
-    except Exception as error:  # noqa: BLE001 (whatever a template does is its own fault)
+    except Exception as error:  # noqa: BLE001 (any failure is the template's)
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     json.dump({"text": text, "values": values.printed}, sys.stdout)
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _format_value(value: Any) -> str:
-    """Lists and mappings as JSON; raises where ``value`` is not defined."""
+    """Format lists, mappings, booleans and None as JSON; raise if ``value`` is undefined."""
     if isinstance(value, list | dict | bool) or value is None:
         return json.dumps(value, ensure_ascii=False)
     return str(value)
